@@ -1,0 +1,71 @@
+# Two commands do everything, in .venv:  make demo   and   make test
+# Also: make bench, make wheel, make lint, make clean. Needs python3 (3.11 or newer) and a C compiler.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# The C extension is generated and compiled while the package is installed: whatever it is made from calls for a new
+# installation. Other Python files do not, the installation is an editable one.
+GENERATOR := $(shell find src/tangere/codegen src/tangere/kernels src/tangere/kinematics src/tangere/dynamics \
+               -name '*.py' -o -name '*.c' -o -name '*.h' 2>/dev/null | grep -v '/_generated')
+INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
+
+.PHONY: help demo test lint bench wheel clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    install into $(VENV) and show a UR10e: pose, inverse kinematics, dynamics"
+	@echo "make test    install what the tests need, lint, check types and layers, run the tests"
+	@echo "make lint    the checks of 'make test' without the tests"
+	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
+	@echo "make wheel   build sdist and wheel; install the wheel into an empty environment without a compiler; try it"
+	@echo "make clean   remove everything that was built, $(VENV) too"
+
+demo: $(VENV)/.core
+	@$(BIN)/tangere demo
+
+test: lint
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.test
+	$(BIN)/tangere bench
+
+wheel: $(BIN)/python
+	rm -rf dist build/wheel-check
+	$(PIP) install -q -c constraints.txt build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m venv build/wheel-check
+	cd build/wheel-check && PATH="$$PWD/bin" CC=/bin/false \
+	  bin/python -m pip install -q --only-binary :all: -c ../../constraints.txt ../../dist/tangere-*.whl
+	cd build/wheel-check && PATH="$$PWD/bin" CC=/bin/false bin/python -I ../../.ci/check_wheel.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info src/tangere/_kernels* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.core: $(INPUTS) | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.test: $(INPUTS) | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration]'
+	@touch $(VENV)/.core $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tangere needs Python 3.11 or newer; '$(PYTHON)' is older or missing. Try: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "'$(PYTHON)' cannot create environments: on Debian and Ubuntu install the package python3-venv." >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null 2>&1 || \
+	  echo "No C compiler found (Debian: package gcc): the slower numpy kernels will serve." >&2
+	@$(PYTHON) -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_paths()["include"] + "/Python.h"))' || \
+	  echo "Python.h not found (Debian: package python3-dev): the slower numpy kernels will serve." >&2
+	$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -q --upgrade pip || echo "pip could not be upgraded; going on with the one that is there." >&2

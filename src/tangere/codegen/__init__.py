@@ -1,0 +1,1 @@
+"""One source for every kernel: algorithms are traced into a graph and printed as C or as Python."""

@@ -1,0 +1,82 @@
+"""Functions of one number that algorithms use: they accept floats, arrays and traced symbols alike.
+
+On a symbol they add a node; on a float they call `math`, on an array numpy. In C, sin, cos and atan2 are our own
+polynomials (`codegen.polynomials`), because a library call would stop vectorisation and differ between machines.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tangere.codegen.trace import Symbol
+
+
+def sin(x: Any) -> Any:
+    """Sine of x [rad]."""
+    if isinstance(x, Symbol):
+        c = x.constant
+        return x.graph.constant(math.sin(c)) if c is not None else x.graph.operation("sin", x)
+    return math.sin(x) if isinstance(x, (float, int)) else np.sin(x)
+
+
+def cos(x: Any) -> Any:
+    """Cosine of x [rad]."""
+    if isinstance(x, Symbol):
+        c = x.constant
+        return x.graph.constant(math.cos(c)) if c is not None else x.graph.operation("cos", x)
+    return math.cos(x) if isinstance(x, (float, int)) else np.cos(x)
+
+
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    if isinstance(x, Symbol):
+        c = x.constant
+        return x.graph.constant(math.sqrt(c)) if c is not None else x.graph.operation("sqrt", x)
+    return math.sqrt(x) if isinstance(x, (float, int)) else np.sqrt(x)
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Angle of the point (x, y), in (-pi, pi]; 0 at the origin."""
+    for s in (y, x):
+        if isinstance(s, Symbol):
+            return s.graph.operation("atan2", s.graph.lift(y), s.graph.lift(x))
+    return math.atan2(y, x) if isinstance(y, (float, int)) and isinstance(x, (float, int)) else np.arctan2(y, x)
+
+
+def absolute(x: Any) -> Any:
+    """Absolute value."""
+    if isinstance(x, Symbol):
+        c = x.constant
+        return x.graph.constant(abs(c)) if c is not None else x.graph.operation("abs", x)
+    return abs(x)
+
+
+def rounded(x: Any) -> Any:
+    """Nearest whole number, halves to even; |x| < 2**51."""
+    if isinstance(x, Symbol):
+        return x.graph.operation("round", x)
+    return float(round(x)) if isinstance(x, (float, int)) else np.rint(x)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are computed."""
+    if isinstance(condition, Symbol):
+        g = condition.graph
+        a, b = g.lift(a), g.lift(b)
+        return a if a.index == b.index else g.operation("where", condition, a, b)
+    if isinstance(condition, (bool, np.bool_)):
+        return a if condition else b
+    return np.where(condition, a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two numbers."""
+    return where(a < b, b, a)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two numbers."""
+    return where(b < a, b, a)

@@ -1,0 +1,313 @@
+"""Any arm on a floating base: coordinates, the map between rates and velocities, dynamics, contacts, momentum.
+
+    coordinates  q = (r_IB, chi_R, q_j)   body origin in inertial axes [m], orientation of the body, joints
+    velocities   u = (I_v_B, B_omega_IB, qd_j)   body origin velocity in INERTIAL axes, angular velocity in BODY axes
+    dynamics     M(q) udot + b(q, u) + g(q) = S^T tau + J_c^T F_c,   S = [0_{n x 6}  I]
+
+chi_R is a quaternion (w, x, y, z) or yaw-pitch-roll. 003 writes the equation with tau instead of S^T tau, which holds
+for a fixed base only. The last axis of q, u and forces is the coordinate, leading axes are batch axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.errors import InvalidValue
+from tangere.kinematics.checks import Array, checked
+from tangere.kinematics.rotation import matrix_from_quaternion, matrix_from_ypr, pose, skew
+from tangere.kinematics.rotation_rates import quaternion_rate_matrix, ypr_rate_inverse, ypr_rate_matrix
+from tangere.model.frames import check_transform
+from tangere.model.inertia import check_body, with_payload
+from tangere.model.model import Link, Model
+
+Orientation = Literal["quaternion", "ypr"]
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Where everything is, in inertial axes; positions relative to the body origin r (small numbers, no cancelling)."""
+
+    r: Array  # (..., 3) body origin
+    R: Array  # (..., 3, 3) body axes
+    z: list[Array]  # n joint axes (..., 3)
+    o: list[Array]  # n joint origins (..., 3), relative to r
+    rotations: list[Array]  # 1 + n: body, links
+    origins: list[Array]  # 1 + n frame origins (..., 3), relative to r
+
+
+@dataclass(frozen=True)
+class FloatingBase:
+    """An arm (Model, its payload included) whose base is fixed to a free rigid body.
+
+    model.gravity is read in inertial axes. Joint friction and rotor inertia are not part of it (pure rigid bodies).
+    """
+
+    model: Model
+    body: Link  # the base body: mass, centre of mass and inertia in the frame B, whose origin r_IB follows
+    orientation: Orientation = "quaternion"
+    T_body_arm: Array = field(default_factory=lambda: np.eye(4))  # (4, 4) where the arm's base sits on the body
+
+    def __post_init__(self) -> None:
+        if self.orientation not in ("quaternion", "ypr"):
+            raise InvalidValue(f"orientation: got {self.orientation!r}, valid are 'quaternion' and 'ypr'")
+        check_body(f"body {self.body.name}", self.body.mass, self.body.com, self.body.inertia)
+        check_transform(self.T_body_arm, "T_body_arm")
+
+    @property
+    def dof(self) -> int:
+        """Number of velocities: 6 + joints."""
+        return 6 + self.model.dof
+
+    @property
+    def coordinates(self) -> int:
+        """Number of coordinates: 7 + joints with a quaternion, 6 + joints with yaw-pitch-roll."""
+        return self.model.dof + (7 if self.orientation == "quaternion" else 6)
+
+    # ------------------------------------------------------------------------------------------------- coordinates
+
+    def velocity_map(self, q: ArrayLike) -> Array:
+        """E_fb (..., 6 + n, coordinates) with u = E_fb qdot; E_fb = blkdiag(I, E_R, I), E_R for BODY omega (003)."""
+        q = self._q(q)
+        if self.orientation == "quaternion":
+            return self._block(q, quaternion_rate_matrix(q[..., 3:7], "body"))
+        return self._block(q, ypr_rate_matrix(q[..., 3:6], "body"))
+
+    def velocity_map_inverse(self, q: ArrayLike) -> Array:
+        """E_fb^+ (..., coordinates, 6 + n) with qdot = E_fb^+ u. Quaternion: 1/2 Hbar^T, valid everywhere, and qdot is
+        tangent to the unit sphere; yaw-pitch-roll: refused in gimbal lock."""
+        q = self._q(q)
+        if self.orientation == "quaternion":
+            return self._block(q, np.swapaxes(quaternion_rate_matrix(q[..., 3:7], "body"), -1, -2) / 4.0)
+        return self._block(q, ypr_rate_inverse(q[..., 3:6], "body"))
+
+    def selection(self) -> Array:
+        """S (n, 6 + n) with S u = qd_j: the actuated part; generalised forces of the joints are S^T tau."""
+        return np.eye(self.dof)[6:]
+
+    # -------------------------------------------------------------------------------------------------- kinematics
+
+    def body_pose(self, q: ArrayLike) -> Array:
+        """T_inertial_body (..., 4, 4)."""
+        q = self._q(q)
+        return pose(self._rotation(q), q[..., :3])
+
+    def link_poses(self, q: ArrayLike) -> Array:
+        """T_inertial_link (..., n, 4, 4) of every link of the arm."""
+        at = self._geometry(self._q(q))
+        frames = zip(at.rotations[1:], at.origins[1:], strict=True)
+        return np.stack([pose(R, at.r + origin) for R, origin in frames], axis=-3)
+
+    def jacobian(self, q: ArrayLike, link: int | Literal["body"] | None = None, point: ArrayLike | None = None) -> Array:
+        """Geometric Jacobian J (..., 6, 6 + n): (v, omega) = J u in inertial axes, linear rows first.
+
+        At a point [m, link axes] of a link (counted from 0) or of "body"; without point at its origin; with neither at
+        the tcp. A contact wrench F_c = (f, n) acting ON the arm there enters as J^T F_c; a force alone uses J[:3].
+        """
+        at = self._geometry(self._q(q))
+        n = self.model.dof
+        if link is not None and link != "body" and not (isinstance(link, int) and 0 <= link < n):
+            raise InvalidValue(f"link: got {link!r}, valid are 'body', 0 to {n - 1}, or None for the tcp")
+        index = 0 if link == "body" else n if link is None else link + 1
+        if point is not None:
+            local = checked(point, (3,), "point")
+        else:
+            local = np.asarray(self.model.T_flange_tcp)[:3, 3] if link is None else np.zeros(3)
+        p = at.origins[index] + _apply(at.rotations[index], local)
+        J = np.zeros((*p.shape[:-1], 6, self.dof))
+        J[..., :3, :3] = np.eye(3)
+        J[..., :3, 3:6] = -skew(p) @ at.R
+        J[..., 3:, 3:6] = at.R
+        for i in range(index):
+            if self.model.joints[i].kind == "revolute":
+                J[..., :3, 6 + i] = np.cross(at.z[i], p - at.o[i])
+                J[..., 3:, 6 + i] = at.z[i]
+            else:
+                J[..., :3, 6 + i] = at.z[i]
+        return J
+
+    # ---------------------------------------------------------------------------------------------------- dynamics
+
+    def inverse_dynamics(self, q: ArrayLike, u: ArrayLike, udot: ArrayLike) -> Array:
+        """M udot + b + g (..., 6 + n) by recursive Newton-Euler: the generalised force that this motion needs.
+
+        Entries: force [N, inertial axes] and moment about the body origin [Nm, body axes] on the body, then joints.
+        """
+        return self._newton_euler(self._q(q), self._u(u, "u"), self._u(udot, "udot"), np.asarray(self.model.gravity))
+
+    def bias_force(self, q: ArrayLike, u: ArrayLike) -> Array:
+        """b(q, u) (..., 6 + n): Coriolis, centrifugal and gyroscopic forces, without gravity."""
+        u = self._u(u, "u")
+        return self._newton_euler(self._q(q), u, np.zeros_like(u), np.zeros(3))
+
+    def gravity_force(self, q: ArrayLike) -> Array:
+        """g(q) (..., 6 + n) = dU/dq in the directions of u."""
+        q, rest = self._q(q), np.zeros(self.dof)
+        return self._newton_euler(q, rest, rest, np.asarray(self.model.gravity))
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """M(q) (..., 6 + n, 6 + n) by composite rigid bodies; kinetic energy is 1/2 u^T M u."""
+        at = self._geometry(self._q(q))
+        inertias = [self._spatial_inertia(at, k) for k in range(self.model.dof + 1)]
+        composite = inertias[-1]
+        S = np.zeros((*at.r.shape[:-1], 6, self.dof))  # twist (v at r, omega) of each velocity, inertial axes
+        S[..., :3, :3] = np.eye(3)
+        S[..., 3:, 3:6] = at.R
+        for i, joint in enumerate(self.model.joints):
+            revolute = joint.kind == "revolute"
+            S[..., :3, 6 + i] = np.cross(at.o[i], at.z[i]) if revolute else at.z[i]
+            S[..., 3:, 6 + i] = at.z[i] if revolute else 0.0
+        M = np.zeros((*at.r.shape[:-1], self.dof, self.dof))
+        St = np.swapaxes(S, -1, -2)
+        for i in reversed(range(self.model.dof)):  # composite: everything from link i outwards
+            column = _apply(St[..., : 7 + i, :], _apply(composite, S[..., 6 + i]))
+            M[..., : 7 + i, 6 + i] = column
+            M[..., 6 + i, : 7 + i] = column
+            composite = composite + inertias[i]
+        M[..., :6, :6] = St[..., :6, :] @ composite @ S[..., :6]
+        return M
+
+    def forward_dynamics(self, q: ArrayLike, u: ArrayLike, tau: ArrayLike, force: ArrayLike | None = None) -> Array:
+        """udot (..., 6 + n) = M^-1 (S^T tau + force - b - g).
+
+        tau (..., n) joint torques [Nm] or forces [N], gravity included; force (..., 6 + n) any other generalised force,
+        such as J_c^T F_c of contacts or thrusters on the body.
+        """
+        q, u = self._q(q), self._u(u, "u")
+        tau = checked(tau, (self.model.dof,), "tau")
+        bias = self._newton_euler(q, u, np.zeros_like(u), np.asarray(self.model.gravity))
+        right = -bias if force is None else self._u(force, "force") - bias
+        right = np.array(np.broadcast_to(right, (*np.broadcast_shapes(right.shape[:-1], tau.shape[:-1]), self.dof)))
+        right[..., 6:] += tau
+        return np.asarray(np.linalg.solve(self.mass_matrix(q), right[..., None])[..., 0])
+
+    def momentum(self, q: ArrayLike, u: ArrayLike) -> Array:
+        """(..., 6): linear momentum [N s], then angular momentum about the INERTIAL origin [Nm s], inertial axes.
+
+        Constant while no gravity, contact or thruster acts, whatever the joints do.
+        """
+        q, u = self._q(q), self._u(u, "u")
+        p = _apply(self.mass_matrix(q)[..., :6, :], u)  # conjugate to (I_v, B_omega): force axes as there
+        about_body = _apply(self._rotation(q), p[..., 3:])
+        return np.concatenate([p[..., :3], about_body + np.cross(q[..., :3], p[..., :3])], axis=-1)
+
+    def energy(self, q: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
+        """(kinetic, potential) [J], each (...): 1/2 u^T M u and - sum m g . c, zero at the inertial origin."""
+        q, u = self._q(q), self._u(u, "u")
+        at = self._geometry(q)
+        kinetic = 0.5 * np.sum(u * _apply(self.mass_matrix(q), u), axis=-1)
+        height = sum(
+            link.mass * ((at.r + at.origins[k] + _apply(at.rotations[k], link.com)) @ self.model.gravity)
+            for k, link in enumerate(self._bodies())
+        )
+        return kinetic, np.asarray(-height)
+
+    # ---------------------------------------------------------------------------------------------------- internal
+
+    def _bodies(self) -> list[Link]:
+        links = self.model.links
+        return [self.body, *links[:-1], with_payload(links[-1], self.model.payload)]
+
+    def _q(self, q: ArrayLike) -> Array:
+        return checked(q, (self.coordinates,), "q")
+
+    def _u(self, u: ArrayLike, name: str) -> Array:
+        return checked(u, (self.dof,), name)
+
+    def _rotation(self, q: Array) -> Array:
+        if self.orientation == "quaternion":
+            return matrix_from_quaternion(q[..., 3:7])
+        return matrix_from_ypr(q[..., 3:6])
+
+    def _block(self, q: Array, E: Array) -> Array:
+        """blkdiag(I3, E, I_n), batched."""
+        rows, columns, n = E.shape[-2], E.shape[-1], self.model.dof
+        out = np.zeros((*q.shape[:-1], 3 + rows + n, 3 + columns + n))
+        out[..., :3, :3] = np.eye(3)
+        out[..., 3 : 3 + rows, 3 : 3 + columns] = E
+        out[..., 3 + rows :, 3 + columns :] = np.eye(n)
+        return out
+
+    def _geometry(self, q: Array) -> _Geometry:
+        R = self._rotation(q)
+        R_prev, p_prev = R @ self.T_body_arm[:3, :3], R @ self.T_body_arm[:3, 3]
+        at = _Geometry(q[..., :3], R, [], [], [R], [np.zeros_like(q[..., :3])])
+        for joint, value in zip(self.model.joints, np.moveaxis(q[..., -self.model.dof :], -1, 0), strict=True):
+            o = p_prev + R_prev @ joint.T_parent_joint[:3, 3]
+            R_joint = R_prev @ joint.T_parent_joint[:3, :3]
+            z = R_joint[..., 2]
+            at.z.append(z)
+            at.o.append(o)
+            if joint.kind == "revolute":
+                turn = np.zeros((*value.shape, 3, 3))
+                turn[..., 0, 0], turn[..., 0, 1] = np.cos(value), -np.sin(value)
+                turn[..., 1, 0], turn[..., 1, 1], turn[..., 2, 2] = np.sin(value), np.cos(value), 1.0
+                R_joint = R_joint @ turn
+            else:
+                o = o + z * value[..., None]
+            R_prev, p_prev = R_joint @ joint.T_joint_link[:3, :3], o + R_joint @ joint.T_joint_link[:3, 3]
+            at.rotations.append(R_prev)
+            at.origins.append(p_prev)
+        return at
+
+    def _spatial_inertia(self, at: _Geometry, k: int) -> Array:
+        """[[m I, -m skew(c)], [m skew(c), I_r]] (..., 6, 6) of body k about the body origin, inertial axes."""
+        link, R = self._bodies()[k], at.rotations[k]
+        C = skew(at.origins[k] + _apply(R, link.com))
+        out = np.zeros((*R.shape[:-2], 6, 6))
+        out[..., :3, :3] = link.mass * np.eye(3)
+        out[..., :3, 3:] = -link.mass * C
+        out[..., 3:, :3] = link.mass * C
+        out[..., 3:, 3:] = R @ link.inertia @ np.swapaxes(R, -1, -2) - link.mass * C @ C
+        return out
+
+    def _newton_euler(self, q: Array, u: Array, udot: Array, gravity: Array) -> Array:
+        """Recursive Newton-Euler: accelerations outwards, forces summed inwards; inertial axes, moments about r.
+
+        Gravity enters as an acceleration -g of everything, so that no weight has to be added link by link.
+        """
+        at = self._geometry(q)
+        omega, alpha = _apply(at.R, u[..., 3:6]), _apply(at.R, udot[..., 3:6])
+        a = udot[..., :3] - gravity  # acceleration of the point s, which moves with the link now being looked at
+        s = np.zeros(3)
+        forces, moments = [], []
+        for k, link in enumerate(self._bodies()):
+            if k > 0:
+                z, o, rate, change = at.z[k - 1], at.o[k - 1], u[..., 5 + k, None], udot[..., 5 + k, None]
+                if self.model.joints[k - 1].kind == "revolute":
+                    a, s = a + _rigid(omega, alpha, o - s), o
+                    alpha = alpha + z * change + np.cross(omega, z * rate)
+                    omega = omega + z * rate
+                else:
+                    a, s = a + _rigid(omega, alpha, at.origins[k] - s), at.origins[k]
+                    a = a + z * change + 2.0 * np.cross(omega, z * rate)
+            c = at.origins[k] + _apply(at.rotations[k], link.com)
+            inertia = at.rotations[k] @ link.inertia @ np.swapaxes(at.rotations[k], -1, -2)
+            f = link.mass * (a + _rigid(omega, alpha, c - s))
+            n = _apply(inertia, alpha) + np.cross(omega, _apply(inertia, omega))
+            forces.append(f)
+            moments.append(n + np.cross(c, f))
+        shape = np.broadcast_shapes(q.shape[:-1], u.shape[:-1], udot.shape[:-1])
+        out = np.zeros((*shape, self.dof))
+        F, N = np.zeros(3), np.zeros(3)
+        for k in reversed(range(self.model.dof + 1)):
+            F, N = F + forces[k], N + moments[k]
+            if k == 0:
+                out[..., :3], out[..., 3:6] = F, _apply(np.swapaxes(at.R, -1, -2), N)
+            elif self.model.joints[k - 1].kind == "revolute":
+                out[..., 5 + k] = np.sum(at.z[k - 1] * (N - np.cross(at.o[k - 1], F)), axis=-1)
+            else:
+                out[..., 5 + k] = np.sum(at.z[k - 1] * F, axis=-1)
+        return out
+
+
+def _rigid(omega: Array, alpha: Array, d: Array) -> Array:
+    """alpha x d + omega x (omega x d): how the acceleration differs at a distance d on the same rigid body."""
+    return np.asarray(np.cross(alpha, d) + np.cross(omega, np.cross(omega, d)))
+
+
+def _apply(matrix: Array, vector: Array) -> Array:
+    return np.asarray((matrix @ vector[..., None])[..., 0])

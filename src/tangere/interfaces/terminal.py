@@ -1,0 +1,75 @@
+"""Plain text for the terminal: tables that line up, numbers without minus zeros, colour only where it is wanted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# the escape codes of a terminal (ECMA-48, SGR) that we use, by meaning
+STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
+
+
+def wants_colour(stream: TextIO | None = None) -> bool:
+    """Whether escape codes may be written: only to a terminal that understands them, never where NO_COLOR is set.
+
+    NO_COLOR counts as set when it is not empty (no-color.org); TERM=dumb is a terminal without escape codes.
+    """
+    stream = sys.stdout if stream is None else stream
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(getattr(stream, "isatty", lambda: False)())
+
+
+def paint(text: str, style: str, colour: bool) -> str:
+    """`text` in one of STYLES if `colour`, otherwise unchanged."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colour else text
+
+
+def number(value: float, decimals: int) -> str:
+    """`value` with a fixed number of decimals and no "-0.00" (rounding to zero drops the sign)."""
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+
+
+def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str = "", indent: int = 2) -> list[str]:
+    """Lines of a table whose columns line up, two spaces apart.
+
+    align: one letter per column, "l" or "r"; columns beyond its length are set to the left.
+    The header, if given, is underlined where it has text. No line ends in a space, so that output compares as text.
+    """
+    body = [list(row) for row in rows]
+    every = ([list(header)] if header else []) + body
+    if not every:
+        return []
+    columns = max(len(row) for row in every)
+    every = [row + [""] * (columns - len(row)) for row in every]
+    widths = [max(len(row[k]) for row in every) for k in range(columns)]
+    if header:
+        every.insert(1, ["-" * width if title else "" for title, width in zip(every[0], widths, strict=True)])
+
+    def line(row: list[str]) -> str:
+        cells = (
+            cell.rjust(width) if align[k : k + 1] == "r" else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        return (" " * indent + "  ".join(cells)).rstrip()
+
+    return [line(row) for row in every]
+
+
+def matrix(values: ArrayLike, decimals: int, header: Sequence[str] = (), names: Sequence[str] = ()) -> list[str]:
+    """Lines of a matrix or, as one row, a vector: right-aligned numbers, with column titles and row names if given.
+
+    values: (m, n) or (n,).
+    """
+    rows = [[number(v, decimals) for v in row] for row in np.atleast_2d(np.asarray(values, dtype=float))]
+    if names:
+        rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
+        header = ["", *header] if header else header
+    columns = max((len(row) for row in rows), default=0)
+    align = ("l" if names else "r") + "r" * (columns - 1)
+    return table(rows, header, align)

@@ -1,0 +1,107 @@
+"""The UR arm as a chain whose numbers are run-time parameters: one set of kernels serves every UR and payload.
+
+All UR arms share one structure, alpha = (90, 0, 0, 90, -90, 0) deg with a2, a3, d1, d4, d5, d6 (spec 6.1); its zeros
+and quarter turns are written into the kernels, its lengths and moments of mass are parameters. Joint frames are taken
+where the arithmetic is cheapest: d4, d5, d6 before their joints' turns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tangere.kinematics.chain import Body, Chain, body_of, chain_of, pieces
+from tangere.kinematics.vectors import IDENTITY, Matrix, Scalar
+from tangere.model.model import Array, Model
+
+DOF = 6
+# d1 a2 a3 d4 d5 d6, tool (rotation 9, translation 3), gravity 3, seven moments per link, rotor inertia 6,
+# centres of mass 18, first moment of what regrouping moved into the base 3.
+_SIZES = (6, 9, 3, 3, 7 * DOF, DOF, 3 * DOF, 3)
+PARAMETER_COUNT = sum(_SIZES)
+IK_PARAMETERS = slice(0, 18)  # lengths and tool: what inverse kinematics needs
+
+_QUARTER: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]  # Rx(90 deg)
+_BACK: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]  # Rx(-90 deg)
+
+
+def _place(values: list[Scalar]) -> tuple[list[Matrix], list[list[Scalar]], list[Matrix], list[list[Scalar]]]:
+    """Joint frames and link (DH) frames from the six lengths."""
+    d1, a2, a3, d4, d5, d6 = values
+    R = [IDENTITY, _QUARTER, IDENTITY, IDENTITY, _QUARTER, _BACK]
+    p = [[0.0, 0.0, d1], [0.0] * 3, [a2, 0.0, 0.0], [a3, 0.0, d4], [0.0, -d5, 0.0], [0.0, d6, 0.0]]
+    R_link = [_QUARTER, IDENTITY, IDENTITY, _QUARTER, _BACK, IDENTITY]
+    p_link = [[0.0] * 3, [a2, 0.0, 0.0], [a3, 0.0, 0.0], [0.0] * 3, [0.0] * 3, [0.0] * 3]
+    return R, p, R_link, p_link
+
+
+def is_ur(model: Model) -> bool:
+    """Whether the model has the UR structure exactly, so that its kernels and closed-form IK apply."""
+    dh = model.dh
+    if dh is None or model.dof != DOF or any(j.kind != "revolute" for j in model.joints):
+        return False
+    quarter = np.pi / 2
+    return bool(
+        np.array_equal(dh.alpha, [quarter, 0.0, 0.0, quarter, -quarter, 0.0])
+        and np.array_equal(dh.a[[0, 3, 4, 5]], np.zeros(4))
+        and np.array_equal(dh.d[[1, 2]], np.zeros(2))
+        and np.all(dh.a[[1, 2]] != 0.0)
+        and dh.d[3] > 0.0
+    )
+
+
+def parameters_of(model: Model, *, rotor_inertia: bool = False) -> Array:
+    """The kernels' parameter vector of a UR model, payload and tool included."""
+    assert model.dh is not None
+    a, d = model.dh.a, model.dh.d
+    lengths = [float(x) for x in (d[0], a[1], a[2], d[3], d[4], d[5])]
+    R, p, R_link, p_link = _place(lengths)
+    chain = chain_of(model, rotor_inertia=rotor_inertia)  # for rotor, gravity
+    bodies, com = [], []
+    for i, link in enumerate(model.links):
+        body = body_of(link.mass, link.com, link.inertia)
+        if i == DOF - 1 and model.payload is not None:
+            body = body.plus(body_of(model.payload.mass, model.payload.com, model.payload.inertia))
+        body = body.moved(R_link[i], p_link[i])
+        bodies.append(body)
+        com.append([h / body.m for h in body.h])
+    T = model.T_flange_tcp
+    full = Chain(
+        chain.revolute, R, p, R_link, p_link, chain.R_tcp, T[:3, 3].tolist(), bodies, com, chain.gravity, chain.rotor,
+        [0.0] * 3, 0.0,
+    )  # fmt: skip
+    reduced = full.regrouped()
+    moments = [
+        x
+        for b in reduced.bodies
+        for x in (b.S[0][0], b.S[1][1], b.S[0][1], b.S[0][2], b.S[1][2], b.h[0], b.h[1])
+    ]
+    values = [
+        *lengths, *T[:3, :3].ravel(), *T[:3, 3], *chain.gravity, *moments, *chain.rotor, *np.ravel(com),
+        *reduced.fixed_h,
+    ]  # fmt: skip
+    return np.array(values, dtype=np.float64)
+
+
+def chain(P: list[Scalar]) -> Chain:
+    """The UR chain over a parameter vector, of floats or of traced symbols."""
+    lengths, R_tool, p_tool, gravity, moments, rotor, com, fixed_h = pieces(P, *_SIZES)
+    R, p, R_link, p_link = _place(lengths)
+    bodies = []
+    for i in range(DOF):
+        xx, yy, xy, xz, yz, hx, hy = moments[7 * i : 7 * i + 7]
+        bodies.append(Body(0.0, [hx, hy, 0.0], [[xx, xy, xz], [xy, yy, yz], [xz, yz, 0.0]]))
+    return Chain(
+        revolute=(True,) * DOF,
+        R=R,
+        p=p,
+        R_link=R_link,
+        p_link=p_link,
+        R_tcp=[R_tool[0:3], R_tool[3:6], R_tool[6:9]],
+        p_tcp=p_tool,
+        bodies=bodies,
+        com=[com[3 * i : 3 * i + 3] for i in range(DOF)],
+        gravity=gravity,
+        rotor=rotor,
+        fixed_h=fixed_h,
+        fixed_m=0.0,
+    )

@@ -1,0 +1,155 @@
+"""The serial chain as the algorithms see it: joint frames, and bodies as moments of their mass.
+
+Frame i of the chain sits on joint axis i (z along the axis) and moves with link i:
+
+    T_{i-1,i} = [R_i, p_i] motion(q_i),      motion = Rz(q_i) or Tz(q_i)
+
+These are "proximal" frames; the link frames that users see (DH: distal) hang off them by a fixed transform.
+A body is (m, h, S): its mass, first moment h = int r dm [kg m] and second moment S = int r r^T dm [kg m2], about the
+origin of its frame; the inertia tensor is I = tr(S) 1 - S. Moments are linear in the mass, which makes shifting,
+merging and regrouping bodies plain additions.
+
+Every number may be a float or a traced symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tangere.kinematics import vectors as v
+from tangere.kinematics.vectors import Matrix, Scalar, Vector
+from tangere.model.model import Array, Model
+
+
+@dataclass(frozen=True)
+class Body:
+    """Mass, first moment and second moment of a rigid body about the origin of its frame."""
+
+    m: Scalar
+    h: Vector
+    S: Matrix
+
+    def moved(self, R: Matrix, p: Vector) -> Body:
+        """The same body seen from a frame in which its own frame stands at [R, p]."""
+        h = v.matvec(R, self.h)
+        S = v.conjugate_symmetric(R, self.S)
+        return Body(self.m, v.add(h, v.scale(self.m, p)), shifted(S, h, self.m, p))
+
+    def plus(self, other: Body) -> Body:
+        """Both bodies as one."""
+        return Body(self.m + other.m, v.add(self.h, other.h), v.matadd(self.S, other.S))
+
+
+def shifted(S: Matrix, h: Vector, m: Scalar, p: Vector) -> Matrix:
+    """Second moment after moving the body by p: S + h p^T + p h^T + m p p^T."""
+    out: Matrix = [[0.0] * 3 for _ in range(3)]
+    for i in range(3):
+        for j in range(i, 3):
+            out[i][j] = out[j][i] = S[i][j] + (h[i] * p[j] + p[i] * h[j]) + m * (p[i] * p[j])
+    return out
+
+
+EMPTY = Body(0.0, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Numbers of a serial arm, ready for the recursions (see the module's text)."""
+
+    revolute: tuple[bool, ...]
+    R: list[Matrix]
+    p: list[Vector]
+    R_link: list[Matrix]  # link frame in its joint frame
+    p_link: list[Vector]
+    R_tcp: Matrix  # tcp in the last joint frame
+    p_tcp: Vector
+    bodies: list[Body]
+    com: list[Vector]  # centre of mass of each link in its joint frame, payload included in the last
+    gravity: Vector
+    rotor: list[Scalar]  # reflected rotor inertia, added to the diagonal of M
+    fixed_h: Vector  # first moment of what regrouping moved into the base (potential energy only)
+    fixed_m: Scalar
+
+    @property
+    def dof(self) -> int:
+        """Number of joints."""
+        return len(self.revolute)
+
+    def regrouped(self) -> Chain:
+        """The same dynamics with fewer numbers: mass on a revolute joint's axis is moved to the previous link.
+
+        A mass distribution on the axis (m, h = (0, 0, hz), S = diag(0, 0, Szz)) does not notice the joint turn, so it
+        may as well belong to the link before. Link i keeps hx, hy, Sxx, Syy, Sxy, Sxz, Syz: the base parameters of
+        Gautier and Khalil (1990), in moments instead of inertias. tau, M, C, g and both energies are unchanged.
+        """
+        bodies = list(self.bodies)
+        h, m = list(self.fixed_h), self.fixed_m
+        for i in reversed(range(self.dof)):
+            if not self.revolute[i]:
+                continue
+            b = bodies[i]
+            on_axis = Body(b.m, [0.0, 0.0, b.h[2]], [[0.0] * 3, [0.0] * 3, [0.0, 0.0, b.S[2][2]]])
+            S = [[*b.S[0]], [*b.S[1]], [b.S[2][0], b.S[2][1], 0.0]]
+            bodies[i] = Body(0.0, [b.h[0], b.h[1], 0.0], S)
+            moved = on_axis.moved(self.R[i], self.p[i])
+            if i > 0:
+                bodies[i - 1] = bodies[i - 1].plus(moved)
+            else:
+                h, m = v.add(h, moved.h), m + moved.m
+        return replace(self, bodies=bodies, fixed_h=h, fixed_m=m)
+
+
+def body_of(mass: float, com: Array, inertia: Array) -> Body:
+    """Moments of a link about its frame's origin from mass, centre of mass and inertia about it."""
+    S = 0.5 * np.trace(inertia) * np.eye(3) - inertia + mass * np.outer(com, com)
+    return Body(float(mass), [float(x) for x in mass * com], [[float(x) for x in row] for row in S])
+
+
+def _floats(A: Array) -> list[list[float]]:
+    return [[float(x) for x in row] for row in A]
+
+
+def chain_of(model: Model, *, rotor_inertia: bool = False) -> Chain:
+    """The chain of a model, payload merged into the last link; rotor inertia only where asked for."""
+    link_frames = [j.T_joint_link for j in model.joints]
+    joint_frames = [
+        (link_frames[i - 1] if i else np.eye(4)) @ j.T_parent_joint for i, j in enumerate(model.joints)
+    ]
+    bodies, coms = [], []
+    for i, link in enumerate(model.links):
+        body = body_of(link.mass, link.com, link.inertia)
+        if i == model.dof - 1 and model.payload is not None:
+            body = body.plus(body_of(model.payload.mass, model.payload.com, model.payload.inertia))
+        T = link_frames[i]
+        body = body.moved(_floats(T[:3, :3]), T[:3, 3].tolist())
+        bodies.append(body)
+        coms.append([h / body.m for h in body.h])
+    tcp = link_frames[-1] @ model.T_flange_tcp
+    rotor = model.drives.rotor_inertia if rotor_inertia else np.zeros(model.dof)
+    return Chain(
+        revolute=tuple(j.kind == "revolute" for j in model.joints),
+        R=[_floats(T[:3, :3]) for T in joint_frames],
+        p=[T[:3, 3].tolist() for T in joint_frames],
+        R_link=[_floats(T[:3, :3]) for T in link_frames],
+        p_link=[T[:3, 3].tolist() for T in link_frames],
+        R_tcp=_floats(tcp[:3, :3]),
+        p_tcp=tcp[:3, 3].tolist(),
+        bodies=bodies,
+        com=coms,
+        gravity=model.gravity.tolist(),
+        rotor=[float(x) for x in rotor],
+        fixed_h=[0.0] * 3,
+        fixed_m=0.0,
+    )
+
+
+def pieces(values: Sequence[Scalar], *sizes: int) -> list[list[Scalar]]:
+    """A flat list cut into consecutive parts of the given sizes."""
+    out, start = [], 0
+    for n in sizes:
+        out.append(list(values[start : start + n]))
+        start += n
+    return out

@@ -1,0 +1,118 @@
+"""Rotations and transforms for model files: exact zeros and ones wherever the angle is a multiple of 90 degrees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.model.model import Array
+
+# Largest entry of R^T R - I that still counts as a rotation: files round to 1e-9 or finer, a sheared or scaled matrix
+# is off by far more.
+ROTATION_TOLERANCE = 1e-6
+
+
+def cos_sin_deg(angle: float) -> tuple[float, float]:
+    """Cosine and sine of an angle in degrees, exactly 0 and +-1 at multiples of 90.
+
+    math.cos(math.pi / 2) is 6e-17, and such an entry would keep a tracer from folding the zeros of a chain.
+    """
+    quarter, rest = divmod(angle % 360.0, 90.0)
+    if rest == 0.0:
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarter) % 4]
+    return math.cos(math.radians(angle)), math.sin(math.radians(angle))
+
+
+def cos_sin(angle: float) -> tuple[float, float]:
+    """Cosine and sine of an angle in rad, snapped to 0 and +-1 within 1e-9 of a multiple of 90 degrees.
+
+    Why 1e-9: robot descriptions print pi/2 with nine digits (1.570796327 is off by 2e-10), and no calibration
+    resolves 1e-9 rad (1 nm at 1 m).
+    """
+    degrees = math.degrees(angle)
+    nearest = 90.0 * round(degrees / 90.0)
+    if abs(math.radians(degrees - nearest)) < 1e-9:
+        return cos_sin_deg(nearest)
+    return math.cos(angle), math.sin(angle)
+
+
+def _rpy(roll: tuple[float, float], pitch: tuple[float, float], yaw: tuple[float, float]) -> Array:
+    (cr, sr), (cp, sp), (cy, sy) = roll, pitch, yaw
+    R = [
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [0.0 - sp, cp * sr, cp * cr],
+    ]
+    return np.array(R) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def rotation_rpy(roll: float, pitch: float, yaw: float, *, snap: bool = True) -> Array:
+    """Rotation matrix R = Rz(yaw) Ry(pitch) Rx(roll) (003, Rotation Matrix; URDF's rpy), angles in rad, (3, 3).
+
+    With `snap` angles within 1e-9 of a multiple of 90 degrees give exact zeros and ones.
+    """
+    pair = cos_sin if snap else (lambda angle: (math.cos(angle), math.sin(angle)))
+    return _rpy(pair(roll), pair(pitch), pair(yaw))
+
+
+def rotation_rpy_deg(rpy: Sequence[float]) -> Array:
+    """Rotation matrix R = Rz(yaw) Ry(pitch) Rx(roll) from degrees, exact at multiples of 90, (3, 3)."""
+    return _rpy(*(cos_sin_deg(float(angle)) for angle in rpy))
+
+
+def rpy_from_rotation(R: Array) -> tuple[float, float, float]:
+    """Roll, pitch, yaw in rad of a rotation matrix (001 eqs 3.44-3.46 with atan2 for the printed arctan).
+
+    At gimbal lock (pitch = +-90 degrees) the roll is set to 0, as only yaw -+ roll is determined.
+    """
+    pitch = math.atan2(-R[2, 0], math.hypot(R[2, 1], R[2, 2]))
+    if math.hypot(R[2, 1], R[2, 2]) < 1e-9:  # below: roll and yaw lose all digits, and the rule costs 1e-9 rad at most
+        return 0.0, pitch, math.atan2(-R[0, 1], R[1, 1])
+    return math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])
+
+
+def rotation_vector(v: Sequence[float]) -> Array:
+    """Rotation matrix of a rotation vector (axis times angle in rad; the rx ry rz of a UR TCP), (3, 3).
+
+    R = I + sin(t) K + (1 - cos(t)) K^2, with t = |v| and K the cross-product matrix of v / t.
+    """
+    x, y, z = (float(value) for value in v)
+    angle = math.sqrt(x * x + y * y + z * z)
+    if angle == 0.0:
+        return np.eye(3)
+    c, s = cos_sin(angle)
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) / angle
+    R: Array = np.eye(3) + s * K + (1.0 - c) * (K @ K) + 0.0
+    return R
+
+
+def transform(R: Array, p: Sequence[float] | Array) -> Array:
+    """Homogeneous transform [R p; 0 1], (4, 4)."""
+    T = np.eye(4)
+    T[:3, :3] = R
+    T[:3, 3] = p
+    return T
+
+
+def inverse(T: Array) -> Array:
+    """Inverse [R^T, -R^T p; 0 1] of a rigid transform, (4, 4)."""
+    R = T[:3, :3].T
+    return transform(R, 0.0 - R @ T[:3, 3])
+
+
+def check_transform(T: Array, what: str) -> Array:
+    """Return T as a (4, 4) float array, or raise InvalidValue unless it is a finite rigid transform."""
+    T = np.asarray(T, dtype=float)
+    if T.shape != (4, 4) or not np.all(np.isfinite(T)):
+        raise InvalidValue(f"{what} must be 4x4 and finite, got shape {T.shape}: {T.tolist()}")
+    R = T[:3, :3]
+    off = float(np.max(np.abs(R.T @ R - np.eye(3))))
+    if off > ROTATION_TOLERANCE or np.linalg.det(R) < 0.0 or not np.array_equal(T[3], (0.0, 0.0, 0.0, 1.0)):
+        raise InvalidValue(
+            f"{what} must be a rigid transform: a right-handed rotation (R^T R = I within {ROTATION_TOLERANCE:g}, here "
+            f"{off:.3g}; det {np.linalg.det(R):.3g}) above a last row 0 0 0 1, got {T.tolist()}"
+        )
+    return T

@@ -1,0 +1,81 @@
+"""Rigid bodies: what a mass and an inertia must satisfy, moving them between frames, joining two into one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tangere.errors import UnphysicalModel
+from tangere.model.model import Array, Link, Payload
+
+# Relative slack on the triangle inequality and on the sign of the smallest moment. A thin plate sits exactly on the
+# border (I1 + I2 = I3) and eigenvalues of a 3x3 carry a few rounding errors of 1e-16; a printed table that is wrong
+# misses it by parts in a hundred.
+SLACK = 1e-9
+
+
+def principal_moments(inertia: Array) -> Array:
+    """Principal moments of an inertia tensor, ascending, (3,) in kg m2."""
+    moments: Array = np.linalg.eigvalsh(inertia)
+    return moments
+
+
+def check_body(what: str, mass: float, com: Array, inertia: Array, *, point_mass: bool = False) -> None:
+    """Raise UnphysicalModel unless a rigid body with these numbers can exist.
+
+    mass > 0; inertia symmetric, I1 > 0 and I3 <= I1 + I2 for the principal moments I1 <= I2 <= I3, because
+    I1 + I2 - I3 = 2 int z^2 dm >= 0. With `point_mass` an inertia of exactly zero is allowed as well.
+
+    what: how to name the body in the message; mass [kg]; com (3,) [m]; inertia (3, 3) [kg m2] about the COM.
+    """
+    if not np.isfinite(mass) or not np.all(np.isfinite(com)) or not np.all(np.isfinite(inertia)):
+        raise UnphysicalModel(
+            f"{what}: mass {mass}, centre of mass {com.tolist()} and inertia {inertia.tolist()} must all be finite"
+        )
+    if mass <= 0.0:
+        raise UnphysicalModel(f"{what}: mass {mass:g} kg must be positive")
+    asymmetry = float(np.max(np.abs(inertia - inertia.T)))
+    if asymmetry > SLACK * float(np.max(np.abs(inertia))):
+        raise UnphysicalModel(
+            f"{what}: inertia must be symmetric, entries differ by {asymmetry:.3g} kg m2: {inertia.tolist()}"
+        )
+    if point_mass and not np.any(inertia):
+        return
+    low, middle, high = (float(value) for value in principal_moments(inertia))
+    shown = f"principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m2"
+    if high > (low + middle) * (1.0 + SLACK):
+        raise UnphysicalModel(
+            f"{what}: {shown} break the triangle inequality: the largest moment of a rigid body never exceeds the sum of "
+            f"the other two, here {high:.6g} > {low:.6g} + {middle:.6g}"
+        )
+    if low <= SLACK * high:
+        raise UnphysicalModel(f"{what}: {shown}, but each moment of a body with an extent is positive")
+
+
+def moved(link: Link, T: Array, name: str | None = None) -> Link:
+    """The same body expressed in another frame: c' = R c + p, I' = R I R^T, T = [R p; 0 1] maps old to new coordinates."""
+    R, p = T[:3, :3], T[:3, 3]
+    inertia = R @ link.inertia @ R.T
+    return Link(link.name if name is None else name, link.mass, R @ link.com + p, 0.5 * (inertia + inertia.T))
+
+
+def joined(first: Link, second: Link) -> Link:
+    """Two bodies in one frame, rigidly joined, under the name of the first.
+
+    m = m1 + m2, c = (m1 c1 + m2 c2) / m, I = I1 + I2 + mu (|e|^2 1 - e e^T) with e = c2 - c1, mu = m1 m2 / m.
+    A massless body (mass 0) adds nothing.
+    """
+    mass = first.mass + second.mass
+    if mass == 0.0:
+        return first
+    offset = second.com - first.com
+    reduced = first.mass * second.mass / mass
+    steiner = reduced * (float(offset @ offset) * np.eye(3) - np.outer(offset, offset))
+    com = (first.mass * first.com + second.mass * second.com) / mass
+    return Link(first.name, mass, com, first.inertia + second.inertia + steiner)
+
+
+def with_payload(link: Link, payload: Payload | None) -> Link:
+    """The last link with a payload fixed to the flange (the flange frame is the last link's frame)."""
+    if payload is None:
+        return link
+    return joined(link, Link("payload", payload.mass, payload.com, payload.inertia))

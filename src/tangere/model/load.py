@@ -1,0 +1,121 @@
+"""Load an arm by name or from a file, with its parameter set, payload, tool, mounting and calibration."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tangere.errors import InvalidValue, ModelFileError, UnknownName
+from tangere.model.assemble import assemble
+from tangere.model.fields import read_toml
+from tangere.model.model import Array, Model, Payload
+from tangere.model.mounting import gravity_vector, payload_body, tool_transform
+
+_DATA = Path(__file__).parent / "data"
+_SETS = _DATA / "sets"
+# The order in which arms are shown: e-Series, CB3, the large ones, then the teaching robots of 003.
+_ORDER = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30", "pendulum", "planar3r", "scara")
+
+
+def names() -> tuple[str, ...]:
+    """Names of the arms that come with the package: the Universal Robots arms, then 003's teaching robots."""
+    return tuple(name for name in _ORDER if (_DATA / f"{name}.toml").is_file())
+
+
+def parameter_sets(name: str) -> tuple[str, ...]:
+    """Names of the parameter sets of an arm, its default first.
+
+    "001-literal" of the UR10e is among them although it cannot be loaded: it exists to be refused with its reason.
+    """
+    path = _arm(name)
+    default = read_toml(path).name("parameters")
+    return (default, *sorted(entry.stem for entry in (_SETS / path.stem).glob("*.toml")))
+
+
+def load(
+    name_or_path: str | os.PathLike[str],
+    *,
+    parameters: str | os.PathLike[str] | None = None,
+    payload: Payload | float | Sequence[Any] | None = None,
+    tool: Sequence[float] | Array | None = None,
+    gravity: str | Sequence[float] | Array | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    tip: str | None = None,
+) -> Model:
+    """The Model of an arm, validated.
+
+    name_or_path: a name out of names(), or a model file (.toml, or .urdf / .xml for a serial arm in URDF).
+    parameters: another set of numbers: a name out of parameter_sets(name), or a TOML file of the same schema; what
+        that file gives (lengths, links, drives, tool, sources, ...) replaces what the arm has.
+    payload: Payload, mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
+    tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z.
+    gravity: vector in base axes [m/s2], or "table", "wall" (the base y axis points up), "ceiling".
+    calibration: a UR calibration.yaml, whose kinematics replace the nominal ones (needs the extra `calibration`).
+    tip: for a URDF with several branches, the link at whose end the arm stops.
+
+    Raises UnknownName, ModelFileError (names file and field) and UnphysicalModel, all of them ValueErrors.
+    """
+    path = _arm(name_or_path)
+    if path.suffix.lower() in (".urdf", ".xml"):
+        if parameters is not None:
+            raise InvalidValue("parameters= needs an arm by name or a TOML file; a URDF brings its own numbers")
+        from tangere.model.urdf import from_urdf
+
+        model = from_urdf(path, tip=tip)
+    else:
+        if tip is not None:
+            raise InvalidValue("tip= chooses a branch of a URDF; an arm from TOML has only one")
+        model = _from_toml(path, parameters)
+    if calibration is not None:
+        from tangere.model.calibration import calibrated
+
+        model = calibrated(model, calibration)
+    if payload is not None:
+        model = dataclasses.replace(model, payload=payload_body(payload))
+    if tool is not None:
+        model = dataclasses.replace(model, T_flange_tcp=tool_transform(tool))
+    if gravity is not None:
+        model = dataclasses.replace(model, gravity=gravity_vector(gravity))
+    return model
+
+
+def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
+    arm = read_toml(path)
+    default = arm.name("parameters")
+    if parameters is None or (isinstance(parameters, str) and parameters == default):
+        return assemble([arm], default)
+    if _is_file(parameters):
+        given = Path(parameters)
+        if given.suffix.lower() != ".toml":
+            raise ModelFileError(f"{given}: a parameter file must be TOML and end in .toml")
+        overlay = read_toml(given)
+        return assemble([arm, overlay], overlay.name("parameters") if "parameters" in overlay else given.stem)
+    sets = {entry.stem: entry for entry in (_SETS / path.stem).glob("*.toml")} if path.parent == _DATA else {}
+    if parameters not in sets:
+        known = ", ".join((default, *sorted(sets)))
+        raise UnknownName(f"unknown parameters {parameters!r} for {arm.name()}; known: {known}, or a .toml file")
+    return assemble([arm, read_toml(sets[str(parameters)])], str(parameters))
+
+
+def _is_file(given: str | os.PathLike[str]) -> bool:
+    """Whether the argument is meant as a path: a Path, or a text with a separator or a model file's ending."""
+    if not isinstance(given, str):
+        return True
+    return "/" in given or os.sep in given or given.lower().endswith((".toml", ".urdf", ".xml"))
+
+
+def _arm(given: str | os.PathLike[str]) -> Path:
+    """The file of an arm given by name (upper or lower case) or path."""
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidValue(f"an arm is a name or a path, got {given!r}; known names: {', '.join(names())}")
+    if _is_file(given):
+        path = Path(given)
+        if path.suffix.lower() not in (".toml", ".urdf", ".xml"):
+            raise ModelFileError(f"{path}: a model file ends in .toml, .urdf or .xml")
+        return path
+    if str(given).lower() in names():
+        return _DATA / f"{str(given).lower()}.toml"
+    raise UnknownName(f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml or .urdf")

@@ -1,0 +1,212 @@
+"""The command line: output, exit codes, one clear line for our errors, and no colour where it is not wanted."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.interfaces import demo
+from tangere.interfaces.cli import main
+from tangere.interfaces.terminal import matrix, number, paint, table, wants_colour
+from tangere.model.load import load, names, parameter_sets
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`tangere ...` in a process of its own."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, "-m", "tangere.interfaces.cli", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"tangere {tangere.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["check"], ["models", "--no-such-option"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage: tangere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "models", "check", "bench", "demo"])
+def test_help_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: tangere {command}".rstrip())
+    if command in ("", "check", "bench"):
+        assert "examples:" in text
+        assert f"\n  tangere {command}".rstrip() in text
+
+
+def test_models_lists_every_arm_with_its_sets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:]  # below header and rule
+    assert [line.split()[0] for line in lines] == list(names())
+    for line in lines:
+        name = line.split()[0]
+        model = load(name)
+        pattern = rf"{name} +{re.escape(model.title)} +{model.dof}  {re.escape(', '.join(parameter_sets(name)))}"
+        assert re.fullmatch(pattern, line), line
+
+
+def test_check_shows_numbers_and_grades(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "ur10e"]) == 0
+    text = capsys.readouterr().out
+    for part in ("UR10e", "-0.6127", "13.051", "vendor"):
+        assert part in text
+    assert main(["check", "ur10e", "--parameters", "ur-ros2"]) == 0
+    assert capsys.readouterr().out != text  # another set, other numbers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["check", "ur11"], ["ur11", "ur10e"]),
+        (["check", "ur10e", "--parameters", "nonsense"], ["nonsense", "ur-ros2"]),
+        (["check", "nowhere/arm.toml"], ["arm.toml"]),
+        (["check", "ur10e", "--parameters", "001-literal"], ["wrist_3", "inertia"]),
+    ],
+)
+def test_our_errors_are_one_line(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+def test_exit_codes_reach_the_shell() -> None:
+    assert shell("models").returncode == 0
+    wrong = shell("check", "ur11")
+    assert wrong.returncode == 1
+    assert "Traceback" not in wrong.stderr
+    assert shell("--no-such-option").returncode == 2
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tangere.interfaces.cli", "models"],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert errors == b""
+
+
+def test_the_parser_alone_loads_no_numbers() -> None:
+    """Help answers before any model or kernel is imported."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    code = "import sys, tangere.interfaces.cli as c; c.parser(); print('tangere.model.load' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_demo_prints_what_the_robot_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert "\x1b" not in text  # captured output is no terminal
+    assert max(len(line) for line in text.splitlines()) <= 120
+    assert not any(line != line.rstrip() for line in text.splitlines())
+    assert "-0.00 " not in text
+
+    robot, q, qd = tangere.robot("ur10e"), np.radians(demo.Q_DEG), np.radians(demo.QD_DEG)
+
+    def numbers(heading: str, rows: int, skip: int = 0) -> np.ndarray:
+        """The numbers of the `rows` lines that follow a heading."""
+        lines = text[text.index(heading) :].splitlines()[1 + skip : 1 + skip + rows]
+        return np.array([[float(v) for v in re.findall(r"(?<![\w.])-?\d+\.\d+", line)] for line in lines])
+
+    # half of the last digit that is shown
+    np.testing.assert_allclose(numbers("Pose of the tool", 3), robot.pose(q)[:3], atol=0.5001e-5)
+    np.testing.assert_allclose(numbers("Mass matrix", 6), robot.mass_matrix(q), atol=0.5001e-4)
+    np.testing.assert_allclose(numbers("Coriolis matrix", 6), robot.coriolis_matrix(q, qd), atol=0.5001e-4)
+    torques = [robot.gravity_torque(q), robot.coriolis_matrix(q, qd) @ qd]
+    np.testing.assert_allclose(numbers("Torques", 2, skip=2), torques, atol=0.5001e-3)
+    solutions = np.radians(numbers("Inverse kinematics", 8, skip=2))
+    assert "8 joint positions reach" in text
+    # rounding to 0.01 deg is at most 8.8e-5 rad on each of six joints, at most 1.3 m away: 1.3 * 6 * 8.8e-5 < 7e-4
+    for q_k in solutions:
+        np.testing.assert_allclose(robot.pose(q_k), robot.pose(q), atol=7e-4)
+    assert len({tuple(row.round(4)) for row in solutions}) == 8
+    (marked,) = [line for line in text.splitlines() if "<- q itself" in line]
+    assert all(f"{v:.2f}" in marked for v in demo.Q_DEG)
+
+
+def test_colour_only_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert wants_colour(Terminal())
+    assert not wants_colour(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not wants_colour(Terminal())
+    monkeypatch.setenv("NO_COLOR", "")  # empty counts as not set
+    assert wants_colour(Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+    assert not wants_colour(Terminal())
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    robot, q, qd = tangere.robot("ur10e"), np.radians(demo.Q_DEG), np.radians(demo.QD_DEG)
+    plain, painted = demo.demo_text(robot, q, qd), demo.demo_text(robot, q, qd, colour=True)
+    assert painted != plain
+    assert re.sub(r"\x1b\[\d+m", "", painted) == plain
+    assert paint("x", "good", False) == "x"
+
+
+def test_tables_line_up() -> None:
+    assert table([("a", "1"), ("bcd", "-22")], ("name", "n"), "lr", indent=1) == [
+        " name    n",
+        " ----  ---",
+        " a       1",
+        " bcd   -22",
+    ]
+    assert table([("1", "a", "!")], ("", "b"))[:2] == ["     b", "     -"]  # no rule where there is no title
+    assert table([("a",), ("b", "c")]) == ["  a", "  b  c"]  # short rows are filled up, no trailing space
+    assert table([]) == []
+
+
+def test_numbers_have_no_minus_zero() -> None:
+    assert number(-0.004, 2) == "0.00"
+    assert number(-0.006, 2) == "-0.01"
+    assert matrix([[1.0, -1e-9]], 2) == ["  1.00  0.00"]
+    assert matrix([1.0, -20.0], 1, header=("a", "b"), names=("v",))[2] == "  v  1.0  -20.0"
