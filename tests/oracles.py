@@ -134,12 +134,12 @@ def _model(name: str, joints: list[Joint], links: list[Link], dh: DH | None) -> 
 # --------------------------------------------------------------------------------------------------------- Pinocchio
 
 
-def pinocchio_model(model: Model, free_flyer: Link | None = None) -> tuple[Any, Any]:
+def pinocchio_model(model: Model, free_flyer: Link | None = None, T_body_arm: Array | None = None) -> tuple[Any, Any]:
     """(pin.Model, pin.Data) of a Model: same q, same link order, payload in the last body, frame "tcp".
 
     Pinocchio's joint frame is the one after motion(q) and before T_joint_link, so a link's inertia is moved by
     T_joint_link, and the next joint is placed by T_joint_link_prev @ T_parent_joint. Frames named like the links
-    carry the poses of `link_poses`. With `free_flyer` the whole arm stands on that body, floating
+    carry the poses of `link_poses`. With `free_flyer` the whole arm stands on that body, at T_body_arm, floating
     (first joint "free_flyer": q (x, y, z, qx, qy, qz, qw), velocities linear then angular, both in BODY axes).
     """
     import pinocchio as pin
@@ -148,7 +148,7 @@ def pinocchio_model(model: Model, free_flyer: Link | None = None) -> tuple[Any, 
         return pin.SE3(np.ascontiguousarray(T[:3, :3]), np.ascontiguousarray(T[:3, 3]))
 
     pm = pin.Model()
-    parent, T_prev = 0, np.eye(4)
+    parent, T_prev = 0, np.eye(4) if T_body_arm is None else T_body_arm
     if free_flyer is not None:
         parent = pm.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "free_flyer")
         body = pin.Inertia(free_flyer.mass, free_flyer.com, free_flyer.inertia)

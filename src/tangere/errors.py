@@ -25,3 +25,7 @@ class ModelFileError(InvalidValue):
 
 class MissingExtra(TangereError, ImportError):
     """A feature needs an optional dependency; the message says which extra installs it."""
+
+
+class NoSolution(TangereError):
+    """A choice was asked from an answer that holds none: a pose out of reach, or outside the joint limits."""

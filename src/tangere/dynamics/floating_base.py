@@ -101,7 +101,9 @@ class FloatingBase:
         frames = zip(at.rotations[1:], at.origins[1:], strict=True)
         return np.stack([pose(R, at.r + origin) for R, origin in frames], axis=-3)
 
-    def jacobian(self, q: ArrayLike, link: int | Literal["body"] | None = None, point: ArrayLike | None = None) -> Array:
+    def jacobian(
+        self, q: ArrayLike, link: int | Literal["body"] | None = None, point: ArrayLike | None = None
+    ) -> Array:
         """Geometric Jacobian J (..., 6, 6 + n): (v, omega) = J u in inertial axes, linear rows first.
 
         At a point [m, link axes] of a link (counted from 0) or of "body"; without point at its origin; with neither at
@@ -149,25 +151,40 @@ class FloatingBase:
         return self._newton_euler(q, rest, rest, np.asarray(self.model.gravity))
 
     def mass_matrix(self, q: ArrayLike) -> Array:
-        """M(q) (..., 6 + n, 6 + n) by composite rigid bodies; kinetic energy is 1/2 u^T M u."""
+        """M(q) (..., 6 + n, 6 + n) by composite rigid bodies; kinetic energy is 1/2 u^T M u.
+
+        Column k is the force of a unit acceleration: that of the composite body beyond joint k, taken about the joint.
+        """
         at = self._geometry(self._q(q))
-        inertias = [self._spatial_inertia(at, k) for k in range(self.model.dof + 1)]
-        composite = inertias[-1]
-        S = np.zeros((*at.r.shape[:-1], 6, self.dof))  # twist (v at r, omega) of each velocity, inertial axes
-        S[..., :3, :3] = np.eye(3)
-        S[..., 3:, 3:6] = at.R
-        for i, joint in enumerate(self.model.joints):
-            revolute = joint.kind == "revolute"
-            S[..., :3, 6 + i] = np.cross(at.o[i], at.z[i]) if revolute else at.z[i]
-            S[..., 3:, 6 + i] = at.z[i] if revolute else 0.0
+        n, bodies = self.model.dof, self._bodies()
+        revolute = [joint.kind == "revolute" for joint in self.model.joints]
+        pivots = [np.zeros(3), *at.o]
         M = np.zeros((*at.r.shape[:-1], self.dof, self.dof))
-        St = np.swapaxes(S, -1, -2)
-        for i in reversed(range(self.model.dof)):  # composite: everything from link i outwards
-            column = _apply(St[..., : 7 + i, :], _apply(composite, S[..., 6 + i]))
-            M[..., : 7 + i, 6 + i] = column
-            M[..., 6 + i, : 7 + i] = column
-            composite = composite + inertias[i]
-        M[..., :6, :6] = St[..., :6, :] @ composite @ S[..., :6]
+        m, h, inertia = 0.0, np.zeros(3), np.zeros((3, 3))  # of everything from link k outwards, about pivots[k]
+        for k in reversed(range(n + 1)):
+            R, link = at.rotations[k], bodies[k]
+            c = at.origins[k] - pivots[k] + _apply(R, link.com)
+            m, h = m + link.mass, h + link.mass * c
+            inertia = inertia + R @ link.inertia @ np.swapaxes(R, -1, -2) - link.mass * skew(c) @ skew(c)
+            if k == 0:
+                break
+            z = at.z[k - 1]  # unit speed of this joint gives the outer part momentum P and, about its pivot, L
+            P = np.cross(z, h) if revolute[k - 1] else m * z
+            L = _apply(inertia, z) if revolute[k - 1] else np.cross(h, z)
+            for j in range(1, k + 1):
+                about_j = L + np.cross(pivots[k] - pivots[j], P)
+                M[..., 5 + j, 5 + k] = np.sum(at.z[j - 1] * (about_j if revolute[j - 1] else P), axis=-1)
+            M[..., :3, 5 + k] = P
+            M[..., 3:6, 5 + k] = _apply(np.swapaxes(at.R, -1, -2), L + np.cross(pivots[k], P))
+            M[..., 5 + k, : 5 + k] = M[..., : 5 + k, 5 + k]
+            d = pivots[k] - pivots[k - 1]
+            D, H = skew(d), skew(h)
+            inertia = inertia - H @ D - D @ H - m * D @ D
+            h = h + m * d
+        M[..., :3, :3] = m * np.eye(3)
+        M[..., :3, 3:6] = -skew(h) @ at.R
+        M[..., 3:6, :3] = np.swapaxes(M[..., :3, 3:6], -1, -2)
+        M[..., 3:6, 3:6] = np.swapaxes(at.R, -1, -2) @ inertia @ at.R
         return M
 
     def forward_dynamics(self, q: ArrayLike, u: ArrayLike, tau: ArrayLike, force: ArrayLike | None = None) -> Array:
@@ -253,26 +270,17 @@ class FloatingBase:
             at.origins.append(p_prev)
         return at
 
-    def _spatial_inertia(self, at: _Geometry, k: int) -> Array:
-        """[[m I, -m skew(c)], [m skew(c), I_r]] (..., 6, 6) of body k about the body origin, inertial axes."""
-        link, R = self._bodies()[k], at.rotations[k]
-        C = skew(at.origins[k] + _apply(R, link.com))
-        out = np.zeros((*R.shape[:-2], 6, 6))
-        out[..., :3, :3] = link.mass * np.eye(3)
-        out[..., :3, 3:] = -link.mass * C
-        out[..., 3:, :3] = link.mass * C
-        out[..., 3:, 3:] = R @ link.inertia @ np.swapaxes(R, -1, -2) - link.mass * C @ C
-        return out
-
     def _newton_euler(self, q: Array, u: Array, udot: Array, gravity: Array) -> Array:
-        """Recursive Newton-Euler: accelerations outwards, forces summed inwards; inertial axes, moments about r.
+        """Recursive Newton-Euler: accelerations outwards, forces summed inwards; inertial axes.
 
-        Gravity enters as an acceleration -g of everything, so that no weight has to be added link by link.
+        Gravity enters as an acceleration -g of everything, so that no weight has to be added link by link. Moments are
+        taken about each joint's own origin: about a far point a light wrist would drown in the rounding of the arm.
         """
         at = self._geometry(q)
         omega, alpha = _apply(at.R, u[..., 3:6]), _apply(at.R, udot[..., 3:6])
         a = udot[..., :3] - gravity  # acceleration of the point s, which moves with the link now being looked at
         s = np.zeros(3)
+        pivots = [s, *at.o]
         forces, moments = [], []
         for k, link in enumerate(self._bodies()):
             if k > 0:
@@ -289,7 +297,7 @@ class FloatingBase:
             f = link.mass * (a + _rigid(omega, alpha, c - s))
             n = _apply(inertia, alpha) + np.cross(omega, _apply(inertia, omega))
             forces.append(f)
-            moments.append(n + np.cross(c, f))
+            moments.append(n + np.cross(c - pivots[k], f))
         shape = np.broadcast_shapes(q.shape[:-1], u.shape[:-1], udot.shape[:-1])
         out = np.zeros((*shape, self.dof))
         F, N = np.zeros(3), np.zeros(3)
@@ -297,10 +305,10 @@ class FloatingBase:
             F, N = F + forces[k], N + moments[k]
             if k == 0:
                 out[..., :3], out[..., 3:6] = F, _apply(np.swapaxes(at.R, -1, -2), N)
-            elif self.model.joints[k - 1].kind == "revolute":
-                out[..., 5 + k] = np.sum(at.z[k - 1] * (N - np.cross(at.o[k - 1], F)), axis=-1)
             else:
-                out[..., 5 + k] = np.sum(at.z[k - 1] * F, axis=-1)
+                revolute = self.model.joints[k - 1].kind == "revolute"
+                out[..., 5 + k] = np.sum(at.z[k - 1] * (N if revolute else F), axis=-1)
+                N = N + np.cross(pivots[k] - pivots[k - 1], F)
         return out
 
 

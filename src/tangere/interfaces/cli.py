@@ -27,14 +27,25 @@ examples:
 
 def models(arguments: argparse.Namespace) -> int:
     """Print the arms that come with the package and their parameter sets."""
+    from tangere.errors import UnphysicalModel
     from tangere.model.load import load, names, parameter_sets
+
+    def marked(name: str, parameters: str) -> str:
+        try:
+            load(name, parameters=parameters)
+        except UnphysicalModel:
+            return parameters + "*"
+        return parameters
 
     rows = []
     for name in names():
         model = load(name)
-        rows.append((name, model.title, str(model.dof), ", ".join(parameter_sets(name))))
+        sets = ", ".join(marked(name, parameters) for parameters in parameter_sets(name))
+        rows.append((name, model.title, str(model.dof), sets))
     lines = table(rows, ("name", "title", "joints", "parameter sets (default first)"), "llrl", indent=0)
     lines[0] = paint(lines[0], "heading", wants_colour())
+    if any("*" in sets for *_, sets in rows):
+        lines += ["", "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"]
     print("\n".join(lines))
     return 0
 
@@ -43,7 +54,8 @@ def check(arguments: argparse.Namespace) -> int:
     """Print every number of an arm with its source; an arm that cannot be is an error."""
     from tangere.model.report import check_text
 
-    print(check_text(arguments.model, parameters=arguments.parameters))
+    options = {key: getattr(arguments, key) for key in ("parameters", "calibration", "tip")}
+    print(check_text(arguments.model, **options))
     return 0
 
 
@@ -96,6 +108,8 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML or URDF file")
     p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
+    p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
+    p.add_argument("--tip", metavar="LINK", help="for a URDF with several branches: the link at which the arm ends")
     p.set_defaults(run=check)
 
     p = commands.add_parser(

@@ -45,11 +45,11 @@ def is_ur(model: Model) -> bool:
         and np.array_equal(dh.a[[0, 3, 4, 5]], np.zeros(4))
         and np.array_equal(dh.d[[1, 2]], np.zeros(2))
         and np.all(dh.a[[1, 2]] != 0.0)
-        and dh.d[3] > 0.0
+        and np.all(dh.d[[3, 4]] > 0.0)  # inverse kinematics counts on it
     )
 
 
-def parameters_of(model: Model, *, rotor_inertia: bool = False) -> Array:
+def parameters_of(model: Model, *, rotor_inertia: Array | None = None) -> Array:
     """The kernels' parameter vector of a UR model, payload and tool included."""
     assert model.dh is not None
     a, d = model.dh.a, model.dh.d

@@ -112,8 +112,8 @@ def _floats(A: Array) -> list[list[float]]:
     return [[float(x) for x in row] for row in A]
 
 
-def chain_of(model: Model, *, rotor_inertia: bool = False) -> Chain:
-    """The chain of a model, payload merged into the last link; rotor inertia only where asked for."""
+def chain_of(model: Model, *, rotor_inertia: Array | None = None) -> Chain:
+    """The chain of a model, payload merged into the last link; reflected rotor inertia (n,) only where given."""
     link_frames = [j.T_joint_link for j in model.joints]
     joint_frames = [
         (link_frames[i - 1] if i else np.eye(4)) @ j.T_parent_joint for i, j in enumerate(model.joints)
@@ -128,7 +128,7 @@ def chain_of(model: Model, *, rotor_inertia: bool = False) -> Chain:
         bodies.append(body)
         coms.append([h / body.m for h in body.h])
     tcp = link_frames[-1] @ model.T_flange_tcp
-    rotor = model.drives.rotor_inertia if rotor_inertia else np.zeros(model.dof)
+    rotor = np.zeros(model.dof) if rotor_inertia is None else rotor_inertia
     return Chain(
         revolute=tuple(j.kind == "revolute" for j in model.joints),
         R=[_floats(T[:3, :3]) for T in joint_frames],

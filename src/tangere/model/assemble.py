@@ -160,7 +160,9 @@ def _drives(roots: Sequence[Fields], count: int) -> Drives:
             if key in table:
                 values[key] = table.numbers(key, count, finite=False)
                 if np.any(np.isinf(values[key])) or np.any(values[key] < 0.0):
-                    raise table.error(key, f"must be positive or nan (unknown), got {values[key].tolist()}")
+                    raise table.error(
+                        key, f"must be finite and not negative, or nan (unknown), got {values[key].tolist()}"
+                    )
     return frozen(Drives(**values))
 
 
@@ -172,8 +174,11 @@ def _sources(root: Fields) -> list[Source]:
         if grade not in get_args(Grade):
             raise table.error("grade", f"must be one of {', '.join(get_args(Grade))}, got {grade!r}")
         group = table.name("group")
-        if "joints" in table:
-            group += f" (joints {', '.join(str(entry) for entry in table.get('joints'))})"
+        if "joints" in table:  # counted from 1, as in the documents
+            joints = table.get("joints")
+            if not isinstance(joints, list) or not joints or any(type(i) is not int or i < 1 for i in joints):
+                raise table.error("joints", "must be a list of joint numbers, counted from 1")
+            group += f" (joints {', '.join(str(i) for i in joints)})"
         found.append(Source(group, grade, table.text("text")))  # type: ignore[arg-type]
     return found
 

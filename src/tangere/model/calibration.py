@@ -20,9 +20,9 @@ _PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
 # A chain this close to the nominal one is the nominal one: UR prints pi/2 with nine digits (off by 2e-10 rad) and
 # leaves 2e-11 m of rounding; no calibration resolves a nanometre.
 _NOMINAL = 1e-9
-# A factory calibration moves a joint by millimetres and milliradians. Beyond these the file is that of another arm
-# (the closest pair of sizes, UR5e and UR3e, differs by 0.18 m in one length), and centres of mass would not fit.
-_FAR_M, _FAR_RAD = 0.05, 0.1
+# A factory calibration moves a joint by a few millimetres and milliradians. Beyond these the file is that of another
+# arm (the most similar pair, UR3 and UR3e, differs by 18.7 mm in d4), and the centres of mass would not fit.
+_FAR_M, _FAR_RAD = 0.015, 0.1
 
 
 def calibrated(model: Model, path: str | os.PathLike[str]) -> Model:
@@ -36,7 +36,8 @@ def calibrated(model: Model, path: str | os.PathLike[str]) -> Model:
 
     All that the calibration changes is in T_parent_joint, nearly the identity. Link frames stay as close to DH as a
     calibrated arm allows, and masses, centres of mass and inertias stay with their links (UR does not calibrate them).
-    `dh` is kept if the chain equals the nominal one within 1e-9, else it is None and closed-form IK does not apply.
+    A chain that equals the nominal one within 1e-9 gives the nominal model back; otherwise `dh` is None, and
+    closed-form IK no longer applies.
 
     Needs the extra `calibration` (PyYAML). Only for arms given by standard DH with UR's six joints.
     """
@@ -54,10 +55,10 @@ def calibrated(model: Model, path: str | os.PathLike[str]) -> Model:
         back = transform(np.eye(3), (0.0, 0.0, -float(model.dh.d[i])))
         joints.append(_shifted(model.joints[i], inverse(previous) @ _frame(kinematics, part) @ back, kinematics, part))
         previous = N
+    if all(np.max(np.abs(joint.T_parent_joint - np.eye(4))) < _NOMINAL for joint in joints):
+        return model
     source = Source("kinematics", "measured", f"factory calibration, {Path(path).name}{_hash(kinematics)}")
     sources = (*(entry for entry in model.sources if entry.group != "kinematics"), source)
-    if all(np.max(np.abs(joint.T_parent_joint - np.eye(4))) < _NOMINAL for joint in joints):
-        return dataclasses.replace(model, sources=sources)
     return dataclasses.replace(model, joints=tuple(joints), dh=None, sources=sources)
 
 
@@ -68,8 +69,8 @@ def _shifted(joint: Joint, T: Array, kinematics: Fields, part: str) -> Joint:
     if distance > _FAR_M or angle > _FAR_RAD:
         raise kinematics.error(
             part,
-            f"lies {1e3 * distance:.1f} mm and {angle:.3f} rad from the nominal {joint.name}, more than any calibration "
-            f"({1e3 * _FAR_M:.0f} mm, {_FAR_RAD} rad): is this the file of another arm?",
+            f"lies {1e3 * distance:.1f} mm and {angle:.3f} rad from the nominal {joint.name}; a calibration stays "
+            f"within {1e3 * _FAR_M:.0f} mm and {_FAR_RAD} rad: is this the file of another arm?",
         )
     return frozen(dataclasses.replace(joint, T_parent_joint=T + 0.0))
 
@@ -93,7 +94,7 @@ def _read(path: Path) -> Fields:
     text = read_text(path)
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as problem:
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
         raise ModelFileError(f"{path}: is not valid YAML: {problem}") from problem
     if not isinstance(data, dict):
         raise ModelFileError(f"{path}: must be a YAML mapping with the field kinematics, got {type(data).__name__}")

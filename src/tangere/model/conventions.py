@@ -116,9 +116,11 @@ def official_from_002(q_002: Sequence[float] | Array) -> Array:
     The mechanism is the same with d4 = d2 - d3 + d4 of 002. 002's base is the official one yawed by 180 degrees:
     T_002 = Rz(180) T_official, tool frames alike.
     """
-    return _six(q_002, "q_002") * np.array(_SIGN_002) + np.deg2rad(_OFFSET_002)
+    q: Array = _six(q_002, "q_002") * np.array(_SIGN_002) + np.deg2rad(_OFFSET_002)
+    return q
 
 
 def q_002_from_official(q: Sequence[float] | Array) -> Array:
     """002's joint angles of official ones, the inverse of official_from_002, (..., 6) in rad, not wrapped."""
-    return (_six(q, "q") - np.deg2rad(_OFFSET_002)) * np.array(_SIGN_002)
+    q_002: Array = (_six(q, "q") - np.deg2rad(_OFFSET_002)) * np.array(_SIGN_002)
+    return q_002

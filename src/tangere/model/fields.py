@@ -23,9 +23,15 @@ def check_name(name: str, file: str, where: str) -> str:
     """
     if not name or len(name) > MAX_NAME or not name.isprintable() or name != name.strip():
         raise ModelFileError(
-            f"{file}: {where} must be 1 to {MAX_NAME} printable characters without blanks at its ends, got {name[:40]!r}"
+            f"{file}: {where} must be 1 to {MAX_NAME} printable characters, no blanks at its ends, got {name[:40]!r}"
         )
     return name
+
+
+def _shown(value: Any) -> str:
+    """A value for a message: escaped, and not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 class Fields:
@@ -42,6 +48,7 @@ class Fields:
         return ModelFileError(f"{self.file}: field {self._where(key)} {message}")
 
     def _where(self, key: str) -> str:
+        key = key if key.isprintable() and len(key) <= MAX_NAME else _shown(key)
         return f"{self.place}.{key}" if self.place else key
 
     def only(self, *known: str) -> None:
@@ -60,7 +67,7 @@ class Fields:
         """A text field."""
         value = self.get(key)
         if not isinstance(value, str):
-            raise self.error(key, f"must be a text, got {value!r}")
+            raise self.error(key, f"must be a text, got {_shown(value)}")
         return value
 
     def name(self, key: str = "name") -> str:
@@ -71,7 +78,7 @@ class Fields:
         """A field that is true or false."""
         value = self.data.get(key, default)
         if not isinstance(value, bool):
-            raise self.error(key, f"must be true or false, got {value!r}")
+            raise self.error(key, f"must be true or false, got {_shown(value)}")
         return value
 
     def number(self, key: str, *, finite: bool = True) -> float:
@@ -80,33 +87,37 @@ class Fields:
 
     def _number(self, key: str, value: Any, finite: bool) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"must be a number, got {value!r}")
-        if finite and not math.isfinite(value):
-            raise self.error(key, f"must be finite, got {value!r}")
-        return float(value)
+            raise self.error(key, f"must be a number, got {_shown(value)}")
+        try:
+            number = float(value)
+        except OverflowError:  # an integer of more than 308 digits
+            number = math.inf
+        if finite and not math.isfinite(number):
+            raise self.error(key, f"must be finite, got {_shown(value)}")
+        return number
 
     def numbers(self, key: str, count: int, *, finite: bool = True) -> Array:
         """A list of `count` numbers, (count,)."""
         value = self.get(key)
         if not isinstance(value, list) or len(value) != count:
-            raise self.error(key, f"must be a list of {count} numbers, got {value!r}")
+            raise self.error(key, f"must be a list of {count} numbers, got {_shown(value)}")
         return np.array([self._number(f"{key}[{i}]", entry, finite) for i, entry in enumerate(value)])
 
     def table(self, key: str) -> Fields:
         """A table inside this one."""
         value = self.get(key)
         if not isinstance(value, dict):
-            raise self.error(key, f"must be a table, got {value!r}")
+            raise self.error(key, f"must be a table, got {_shown(value)}")
         return Fields(value, self.file, self._where(key))
 
     def tables(self, key: str) -> Iterator[Fields]:
         """The tables of a list of tables, which must not be empty."""
         value = self.get(key)
         if not isinstance(value, list) or not value:
-            raise self.error(key, f"must be a list of tables ([[{key}]]), got {value!r}")
+            raise self.error(key, f"must be a list of tables ([[{key}]]), got {_shown(value)}")
         for i, entry in enumerate(value):
             if not isinstance(entry, dict):
-                raise self.error(f"{key}[{i}]", f"must be a table, got {entry!r}")
+                raise self.error(f"{key}[{i}]", f"must be a table, got {_shown(entry)}")
             yield Fields(entry, self.file, self._where(f"{key}[{i}]"))
 
 
@@ -118,15 +129,18 @@ def read_text(path: Path) -> str:
         raise ModelFileError(f"{path}: cannot be read: {problem.strerror or problem}") from problem
     except UnicodeDecodeError as problem:
         raise ModelFileError(f"{path}: is not UTF-8 text: {problem.reason} at byte {problem.start}") from problem
+    except ValueError as problem:  # a null character in the path
+        raise ModelFileError(f"{str(path)!r}: cannot be read: {problem}") from problem
 
 
 def read_toml(path: Path) -> Fields:
     """The root table of a TOML model file of schema version 1."""
+    text = read_text(path)
     try:
-        root = Fields(tomllib.loads(read_text(path)), str(path))
-    except tomllib.TOMLDecodeError as problem:
+        root = Fields(tomllib.loads(text), str(path))
+    except (ValueError, RecursionError) as problem:  # TOMLDecodeError, or a number or a nesting beyond all measure
         raise ModelFileError(f"{path}: is not valid TOML: {problem}") from problem
     version = root.get("schema_version")
-    if version != 1:
-        raise root.error("schema_version", f"must be 1, the only version there is, got {version!r}")
+    if version != 1 or isinstance(version, bool):
+        raise root.error("schema_version", f"must be 1, the only version there is, got {_shown(version)}")
     return root

@@ -66,12 +66,13 @@ def rotation_rpy_deg(rpy: Sequence[float]) -> Array:
 def rpy_from_rotation(R: Array) -> tuple[float, float, float]:
     """Roll, pitch, yaw in rad of a rotation matrix (001 eqs 3.44-3.46 with atan2 for the printed arctan).
 
-    At gimbal lock (pitch = +-90 degrees) the roll is set to 0, as only yaw -+ roll is determined.
+    Yaw is taken after the roll has been undone, so that the three together reproduce R at gimbal lock too, where the
+    roll alone means nothing (it is 0 in exact lock).
     """
-    pitch = math.atan2(-R[2, 0], math.hypot(R[2, 1], R[2, 2]))
-    if math.hypot(R[2, 1], R[2, 2]) < 1e-9:  # below: roll and yaw lose all digits, and the rule costs 1e-9 rad at most
-        return 0.0, pitch, math.atan2(-R[0, 1], R[1, 1])
-    return math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])
+    roll = math.atan2(R[2, 1], R[2, 2])
+    c, s = math.cos(roll), math.sin(roll)
+    yaw = math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])
+    return roll, math.atan2(-R[2, 0], math.hypot(R[2, 1], R[2, 2])), yaw
 
 
 def rotation_vector(v: Sequence[float]) -> Array:

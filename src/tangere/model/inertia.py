@@ -15,8 +15,7 @@ SLACK = 1e-9
 
 def principal_moments(inertia: Array) -> Array:
     """Principal moments of an inertia tensor, ascending, (3,) in kg m2."""
-    moments: Array = np.linalg.eigvalsh(inertia)
-    return moments
+    return np.asarray(np.linalg.eigvalsh(inertia), dtype=np.float64)
 
 
 def check_body(what: str, mass: float, com: Array, inertia: Array, *, point_mass: bool = False) -> None:
@@ -44,15 +43,15 @@ def check_body(what: str, mass: float, com: Array, inertia: Array, *, point_mass
     shown = f"principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m2"
     if high > (low + middle) * (1.0 + SLACK):
         raise UnphysicalModel(
-            f"{what}: {shown} break the triangle inequality: the largest moment of a rigid body never exceeds the sum of "
-            f"the other two, here {high:.6g} > {low:.6g} + {middle:.6g}"
+            f"{what}: {shown} break the triangle inequality: the largest moment of a rigid body never exceeds the sum "
+            f"of the other two, here {high:.6g} > {low:.6g} + {middle:.6g}"
         )
     if low <= SLACK * high:
         raise UnphysicalModel(f"{what}: {shown}, but each moment of a body with an extent is positive")
 
 
 def moved(link: Link, T: Array, name: str | None = None) -> Link:
-    """The same body expressed in another frame: c' = R c + p, I' = R I R^T, T = [R p; 0 1] maps old to new coordinates."""
+    """The same body expressed in another frame: c' = R c + p, I' = R I R^T, where T = [R p; 0 1] maps old to new."""
     R, p = T[:3, :3], T[:3, 3]
     inertia = R @ link.inertia @ R.T
     return Link(link.name if name is None else name, link.mass, R @ link.com + p, 0.5 * (inertia + inertia.T))

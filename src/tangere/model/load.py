@@ -44,6 +44,7 @@ def load(
     gravity: str | Sequence[float] | Array | None = None,
     calibration: str | os.PathLike[str] | None = None,
     tip: str | None = None,
+    base: str | None = None,
 ) -> Model:
     """The Model of an arm, validated.
 
@@ -54,7 +55,7 @@ def load(
     tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z.
     gravity: vector in base axes [m/s2], or "table", "wall" (the base y axis points up), "ceiling".
     calibration: a UR calibration.yaml, whose kinematics replace the nominal ones (needs the extra `calibration`).
-    tip: for a URDF with several branches, the link at whose end the arm stops.
+    tip, base: for a URDF, the links whose frames are the tcp and the base, where the defaults of from_urdf do not do.
 
     Raises UnknownName, ModelFileError (names file and field) and UnphysicalModel, all of them ValueErrors.
     """
@@ -64,10 +65,10 @@ def load(
             raise InvalidValue("parameters= needs an arm by name or a TOML file; a URDF brings its own numbers")
         from tangere.model.urdf import from_urdf
 
-        model = from_urdf(path, tip=tip)
+        model = from_urdf(path, tip=tip, base=base)
     else:
-        if tip is not None:
-            raise InvalidValue("tip= chooses a branch of a URDF; an arm from TOML has only one")
+        if tip is not None or base is not None:
+            raise InvalidValue("tip= and base= choose links of a URDF; an arm from TOML has one tip and one base")
         model = _from_toml(path, parameters)
     if calibration is not None:
         from tangere.model.calibration import calibrated

@@ -1,0 +1,57 @@
+"""Builds the C extension: traces the kernels, prints them as C, compiles. Metadata is in pyproject.toml.
+
+Without a C compiler the package installs all the same and computes with its Python form.
+"""
+
+import sys
+import types
+from pathlib import Path
+
+import numpy
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).parent
+SOURCE = HERE / "src" / "tangere"
+C_SOURCE = "src/tangere/kernels/c"
+
+
+def generate(folder: Path) -> None:
+    """Trace the kernels without importing the package's front door, which wants the extension."""
+    package = types.ModuleType("tangere")
+    package.__path__ = [str(SOURCE)]
+    sys.modules["tangere"] = package
+    from tangere.kernels.generate import write
+
+    write(folder)
+
+
+class BuildKernels(build_ext):
+    """Generates the kernels' C text into the build folder first."""
+
+    def build_extensions(self) -> None:
+        self.force = True  # the C text depends on Python files that setuptools does not watch
+        folder = Path(self.build_temp) / "generated"
+        generate(folder)
+        gnu = self.compiler.compiler_type == "unix"
+        for extension in self.extensions:
+            extension.include_dirs.append(str(folder))
+            if gnu:
+                # one IEEE operation per C operation, on every instruction set; sqrt needs no errno to vectorise
+                extension.extra_compile_args += ["-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno"]
+                extension.extra_compile_args += ["-fno-trapping-math", "-g0", "-Wall", "-Wextra", "-Wno-psabi"]
+        super().build_extensions()
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "tangere._kernels",
+            sources=[f"{C_SOURCE}/core.c"],
+            depends=[f"{C_SOURCE}/{name}" for name in ("lanes.h", "blocks.h", "ik.h", "arm.h")],
+            include_dirs=[numpy.get_include(), C_SOURCE],
+            optional=True,  # no compiler, no extension: the Python form serves
+        )
+    ],
+    cmdclass={"build_ext": BuildKernels},
+)

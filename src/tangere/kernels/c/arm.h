@@ -1,0 +1,493 @@
+/* The type that carries an arm's parameters and one method per kernel. */
+
+typedef struct {
+    PyObject_HEAD
+    double P[TG_PARAMETERS];
+    PyObject *traced; /* NULL: the compiled kernels with P; else the object that computes in Python */
+} Arm;
+
+#include "ik.h"
+
+/* ---- arguments ------------------------------------------------------------------------------------------------ */
+
+/* one state of `size` numbers from an exact float64 vector or a list of floats; 0 where the general way must look */
+static inline int tg_state(PyObject *a, double *x, int size)
+{
+    if (PyArray_CheckExact(a)) {
+        PyArrayObject *v = (PyArrayObject *)a;
+        if (PyArray_NDIM(v) != 1 || PyArray_DIM(v, 0) != size || PyArray_TYPE(v) != NPY_DOUBLE ||
+            !PyArray_ISBEHAVED_RO(v))
+            return 0;
+        const char *p = PyArray_BYTES(v);
+        const npy_intp step = PyArray_STRIDE(v, 0);
+        for (int i = 0; i < size; i++)
+            x[i] = *(const double *)(p + i * step);
+        return 1;
+    }
+    if (PyList_CheckExact(a) && PyList_GET_SIZE(a) == size) {
+        for (int i = 0; i < size; i++) {
+            PyObject *item = PyList_GET_ITEM(a, i);
+            if (!PyFloat_CheckExact(item))
+                return 0;
+            x[i] = PyFloat_AS_DOUBLE(item);
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* any array-like with last axes `tail`, as a contiguous float64 array; errors of our own */
+static PyArrayObject *tg_array(PyObject *a, const char *name, int tail_dims, const int *tail)
+{
+    PyObject *array = PyArray_FROM_OTF(a, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
+    if (!array) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        if (type && (PyErr_GivenExceptionMatches(type, PyExc_ValueError) ||
+                     PyErr_GivenExceptionMatches(type, PyExc_TypeError))) {
+            PyErr_Format(tg_invalid, "%s cannot be read as an array of real numbers: %S", name, value ? value : Py_None);
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(trace);
+        } else
+            PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    PyArrayObject *v = (PyArrayObject *)array;
+    const int nd = PyArray_NDIM(v);
+    int fits = nd >= tail_dims;
+    for (int i = 0; fits && i < tail_dims; i++)
+        fits = PyArray_DIM(v, nd - tail_dims + i) == tail[i];
+    if (!fits) {
+        PyObject *shape = PyObject_GetAttrString(array, "shape");
+        if (tail_dims == 1)
+            PyErr_Format(tg_invalid, "%s has shape %S, expected (..., %d)", name, shape ? shape : Py_None, tail[0]);
+        else
+            PyErr_Format(tg_invalid, "%s has shape %S, expected (..., %d, %d)", name, shape ? shape : Py_None, tail[0],
+                         tail[1]);
+        Py_XDECREF(shape);
+        Py_DECREF(array);
+        return NULL;
+    }
+    return v;
+}
+
+/* positional and keyword arguments into a[], in the order of the names; `required` of them must be there */
+static int tg_arguments(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                        const char *const *names, int count, int required, PyObject **a)
+{
+    for (int i = 0; i < count; i++)
+        a[i] = i < nargs ? args[i] : NULL;
+    if (nargs > count) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments, %zd were given", function, count, nargs);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *key = PyTuple_GET_ITEM(kwnames, k);
+        int i = 0;
+        while (i < count && PyUnicode_CompareWithASCIIString(key, names[i]) != 0)
+            i++;
+        if (i == count || a[i]) {
+            PyErr_Format(PyExc_TypeError, i == count ? "%s() has no argument %R" : "%s() was given %R twice", function,
+                         key);
+            return -1;
+        }
+        a[i] = args[nargs + k];
+    }
+    for (int i = 0; i < required; i++)
+        if (!a[i]) {
+            PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function, names[i]);
+            return -1;
+        }
+    return 0;
+}
+
+/* ---- results -------------------------------------------------------------------------------------------------- */
+
+static inline PyObject *tg_new_output(const tg_shape *s, int o, int leading, const npy_intp *lead)
+{
+    npy_intp dims[NPY_MAXDIMS];
+    int nd = 0;
+    for (; nd < leading; nd++)
+        dims[nd] = lead[nd];
+    for (int i = 0; i < s->dims[o][0]; i++)
+        dims[nd++] = s->dims[o][1 + i];
+    return PyArray_SimpleNew(nd, dims, NPY_DOUBLE);
+}
+
+static inline PyObject *tg_single_output(const tg_shape *s, int o, const double *y)
+{
+    if (s->dims[o][0] == 0)
+        return PyFloat_FromDouble(y[0]);
+    PyObject *array = tg_new_output(s, o, 0, NULL);
+    if (array)
+        memcpy(PyArray_DATA((PyArrayObject *)array), y, tg_output_size(s, o) * sizeof(double));
+    return array;
+}
+
+/* one state: the scalar kernel, results as fresh arrays */
+static inline PyObject *tg_single(const Arm *self, int k, const double *x)
+{
+    const tg_shape *s = &tg_shapes[k];
+    double y[TG_MAX_OUTPUT];
+    for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
+        if (!tg_finite(x + at, s->sizes[g], tg_limit(s->names[g])))
+            return tg_raise_bad_number(s->names[g]);
+    if (s->outputs == 1) {
+        PyObject *array = tg_new_output(s, 0, 0, NULL);
+        if (array)
+            tg_kernels_w1[k](x, self->P, (double *)PyArray_DATA((PyArrayObject *)array));
+        return array;
+    }
+    tg_kernels_w1[k](x, self->P, y);
+    PyObject *tuple = PyTuple_New(s->outputs);
+    for (int o = 0, at = 0; tuple && o < s->outputs; at += tg_output_size(s, o++)) {
+        PyObject *item = tg_single_output(s, o, y + at);
+        if (!item)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, o, item);
+    }
+    return tuple;
+}
+
+/* states with leading axes, or anything that must be converted first */
+static PyObject *tg_general(const Arm *self, int k, PyObject *const *a)
+{
+    const tg_shape *s = &tg_shapes[k];
+    PyArrayObject *in[3] = {NULL, NULL, NULL};
+    PyObject *result = NULL, *out[3] = {NULL, NULL, NULL};
+    int same = 1;
+    for (int g = 0; g < s->inputs; g++) {
+        in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g]);
+        if (!in[g])
+            goto done;
+        same &= PyArray_NDIM(in[g]) == PyArray_NDIM(in[0]) &&
+                PyArray_CompareLists(PyArray_DIMS(in[g]), PyArray_DIMS(in[0]), PyArray_NDIM(in[0]) - 1);
+    }
+    if (!same) { /* leading axes differ: numpy's rules make them equal, or say why not */
+        PyObject *list = s->inputs == 2 ? PyObject_CallFunctionObjArgs(tg_broadcast, in[0], in[1], NULL)
+                                        : PyObject_CallFunctionObjArgs(tg_broadcast, in[0], in[1], in[2], NULL);
+        if (!list)
+            goto done;
+        for (int g = 0; g < s->inputs; g++) {
+            PyObject *item = PySequence_GetItem(list, g);
+            Py_DECREF(in[g]);
+            in[g] = (PyArrayObject *)item;
+        }
+        Py_DECREF(list);
+    }
+    const int leading = PyArray_NDIM(in[0]) - 1;
+    const npy_intp n = PyArray_SIZE(in[0]) / s->sizes[0];
+    const double *from[3];
+    for (int g = 0; g < s->inputs; g++) {
+        from[g] = (const double *)PyArray_DATA(in[g]);
+        if (!tg_finite(from[g], n * s->sizes[g], tg_limit(s->names[g]))) {
+            tg_raise_bad_number(s->names[g]);
+            goto done;
+        }
+    }
+    if (leading == 0) {
+        double x[TG_MAX_INPUT];
+        for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
+            memcpy(x + at, from[g], s->sizes[g] * sizeof(double));
+        result = tg_single(self, k, x);
+        goto done;
+    }
+    double *to[3];
+    for (int o = 0; o < s->outputs; o++) {
+        out[o] = tg_new_output(s, o, leading, PyArray_DIMS(in[0]));
+        if (!out[o])
+            goto done;
+        to[o] = (double *)PyArray_DATA((PyArrayObject *)out[o]);
+    }
+    Py_BEGIN_ALLOW_THREADS
+    tg_isa->batch(k, n, from, self->P, to);
+    Py_END_ALLOW_THREADS
+    if (s->outputs == 1) {
+        result = out[0];
+        out[0] = NULL;
+    } else {
+        result = PyTuple_New(s->outputs);
+        for (int o = 0; result && o < s->outputs; o++) {
+            PyTuple_SET_ITEM(result, o, out[o]);
+            out[o] = NULL;
+        }
+    }
+done:
+    for (int i = 0; i < 3; i++) {
+        Py_XDECREF(in[i]);
+        Py_XDECREF(out[i]);
+    }
+    return result;
+}
+
+static PyObject *tg_delegated(const Arm *self, const char *name, PyObject *const *args, Py_ssize_t nargs,
+                              PyObject *kwnames)
+{
+    PyObject *method = PyObject_GetAttrString(self->traced, name);
+    if (!method)
+        return NULL;
+    PyObject *result = PyObject_Vectorcall(method, args, nargs, kwnames);
+    Py_DECREF(method);
+    return result;
+}
+
+static inline PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    const tg_shape *s = &tg_shapes[k];
+    if (!self->traced && !kwnames && nargs == s->inputs) {
+        double x[TG_MAX_INPUT];
+        int g = 0, at = 0;
+        for (; g < s->inputs && tg_state(args[g], x + at, s->sizes[g]); at += s->sizes[g++])
+            ;
+        if (g == s->inputs)
+            return tg_single(self, k, x);
+    }
+    if (self->traced)
+        return tg_delegated(self, s->name, args, nargs, kwnames);
+    PyObject *a[3];
+    if (tg_arguments(s->name, args, nargs, kwnames, s->names, s->inputs, s->inputs, a) < 0)
+        return NULL;
+    return tg_general(self, k, a);
+}
+
+#define X(name)                                                                                                        \
+    static PyObject *arm_##name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)            \
+    {                                                                                                                  \
+        return tg_call((Arm *)self, TG_K_##name, args, nargs, kwnames);                                                \
+    }
+X(pose) X(link_poses) X(link_jacobians) X(jacobian_rate_times_velocity) X(mass_matrix) X(coriolis_matrix)
+X(gravity_torque) X(bias_torque) X(inverse_dynamics) X(forward_dynamics) X(momentum_terms)
+X(inverse_dynamics_derivatives) X(energy) X(regressor)
+#undef X
+
+static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Arm *self = (Arm *)object;
+    if ((nargs == 1 && !kwnames) || self->traced)
+        return tg_call(self, TG_K_jacobian, args, nargs, kwnames);
+    static const char *const names[] = {"q", "link", "point"};
+    PyObject *a[3];
+    if (tg_arguments("jacobian", args, nargs, kwnames, names, 3, 1, a) < 0)
+        return NULL;
+    if ((!a[1] || a[1] == Py_None) && (!a[2] || a[2] == Py_None))
+        return tg_call(self, TG_K_jacobian, a, 1, NULL);
+    if (!a[1] || a[1] == Py_None) {
+        PyErr_SetString(tg_invalid, "jacobian() was given a point but no link: a point is in the frame of a link (1 ... 6)");
+        return NULL;
+    }
+    const long link = PyLong_AsLong(a[1]);
+    if (link == -1 && PyErr_Occurred())
+        return NULL;
+    if (link < 1 || link > TG_DOF)
+        return PyErr_Format(tg_invalid, "link %ld does not exist: links are 1 ... %d", link, TG_DOF);
+    PyObject *origin = NULL;
+    if (!a[2] || a[2] == Py_None) {
+        npy_intp three = 3;
+        origin = PyArray_ZEROS(1, &three, NPY_DOUBLE, 0);
+        if (!origin)
+            return NULL;
+    }
+    PyObject *inputs[2] = {a[0], origin ? origin : a[2]};
+    PyObject *result = tg_call(self, TG_K_jacobian_link1 + (int)link - 1, inputs, 2, NULL);
+    Py_XDECREF(origin);
+    return result;
+}
+
+/* ---- inverse kinematics --------------------------------------------------------------------------------------- */
+
+static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *reference)
+{
+    const int leading = PyArray_NDIM(T) - 2;
+    const npy_intp *lead = PyArray_DIMS(T), n = PyArray_SIZE(T) / 16;
+    npy_intp step = 0;
+    if (reference && PyArray_NDIM(reference) > 1) {
+        if (PyArray_NDIM(reference) - 1 != leading || !PyArray_CompareLists(PyArray_DIMS(reference), lead, leading)) {
+            PyErr_SetString(tg_invalid, "reference must be one joint vector (6,) or have the leading axes of the poses");
+            return NULL;
+        }
+        step = 6;
+    }
+    npy_intp dims[NPY_MAXDIMS];
+    memcpy(dims, lead, leading * sizeof(npy_intp));
+    dims[leading] = TG_IK_LANES;
+    dims[leading + 1] = 6;
+    PyObject *q = PyArray_SimpleNew(leading + 2, dims, NPY_DOUBLE);
+    PyObject *valid = PyArray_SimpleNew(leading + 1, dims, NPY_BOOL);
+    dims[leading + 1] = TG_INFO;
+    PyObject *info = PyArray_SimpleNew(leading + 2, dims, NPY_DOUBLE);
+    PyObject *correction = PyArray_SimpleNew(leading, dims, NPY_DOUBLE);
+    PyObject *distance = PyArray_SimpleNew(leading, dims, NPY_DOUBLE);
+    PyObject *result = NULL;
+    if (q && valid && info && correction && distance) {
+        const char *problem = NULL;
+        npy_intp done;
+#define DATA(a) PyArray_DATA((PyArrayObject *)(a))
+        Py_BEGIN_ALLOW_THREADS
+        done = ik_batch(n, DATA(T), reference ? DATA(reference) : NULL, step, self->P, DATA(q), DATA(valid),
+                        DATA(info), DATA(correction), DATA(distance), &problem);
+        Py_END_ALLOW_THREADS
+#undef DATA
+        if (done < n)
+            PyErr_Format(tg_invalid, "pose number %zd: %s", (Py_ssize_t)done, problem);
+        else
+            result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, info, correction, distance, self, NULL);
+    }
+    Py_XDECREF(q);
+    Py_XDECREF(valid);
+    Py_XDECREF(info);
+    Py_XDECREF(correction);
+    Py_XDECREF(distance);
+    return result;
+}
+
+static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Arm *self = (Arm *)object;
+    if (self->traced)
+        return tg_delegated(self, "inverse_kinematics", args, nargs, kwnames);
+    static const char *const names[] = {"T", "reference"};
+    static const int four[2] = {4, 4}, six = 6;
+    PyObject *a[2];
+    if (tg_arguments("inverse_kinematics", args, nargs, kwnames, names, 2, 1, a) < 0)
+        return NULL;
+    double reference_values[6];
+    const double *reference = NULL;
+    PyArrayObject *reference_array = NULL;
+    if (a[1] && a[1] != Py_None) {
+        if (tg_state(a[1], reference_values, 6))
+            reference = reference_values;
+        else {
+            reference_array = tg_array(a[1], "reference", 1, &six);
+            if (!reference_array)
+                return NULL;
+            reference = (const double *)PyArray_DATA(reference_array);
+        }
+        if (!tg_finite(reference, reference_array ? PyArray_SIZE(reference_array) : 6, TG_ANGLE_MAX)) {
+            Py_XDECREF(reference_array);
+            return PyErr_Format(tg_invalid, tg_bad_number, "reference", "1e6 rad");
+        }
+    }
+    PyArrayObject *T = NULL;
+    PyObject *result = NULL;
+    const double *numbers;
+    if (PyArray_CheckExact(a[0]) && PyArray_NDIM((PyArrayObject *)a[0]) == 2 &&
+        PyArray_DIM((PyArrayObject *)a[0], 0) == 4 && PyArray_DIM((PyArrayObject *)a[0], 1) == 4 &&
+        PyArray_TYPE((PyArrayObject *)a[0]) == NPY_DOUBLE && PyArray_ISCARRAY_RO((PyArrayObject *)a[0])) {
+        T = (PyArrayObject *)a[0];
+        Py_INCREF(T);
+    } else
+        T = tg_array(a[0], "T", 2, four);
+    if (!T)
+        goto done;
+    if (PyArray_NDIM(T) > 2) {
+        if (reference && !reference_array) { /* one vector for all poses */
+            npy_intp dim = 6;
+            reference_array = (PyArrayObject *)PyArray_SimpleNew(1, &dim, NPY_DOUBLE);
+            if (!reference_array)
+                goto done;
+            memcpy(PyArray_DATA(reference_array), reference_values, sizeof reference_values);
+        }
+        result = tg_ik_many(self, T, reference_array);
+        goto done;
+    }
+    if (reference_array && PyArray_NDIM(reference_array) > 1) {
+        PyErr_SetString(tg_invalid, "one pose takes one reference of shape (6,)");
+        goto done;
+    }
+    numbers = (const double *)PyArray_DATA(T);
+    double flange[TG_IK_PREPARE_OUTPUTS];
+    const char *problem = ik_prepared(numbers, self->P, flange);
+    if (problem) {
+        PyErr_Format(tg_invalid, "T: %s", problem);
+        goto done;
+    }
+    Answer *answer = (Answer *)tg_solutions_type->tp_alloc(tg_solutions_type, 0);
+    if (!answer)
+        goto done;
+    Py_INCREF(object);
+    answer->arm = object;
+    answer->correction = flange[12];
+    answer->count = ik_solved(flange, reference, self->P, answer->branches, answer->lane, &answer->distance);
+    result = (PyObject *)answer;
+done:
+    Py_XDECREF(T);
+    Py_XDECREF(reference_array);
+    return result;
+}
+
+/* ---- the type ------------------------------------------------------------------------------------------------- */
+
+static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"parameters", "traced", NULL};
+    Arm *self = (Arm *)object;
+    PyObject *parameters, *traced = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", names, &parameters, &traced))
+        return -1;
+    if (traced != Py_None) {
+        Py_INCREF(traced);
+        Py_XSETREF(self->traced, traced);
+        return 0;
+    }
+    static const int size = TG_PARAMETERS;
+    PyArrayObject *array = tg_array(parameters, "parameters", 1, &size);
+    if (!array)
+        return -1;
+    const double *p = (const double *)PyArray_DATA(array);
+    const int fits = PyArray_NDIM(array) == 1 && tg_finite(p, size, DBL_MAX);
+    if (fits)
+        memcpy(self->P, p, sizeof self->P);
+    else
+        PyErr_SetString(tg_invalid, "parameters must be one vector of finite numbers");
+    Py_DECREF(array);
+    return fits ? 0 : -1;
+}
+
+static void arm_dealloc(PyObject *object)
+{
+    Py_XDECREF(((Arm *)object)->traced);
+    Py_TYPE(object)->tp_free(object); /* a subclass releases its own type */
+}
+
+#define METHOD(name, signature, text)                                                                                  \
+    {#name, (PyCFunction)(void (*)(void))arm_##name, METH_FASTCALL | METH_KEYWORDS, #name "($self, " signature          \
+     ")\n--\n\n" text}
+static PyMethodDef arm_methods[] = {
+    METHOD(pose, "q", "Pose of the tcp in the base frame, T_base_tcp (..., 4, 4), for q (..., n) [rad]."),
+    METHOD(link_poses, "q", "Frames of all links in the base frame (..., n, 4, 4); DH frames 1 ... n for a UR."),
+    METHOD(jacobian, "q, link=None, point=None",
+           "Geometric Jacobian (..., 6, n), linear rows first, base axes.\n\nAt the tcp, or at `point` (..., 3), given "
+           "in the frame of link number `link` (1 ... n).\n(v, omega) = J qd;  tau = J^T (force, moment)."),
+    METHOD(link_jacobians, "q", "Jv (..., n, 3, n) and Jw (..., n, 3, n) at every link's centre of mass, base axes."),
+    METHOD(jacobian_rate_times_velocity, "q, qd", "Jdot qd (..., 6): acceleration of the tcp while qdd = 0."),
+    METHOD(mass_matrix, "q", "M(q) (..., n, n) [kg m2]; with rotor inertia on the diagonal if the robot was made so."),
+    METHOD(coriolis_matrix, "q, qd", "C(q, qd) (..., n, n) with the Christoffel symbols: Mdot = C + C^T."),
+    METHOD(gravity_torque, "q", "g(q) (..., n) [Nm]: the torque that holds the arm still."),
+    METHOD(bias_torque, "q, qd", "C qd + g (..., n) [Nm]: the torque that keeps qdd = 0."),
+    METHOD(inverse_dynamics, "q, qd, qdd", "tau = M qdd + C qd + g (..., n) [Nm]; without friction."),
+    METHOD(forward_dynamics, "q, qd, tau", "qdd = M^-1 (tau - C qd - g) (..., n) [rad/s2]; without friction."),
+    METHOD(momentum_terms, "q, qd", "p = M qd, C^T qd and g (..., n) each: what a momentum observer needs."),
+    METHOD(inverse_dynamics_derivatives, "q, qd, qdd",
+           "d tau/dq, d tau/dqd, d tau/dqdd (..., n, n) each; element [i, k] is d tau_i / d x_k."),
+    METHOD(energy, "q, qd", "Kinetic and potential energy [J]; potential energy is zero at the base's origin."),
+    METHOD(regressor, "q, qd, qdd",
+           "Y (..., n, 10 n) with tau = Y pi.\n\npi = (m, m cx, m cy, m cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz) per link, "
+           "about the origin of the link's frame."),
+    METHOD(inverse_kinematics, "T, reference=None",
+           "All solutions of the pose T_base_tcp as an IKSolutions value (leading axes: IKBatch).\n\n`reference` (6,) "
+           "settles what a singular pose leaves open (q6 at a wrist singularity)."),
+    {NULL, NULL, 0, NULL}};
+#undef METHOD
+
+static PyTypeObject ArmType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tangere._kernels.Arm",
+    .tp_basicsize = sizeof(Arm),
+    .tp_dealloc = arm_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "Arm(parameters, traced=None): the kernels of one arm.",
+    .tp_methods = arm_methods,
+    .tp_init = arm_init,
+    .tp_new = PyType_GenericNew,
+};

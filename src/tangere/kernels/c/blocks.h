@@ -1,0 +1,118 @@
+/* Batches in blocks of TG_WIDTH samples, and the eight branches of inverse kinematics in lanes; one copy per width. */
+
+#define X(name) TG_FN(name),
+static void (*const TG_FN(kernels)[TG_KERNELS])(const V *restrict, const double *restrict, V *restrict) = {
+    TG_EACH_KERNEL(X)};
+#undef X
+
+/* samples are rows of `size` numbers; x[j] holds entry j of TG_WIDTH samples (the last one repeated in the tail) */
+TG_INLINE void TG_FN(gather)(V *x, const double *rows, int size, int lanes)
+{
+    double *flat = (double *)x;
+    if (lanes == TG_WIDTH) {
+        for (int j = 0; j < size; j++)
+            for (int i = 0; i < TG_WIDTH; i++)
+                flat[j * TG_WIDTH + i] = rows[i * size + j];
+        return;
+    }
+    for (int j = 0; j < size; j++)
+        for (int i = 0; i < TG_WIDTH; i++)
+            flat[j * TG_WIDTH + i] = rows[(i < lanes ? i : lanes - 1) * size + j];
+}
+
+#if TG_WIDTH > 1 && !defined(__clang__)
+/* TG_WIDTH x TG_WIDTH transpose: log2(width) rounds of shuffles of row pairs */
+TG_INLINE void TG_FN(transpose)(V *a)
+{
+#if TG_WIDTH == 2
+    const TG_MASK lo = {0, 2}, hi = {1, 3};
+    const V r0 = __builtin_shuffle(a[0], a[1], lo), r1 = __builtin_shuffle(a[0], a[1], hi);
+    a[0] = r0; a[1] = r1;
+#elif TG_WIDTH == 4
+    const TG_MASK lo = {0, 4, 2, 6}, hi = {1, 5, 3, 7}, lo2 = {0, 1, 4, 5}, hi2 = {2, 3, 6, 7};
+    V b[4];
+    for (int i = 0; i < 4; i += 2) {
+        b[i] = __builtin_shuffle(a[i], a[i + 1], lo);
+        b[i + 1] = __builtin_shuffle(a[i], a[i + 1], hi);
+    }
+    for (int i = 0; i < 2; i++) {
+        a[i] = __builtin_shuffle(b[i], b[i + 2], lo2);
+        a[i + 2] = __builtin_shuffle(b[i], b[i + 2], hi2);
+    }
+#else
+    const TG_MASK lo = {0, 8, 2, 10, 4, 12, 6, 14}, hi = {1, 9, 3, 11, 5, 13, 7, 15};
+    const TG_MASK lo2 = {0, 1, 8, 9, 4, 5, 12, 13}, hi2 = {2, 3, 10, 11, 6, 7, 14, 15};
+    const TG_MASK lo4 = {0, 1, 2, 3, 8, 9, 10, 11}, hi4 = {4, 5, 6, 7, 12, 13, 14, 15};
+    V b[8], c[8];
+    for (int i = 0; i < 8; i += 2) {
+        b[i] = __builtin_shuffle(a[i], a[i + 1], lo);
+        b[i + 1] = __builtin_shuffle(a[i], a[i + 1], hi);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            c[i + j] = __builtin_shuffle(b[i + j], b[i + j + 2], lo2);
+            c[i + j + 2] = __builtin_shuffle(b[i + j], b[i + j + 2], hi2);
+        }
+    for (int i = 0; i < 4; i++) {
+        a[i] = __builtin_shuffle(c[i], c[i + 4], lo4);
+        a[i + 4] = __builtin_shuffle(c[i], c[i + 4], hi4);
+    }
+#endif
+}
+#define TG_HAS_TRANSPOSE 1
+#else
+#define TG_HAS_TRANSPOSE 0
+#endif
+
+/* entry j of the samples, y[j], back into rows of `size` numbers */
+TG_INLINE void TG_FN(scatter)(double *rows, const V *y, int size, int lanes)
+{
+    int j = 0;
+#if TG_HAS_TRANSPOSE
+    if (lanes == TG_WIDTH)
+        for (; j + TG_WIDTH <= size; j += TG_WIDTH) {
+            V block[TG_WIDTH];
+            for (int i = 0; i < TG_WIDTH; i++)
+                block[i] = y[j + i];
+            TG_FN(transpose)(block);
+            for (int i = 0; i < TG_WIDTH; i++)
+                memcpy(rows + (size_t)i * size + j, &block[i], sizeof(V));
+        }
+#endif
+    const double *flat = (const double *)y;
+    for (int i = 0; i < lanes; i++)
+        for (int l = j; l < size; l++)
+            rows[i * size + l] = flat[l * TG_WIDTH + i];
+}
+#undef TG_HAS_TRANSPOSE
+
+static void TG_FN(batch)(int k, npy_intp n, const double *const *in, const double *P, double *const *out)
+{
+    const tg_shape *s = &tg_shapes[k];
+    V x[TG_MAX_INPUT], y[TG_MAX_OUTPUT];
+    for (npy_intp start = 0; start < n; start += TG_WIDTH) {
+        const int lanes = n - start < TG_WIDTH ? (int)(n - start) : TG_WIDTH;
+        for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
+            TG_FN(gather)(x + at, in[g] + start * s->sizes[g], s->sizes[g], lanes);
+        TG_FN(kernels)[k](x, P, y);
+        for (int o = 0, at = 0; o < s->outputs; at += tg_output_size(s, o++))
+            TG_FN(scatter)(out[o] + start * tg_output_size(s, o), y + at, tg_output_size(s, o), lanes);
+    }
+}
+
+/* all branches of one flange pose: out[k][j] is output j of branch k */
+static void TG_FN(ik_branches)(const double *flange, double q6, double correction, const double *P,
+                               double out[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS])
+{
+    V x[TG_IK_BRANCH_INPUTS], y[TG_IK_BRANCH_OUTPUTS];
+    for (int j = 0; j < 12; j++)
+        x[j] = TG_SPREAD(flange[j]);
+    x[12] = TG_SPREAD(q6);
+    x[13] = TG_SPREAD(correction);
+    for (int first = 0; first < TG_IK_LANES; first += TG_WIDTH) {
+        for (int j = 0; j < 3; j++)
+            memcpy(&x[14 + j], &tg_ik_signs[j][first], sizeof(V));
+        TG_FN(ik_branch)(x, P, y);
+        TG_FN(scatter)(&out[first][0], y, TG_IK_BRANCH_OUTPUTS, TG_WIDTH);
+    }
+}

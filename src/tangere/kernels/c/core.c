@@ -1,0 +1,225 @@
+/* tangere._kernels: the generated kernels behind plain C-API types.
+ *
+ * Arm carries the parameters of a UR arm and one method per kernel; a call with arrays (or lists) of one state goes
+ * straight to the scalar kernel, leading axes go to the widest vector form of the processor. An Arm without
+ * parameters hands every call to the object `traced`, the Python form for robots that are not URs.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <float.h>
+#include <math.h>
+#include <numpy/arrayobject.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    int inputs;
+    const char *names[3];
+    int sizes[3];
+    int outputs;
+    int dims[3][4]; /* number of dimensions, then the dimensions */
+    int total;
+} tg_shape;
+
+#include "tg_table.h"
+
+#define X(name) TG_K_##name,
+enum { TG_EACH_KERNEL(X) TG_K_END };
+#undef X
+
+static inline int tg_output_size(const tg_shape *s, int o)
+{
+    const int *d = s->dims[o];
+    return d[0] == 0 ? 1 : d[0] == 1 ? d[1] : d[0] == 2 ? d[1] * d[2] : d[1] * d[2] * d[3];
+}
+
+/* ---- the kernels, once per width ------------------------------------------------------------------------------ */
+
+#define TG_WIDTH 1
+#define TG_SUFFIX w1
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+#undef TG_WIDTH
+#undef TG_SUFFIX
+
+#if defined(__GNUC__)
+#define TG_WIDTH 2
+#define TG_SUFFIX w2
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+#undef TG_WIDTH
+#undef TG_SUFFIX
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define TG_X86 1
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#define TG_WIDTH 4
+#define TG_SUFFIX w4
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+#undef TG_WIDTH
+#undef TG_SUFFIX
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
+#define TG_WIDTH 8
+#define TG_SUFFIX w8
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+#undef TG_WIDTH
+#undef TG_SUFFIX
+#pragma GCC pop_options
+#endif
+
+typedef struct {
+    const char *name;
+    void (*batch)(int, npy_intp, const double *const *, const double *, double *const *);
+    void (*ik_branches)(const double *, double, double, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
+} tg_isa_entry;
+
+static const tg_isa_entry tg_isas[] = {
+#ifdef TG_X86
+    {"avx512", tg_batch_w8, tg_ik_branches_w8},
+    {"avx2", tg_batch_w4, tg_ik_branches_w4},
+#endif
+#if defined(__GNUC__)
+    {"baseline", tg_batch_w2, tg_ik_branches_w2},
+#endif
+    {"scalar", tg_batch_w1, tg_ik_branches_w1},
+};
+#define TG_ISAS ((int)(sizeof tg_isas / sizeof tg_isas[0]))
+
+static const tg_isa_entry *tg_isa;
+
+static int tg_isa_supported(const char *name)
+{
+#ifdef TG_X86
+    if (strcmp(name, "avx512") == 0)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    if (strcmp(name, "avx2") == 0)
+        return __builtin_cpu_supports("avx2");
+#endif
+    (void)name;
+    return 1;
+}
+
+/* ---- errors --------------------------------------------------------------------------------------------------- */
+
+static PyObject *tg_invalid;   /* tangere.errors.InvalidValue */
+static PyObject *tg_broadcast; /* tangere.kernels.shapes.broadcast */
+
+static const char *const tg_bad_number = "%s contains a value that is NaN, infinite or beyond %s";
+
+static int tg_finite(const double *x, npy_intp n, double limit)
+{
+    int bad = 0;
+    for (npy_intp i = 0; i < n; i++)
+        bad |= !(fabs(x[i]) <= limit);
+    return !bad;
+}
+
+static double tg_limit(const char *name) { return strcmp(name, "q") == 0 ? TG_ANGLE_MAX : DBL_MAX; }
+
+static PyObject *tg_raise_bad_number(const char *name)
+{
+    return PyErr_Format(tg_invalid, tg_bad_number, name,
+                        strcmp(name, "q") == 0 ? "1e6 rad" : "the largest double");
+}
+
+#include "arm.h"
+
+/* ---- the module ----------------------------------------------------------------------------------------------- */
+
+static PyObject *module_register(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *solutions, *batch, *broadcast;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyType_Type, &solutions, &batch, &broadcast))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)solutions, &AnswerType)) {
+        PyErr_SetString(PyExc_TypeError, "the solutions type must be a subclass of Answer");
+        return NULL;
+    }
+    Py_INCREF(solutions);
+    Py_INCREF(batch);
+    Py_INCREF(broadcast);
+    Py_XDECREF((PyObject *)tg_solutions_type);
+    Py_XDECREF(tg_batch_type);
+    Py_XDECREF(tg_broadcast);
+    tg_solutions_type = (PyTypeObject *)solutions;
+    tg_batch_type = batch;
+    tg_broadcast = broadcast;
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_instruction_sets(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < TG_ISAS; i++)
+        if (tg_isa_supported(tg_isas[i].name)) {
+            PyObject *name = PyUnicode_FromString(tg_isas[i].name);
+            if (!name || PyList_Append(list, name) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(name);
+        }
+    return list;
+}
+
+static PyObject *module_use(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *name = PyUnicode_AsUTF8(arg);
+    if (!name)
+        return NULL;
+    for (int i = 0; i < TG_ISAS; i++)
+        if (strcmp(tg_isas[i].name, name) == 0 && tg_isa_supported(name)) {
+            tg_isa = &tg_isas[i];
+            Py_RETURN_NONE;
+        }
+    return PyErr_Format(tg_invalid, "instruction set %R is not available here", arg);
+}
+
+static PyMethodDef module_methods[] = {
+    {"register", module_register, METH_VARARGS, "register(solutions, batch, broadcast): types that answers become"},
+    {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
+    {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "tangere._kernels", "Generated kernels of the UR arm.", -1, module_methods, 0, 0, 0, 0};
+
+PyMODINIT_FUNC PyInit__kernels(void)
+{
+    import_array();
+    for (int i = TG_ISAS - 1; i >= 0; i--)
+        if (tg_isa_supported(tg_isas[i].name))
+            tg_isa = &tg_isas[i]; /* the first supported one in the table wins */
+    PyObject *errors = PyImport_ImportModule("tangere.errors");
+    if (!errors)
+        return NULL;
+    tg_invalid = PyObject_GetAttrString(errors, "InvalidValue");
+    Py_DECREF(errors);
+    if (!tg_invalid || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&module_definition);
+    if (!module)
+        return NULL;
+    if (PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
+        PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||
+        PyModule_AddIntConstant(module, "parameter_count", TG_PARAMETERS) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,127 @@
+"""Inverse kinematics in Python: the closed form of a UR from its traced kernels, and numeric search for the rest."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.codegen import emit_python
+from tangere.errors import InvalidValue
+from tangere.kernels import ur
+from tangere.kernels.shapes import checked
+from tangere.kernels.solutions import FoundSolutions, IKBatch, IKSolutions
+from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
+from tangere.kinematics import inverse
+from tangere.kinematics.numeric import polish, solve
+from tangere.model.model import Array, Model
+
+if TYPE_CHECKING:
+    from tangere.robot import Robot
+
+_INFO = IK_BRANCH_OUTPUTS - 6
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> dict[str, Any]:
+    traces = trace_ik(ur.PARAMETER_COUNT)
+    return {
+        name: emit_python.compiled(t.graph, ["x"], t.outputs, batch=name != "ik_merge") for name, t in traces.items()
+    }
+
+
+def _problem(T: Array, prepared: Array) -> None:
+    """Raise for the first pose that is none; the sentences are those of the compiled form."""
+    correction, determinant, last = np.moveaxis(prepared[..., 12:15], -1, 0)
+    for bad, sentence in (
+        (~(last <= inverse.ROTATION_TOLERANCE), "the last row of the pose is not (0, 0, 0, 1)"),
+        (
+            ~(correction <= inverse.ROTATION_TOLERANCE),
+            "the upper left 3x3 block is not a rotation (entries off by more than 1e-5)",
+        ),
+        (
+            ~(determinant > 0.0),
+            "the upper left 3x3 block is a reflection (determinant -1), not a rotation",
+        ),
+    ):
+        if np.any(bad):
+            where = f"pose number {int(np.argmax(bad.ravel()))}" if T.ndim > 2 else "T"
+            raise InvalidValue(f"{where}: {sentence}")
+
+
+def _stacked(columns: tuple[Any, ...], lead: tuple[int, ...]) -> Array:
+    out = np.empty((*lead, len(columns)))
+    for i, column in enumerate(columns):
+        out[..., i] = column
+    return out
+
+
+def _closed_batch(parameters: list[float], T: Array, reference: Array | None) -> tuple[Array, Array, Array, Array]:
+    """Branches (..., 8, 12), valid (..., 8), correction and distance (...)."""
+    kernels, lead = _kernels(), T.shape[:-2]
+    flat = T.reshape(*lead, 16)
+    with np.errstate(over="ignore", invalid="ignore"):
+        prepared = _stacked(kernels["ik_prepare"]([flat[..., i] for i in range(16)], parameters), lead)
+    _problem(T, prepared)
+    q6 = np.zeros(1) if reference is None else reference[..., None, 5]
+    signs = np.array(inverse.SIGNS).T
+    x = [prepared[..., None, i] for i in range(12)] + [q6, prepared[..., None, 12], *signs]
+    branches = _stacked(kernels["ik_branch"](x, parameters), (*lead, inverse.LANES))
+    valid = branches[..., 6] > 0.5
+    doubtful = np.any(valid & np.any(branches[..., 8:11] > 0.5, axis=-1), axis=-1)
+    for index in zip(*np.nonzero(doubtful), strict=True) if lead else ([()] if doubtful else []):
+        ref = np.zeros(6) if reference is None else reference[index] if reference.ndim > 1 else reference
+        values = [*branches[index][:, :6].ravel(), *valid[index].astype(float), *ref, float(reference is not None)]
+        valid[index] = np.array(kernels["ik_merge"]([float(v) for v in values], parameters)) > 0.5
+    near = np.min(branches[..., 7], axis=-1)
+    return branches, valid, prepared[..., 12], np.where(valid.any(axis=-1), 0.0, near)
+
+
+def closed_form(
+    robot: Robot, parameters: list[float], T: ArrayLike, reference: ArrayLike | None
+) -> IKSolutions | IKBatch:
+    """All solutions of a UR, as the compiled kernels find them."""
+    poses = checked(T, "T", (4, 4))
+    ref = None if reference is None else checked(reference, "reference", (6,))
+    if ref is not None and ref.ndim > 1 and ref.shape[:-1] != poses.shape[:-2]:
+        raise InvalidValue("reference must be one joint vector (6,) or have the leading axes of the poses")
+    branches, valid, correction, distance = _closed_batch(parameters, poses, ref)
+    if poses.ndim > 2:
+        return IKBatch(branches[..., :6].copy(), valid, branches[..., 6:].copy(), correction, distance, robot)
+    lanes = np.nonzero(valid)[0].astype(np.uint8)
+    return FoundSolutions(
+        branches[lanes, :6], branches[lanes, 6:], lanes, float(correction), float(distance), robot
+    )
+
+
+def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:
+    """Solutions by iteration: from a calibrated arm's nominal closed form, or a search from the reference.
+
+    A calibrated UR differs from its nominal twin by about a millimetre, so each closed-form solution polishes into a
+    solution of the real arm with the same branch. Any other chain is searched from the reference (default: the middle
+    of the limits), and the one solution found is returned.
+    """
+    pose = checked(T, "T", (4, 4))
+    n = robot.dof
+    if pose.ndim != 2:
+        raise InvalidValue("numeric inverse kinematics takes one pose (4, 4) at a time")
+    ref = None if reference is None else checked(reference, "reference", (n,))
+    if nominal is not None:
+        start = closed_form(robot, ur.parameters_of(nominal).tolist(), pose, ref)
+        assert isinstance(start, IKSolutions)
+        found = polish(robot.pose, robot.jacobian, pose, start.q)
+        keep = np.atleast_1d(found.converged)
+        q = np.atleast_2d(found.q)[keep]
+        wrapped: Array = inverse.wrapped(q)
+        return FoundSolutions(
+            wrapped, start.info[keep], start.lanes[keep], start.correction, start.distance, robot
+        )
+    low, high = np.where(np.isfinite(robot.q_min), robot.q_min, -np.pi), np.where(np.isfinite(robot.q_max), robot.q_max, np.pi)
+    answer = solve(robot.pose, robot.jacobian, pose, (low + high) / 2 if ref is None else ref, robot.q_min, robot.q_max)
+    k = int(bool(answer.converged))
+    info = np.zeros((k, _INFO))
+    return FoundSolutions(
+        np.asarray(answer.q)[None][:k], info, np.zeros(k, np.uint8), 0.0, 0.0 if k else float(answer.position_error), robot
+    )

@@ -1,0 +1,231 @@
+"""Inverse kinematics as a value: all solutions of a pose with their branches, flags, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tangere.errors import InvalidValue, NoSolution
+from tangere.kernels.shapes import checked
+from tangere.kinematics.inverse import SIGNS
+from tangere.model.model import Array
+
+if TYPE_CHECKING:
+    from tangere.robot import Robot
+
+TURN = 2.0 * np.pi
+# A joint this far [rad] beyond its limit still counts as within: rounding of an angle near pi is 4e-16.
+LIMIT_SLACK = 1e-9
+_SIGNS = np.array(SIGNS)
+
+
+def turns_to(q: Array, q_ref: Array, q_min: Array, q_max: Array, revolute: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """q plus the whole turns that bring it nearest to q_ref within the limits, and whether the limits allow any.
+
+    Joints are independent, so the nearest turn of each joint alone gives the nearest joint vector.
+    """
+    step = np.where(revolute, TURN, np.inf)  # a slider has no turns
+    with np.errstate(invalid="ignore"):
+        low = np.ceil((q_min - LIMIT_SLACK - q) / step)
+        high = np.floor((q_max + LIMIT_SLACK - q) / step)
+    low = np.where(revolute, low, 0.0)
+    high = np.where(revolute, high, 0.0)
+    k = np.clip(np.where(revolute, np.rint((q_ref - q) / TURN), 0.0), low, np.maximum(low, high))
+    moved = q + np.where(revolute, k * TURN, 0.0)
+    inside = (moved >= q_min - LIMIT_SLACK) & (moved <= q_max + LIMIT_SLACK)
+    return moved, np.all((low <= high) & inside, axis=-1)
+
+
+class IKSolutions:
+    """Solutions of one pose. A sequence of joint vectors: len(), iteration and indexing go over the rows of q.
+
+    q (k, n): each revolute angle in (-pi, pi]. Labels (UR): shoulder "left"/"right", elbow "up"/"down", wrist
+    "flip" (q5 < 0) / "no flip"; docs/conventions.md shows them. correction: largest change that was made to an entry
+    of the given rotation; distance: how far [m] the pose is out of reach, 0 where it is not. robot: who was asked.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        q: Array
+        info: Array
+        lanes: NDArray[np.uint8]
+        correction: float
+        distance: float
+        robot: Robot
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.q)
+
+    def __getitem__(self, index: int) -> Array:
+        row: Array = self.q[index]
+        return row
+
+    def _sign(self, column: int) -> Array:
+        sign: Array = _SIGNS[self.lanes, column]
+        return sign
+
+    @property
+    def shoulder(self) -> tuple[str, ...]:
+        """ "left" where the arm reaches backwards from joint 1's frame (the usual posture), else "right"."""
+        return tuple("right" if s > 0 else "left" for s in self._sign(0))
+
+    @property
+    def wrist(self) -> tuple[str, ...]:
+        """ "flip" where q5 < 0, else "no flip"."""
+        return tuple("no flip" if s > 0 else "flip" for s in self._sign(1))
+
+    @property
+    def elbow(self) -> tuple[str, ...]:
+        """ "up" where the elbow lies above the line from shoulder to wrist, else "down" (base z is up)."""
+        return tuple("up" if u else "down" for u in self.info[:, 5] > 0.5)
+
+    @property
+    def singular_shoulder(self) -> NDArray[np.bool_]:
+        """(k,) the wrist lies above the shoulder: q1 is a double root."""
+        return self.info[:, 2] > 0.5
+
+    @property
+    def singular_elbow(self) -> NDArray[np.bool_]:
+        """(k,) the arm is stretched or folded: q3 is a double root."""
+        return self.info[:, 3] > 0.5
+
+    @property
+    def singular_wrist(self) -> NDArray[np.bool_]:
+        """(k,) axes 4 and 6 are parallel: only q4 +- q6 is determined, q6 is the reference's (or 0)."""
+        return self.info[:, 4] > 0.5
+
+    @property
+    def within_limits(self) -> NDArray[np.bool_]:
+        """(k,) some whole turns of the joints bring the solution within the joint limits."""
+        r = self.robot
+        inside: NDArray[np.bool_] = turns_to(self.q, np.zeros(r.dof), r.q_min, r.q_max, r.revolute)[1]
+        return inside
+
+    def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> Array:
+        """The solution (n,) nearest to q_ref (Euclidean distance in joint space), whole turns included.
+
+        With limits (default) only what the joint limits allow. Raises NoSolution where there is none.
+        """
+        r = self.robot
+        ref = checked(q_ref, "q", (r.dof,))
+        if ref.ndim != 1:
+            raise InvalidValue(f"q_ref has shape {ref.shape}, expected ({r.dof},)")
+        if not self:
+            raise NoSolution(f"the pose has no solution: it is {self.distance:.6g} m out of reach")
+        free = np.full(r.dof, np.inf)
+        low, high = (r.q_min, r.q_max) if limits else (-free, free)
+        moved, inside = turns_to(self.q, ref, low, high, r.revolute)
+        if not inside.any():
+            raise NoSolution(f"all {len(self)} solutions of the pose lie outside the joint limits")
+        distance = np.where(inside, np.sum((moved - ref) ** 2, axis=-1), np.inf)
+        best: Array = moved[np.argmin(distance)]
+        return best
+
+    def turns(self) -> Array:
+        """Every solution with every combination of whole turns that the joint limits allow, (m, n).
+
+        A joint without limits contributes its angle in (-pi, pi] only.
+        """
+        r = self.robot
+        rows = []
+        for q in self.q:
+            choices = []
+            for i in range(r.dof):
+                endless = not (np.isfinite(r.q_min[i]) and np.isfinite(r.q_max[i]))
+                if endless or not r.revolute[i]:
+                    k = np.zeros(1)
+                else:
+                    low = np.ceil((r.q_min[i] - LIMIT_SLACK - q[i]) / TURN)
+                    high = np.floor((r.q_max[i] + LIMIT_SLACK - q[i]) / TURN)
+                    k = np.arange(low, high + 1.0)
+                choices.append(q[i] + TURN * k)
+            grid = np.meshgrid(*choices, indexing="ij")
+            rows.append(np.stack([g.ravel() for g in grid], axis=-1))
+        return np.concatenate(rows) if rows else np.empty((0, r.dof))
+
+    def only(self, keep: ArrayLike) -> IKSolutions:
+        """The solutions that a mask (k,) or a list of indices picks."""
+        chosen: Any = np.asarray(keep)
+        return FoundSolutions(
+            self.q[chosen], self.info[chosen], self.lanes[chosen], self.correction, self.distance, self.robot
+        )
+
+    def elbow_up(self) -> IKSolutions:
+        """Only the solutions with the elbow up (004's first filter)."""
+        return self.only(self.info[:, 5] > 0.5)
+
+    def __repr__(self) -> str:
+        head = f"IKSolutions: {len(self)} of {self.robot.name}"
+        if not self:
+            return f"{head}, out of reach by {self.distance:.6g} m"
+        rows = [
+            "  " + " ".join(f"{x:9.4f}" for x in q) + f"  {s:5} {e:4} {w}"
+            for q, s, e, w in zip(self.q, self.shoulder, self.elbow, self.wrist, strict=True)
+        ]
+        return "\n".join([head + " [rad]", *rows])
+
+
+class FoundSolutions(IKSolutions):
+    """Solutions held in arrays: from the Python form, from numeric search, or picked out of others."""
+
+    __slots__ = ("_values",)
+
+    def __init__(
+        self, q: Array, info: Array, lanes: NDArray[np.uint8], correction: float, distance: float, robot: Robot
+    ) -> None:
+        self._values = (q, info, lanes, float(correction), float(distance), robot)
+
+    q = property(lambda self: self._values[0])  # type: ignore[assignment]
+    info = property(lambda self: self._values[1])  # type: ignore[assignment]
+    lanes = property(lambda self: self._values[2])  # type: ignore[assignment]
+    correction = property(lambda self: self._values[3])  # type: ignore[assignment]
+    distance = property(lambda self: self._values[4])  # type: ignore[assignment]
+    robot = property(lambda self: self._values[5])  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class IKBatch:
+    """Solutions of many poses, in eight branches each: what `valid` masks out is no solution.
+
+    q (..., 8, 6), valid (..., 8), info (..., 8, 6), correction (...), distance (...) as in IKSolutions.
+    """
+
+    q: Array
+    valid: NDArray[np.bool_]
+    info: Array
+    correction: Array
+    distance: Array
+    robot: Robot
+
+    @property
+    def count(self) -> NDArray[np.intp]:
+        """(...) number of solutions of each pose."""
+        return np.sum(self.valid, axis=-1)
+
+    def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> tuple[Array, NDArray[np.bool_]]:
+        """For each pose the solution nearest to q_ref (6,) or (..., 6), and whether there is one.
+
+        Rows without a solution repeat q_ref. Distances and limits as in IKSolutions.nearest.
+        """
+        r = self.robot
+        ref = np.broadcast_to(checked(q_ref, "q", (r.dof,)), (*self.q.shape[:-2], r.dof))
+        free = np.full(r.dof, np.inf)
+        low, high = (r.q_min, r.q_max) if limits else (-free, free)
+        moved, inside = turns_to(self.q, ref[..., None, :], low, high, r.revolute)
+        usable = inside & self.valid
+        distance = np.where(usable, np.sum((moved - ref[..., None, :]) ** 2, axis=-1), np.inf)
+        best = np.argmin(distance, axis=-1)[..., None, None]
+        found = usable.any(axis=-1)
+        chosen = np.take_along_axis(moved, best, axis=-2)[..., 0, :]
+        return np.where(found[..., None], chosen, ref), found

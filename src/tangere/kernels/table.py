@@ -1,0 +1,159 @@
+"""The table of kernels: every quantity that is traced, with its inputs and the shapes of its outputs.
+
+The C extension, the Python form and, later, other emitters are all made from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from tangere.codegen.trace import Graph, Symbol
+from tangere.dynamics import composite, newton_euler
+from tangere.kinematics import forward, inverse
+from tangere.kinematics.chain import Chain
+from tangere.kinematics.vectors import Scalar
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A quantity of a chain: `function(chain, *inputs)` gives its outputs, flat."""
+
+    name: str
+    inputs: tuple[str, ...]  # names of arguments with one entry per joint, or "point" (3)
+    outputs: Callable[[int], tuple[Shape, ...]]  # shapes for n joints
+    function: Callable[..., list[Scalar]]
+    help: str
+
+    def input_sizes(self, dof: int) -> list[int]:
+        """Entries per input."""
+        return [3 if name == "point" else dof for name in self.inputs]
+
+    def size(self, dof: int) -> int:
+        """Entries of all outputs together."""
+        return sum(prod(s) for s in self.outputs(dof))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced kernel: its graph and outputs; inputs are x[0...] in order, parameters P[0...]."""
+
+    graph: Graph
+    outputs: list[Symbol]
+
+
+_PAIR, _TRIPLE = ("q", "qd"), ("q", "qd", "qdd")
+
+KERNELS: tuple[Kernel, ...] = (
+    Kernel("pose", ("q",), lambda n: ((4, 4),), forward.pose, "T_base_tcp (4, 4)"),
+    Kernel("link_poses", ("q",), lambda n: ((n, 4, 4),), forward.link_poses, "T_base_link of every link (n, 4, 4)"),
+    Kernel("jacobian", ("q",), lambda n: ((6, n),), forward.jacobian, "geometric Jacobian at the tcp (6, n)"),
+    Kernel(
+        "link_jacobians",
+        ("q",),
+        lambda n: ((n, 3, n), (n, 3, n)),
+        forward.link_jacobians,
+        "Jv (n, 3, n) and Jw (n, 3, n) at every link's centre of mass",
+    ),
+    Kernel(
+        "jacobian_rate_times_velocity",
+        _PAIR,
+        lambda n: ((6,),),
+        forward.jacobian_rate_times_velocity,
+        "Jdot qd at the tcp (6,)",
+    ),
+    Kernel("mass_matrix", ("q",), lambda n: ((n, n),), composite.mass_matrix, "M(q) (n, n)"),
+    Kernel("coriolis_matrix", _PAIR, lambda n: ((n, n),), composite.coriolis_matrix, "Christoffel C(q, qd) (n, n)"),
+    Kernel("gravity_torque", ("q",), lambda n: ((n,),), newton_euler.gravity_torque, "g(q) (n,)"),
+    Kernel("bias_torque", _PAIR, lambda n: ((n,),), newton_euler.bias_torque, "C qd + g (n,)"),
+    Kernel(
+        "inverse_dynamics",
+        _TRIPLE,
+        lambda n: ((n,),),
+        newton_euler.inverse_dynamics,
+        "tau = M qdd + C qd + g (n,)",
+    ),
+    Kernel(
+        "forward_dynamics",
+        ("q", "qd", "tau"),
+        lambda n: ((n,),),
+        composite.forward_dynamics,
+        "qdd = M^-1 (tau - C qd - g) (n,)",
+    ),
+    Kernel(
+        "momentum_terms",
+        _PAIR,
+        lambda n: ((n,), (n,), (n,)),
+        newton_euler.momentum_terms,
+        "p = M qd, C^T qd, g (n,) each",
+    ),
+    Kernel(
+        "inverse_dynamics_derivatives",
+        _TRIPLE,
+        lambda n: ((n, n), (n, n), (n, n)),
+        composite.inverse_dynamics_derivatives,
+        "d tau/dq, d tau/dqd, d tau/dqdd (n, n) each",
+    ),
+    Kernel("energy", _PAIR, lambda n: ((), ()), newton_euler.energy, "kinetic and potential energy [J]"),
+    Kernel("regressor", _TRIPLE, lambda n: ((n, 10 * n),), newton_euler.regressor, "Y with tau = Y pi (n, 10 n)"),
+)
+
+
+def point_kernel(link: int) -> Kernel:
+    """Jacobian at a point of one link (counted from 0): a kernel of its own per link."""
+    return Kernel(
+        f"jacobian_link{link + 1}",
+        ("q", "point"),
+        lambda n: ((6, n),),
+        lambda chain, q, point: forward.point_jacobian(chain, link, q, point),
+        f"geometric Jacobian at a point of link {link + 1} (6, n)",
+    )
+
+
+def all_kernels(dof: int) -> list[Kernel]:
+    """The table with the point Jacobians of an arm with `dof` joints."""
+    return [*KERNELS, *(point_kernel(i) for i in range(dof))]
+
+
+def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], parameter_count: int) -> Trace:
+    """Run the kernel on symbols. `chain` makes the chain from the parameter symbols (or from numbers alone)."""
+    graph = Graph()
+    P = graph.inputs("P", parameter_count, uniform=True)
+    sizes = kernel.input_sizes(dof)
+    x = graph.inputs("x", sum(sizes))
+    arguments, start = [], 0
+    for size in sizes:
+        arguments.append(x[start : start + size])
+        start += size
+    outputs = [graph.lift(y) for y in kernel.function(chain(P), *arguments)]
+    if len(outputs) != kernel.size(dof):
+        raise AssertionError(f"kernel {kernel.name} gives {len(outputs)} numbers, its table says {kernel.size(dof)}")
+    return Trace(graph, outputs)
+
+
+# Inverse kinematics of a UR: not a quantity of any chain, so beside the table. Sizes of x and of the outputs.
+IK_BRANCH_INPUTS = 12 + 1 + 1 + 3  # flange pose, q6 reference, correction, signs
+IK_BRANCH_OUTPUTS = 6 + len(inverse.OUTPUTS)
+IK_PREPARE_OUTPUTS = 12 + 3
+IK_MERGE_INPUTS = 6 * inverse.LANES + inverse.LANES + 6 + 1
+
+
+def trace_ik(parameter_count: int) -> dict[str, Trace]:
+    """The three kernels of the closed-form inverse kinematics; P begins with lengths, tool rotation, tool position."""
+    traces = {}
+    graph = Graph()
+    P, T = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", 16)
+    tool = ([P[6:9], P[9:12], P[12:15]], P[15:18])
+    traces["ik_prepare"] = Trace(graph, [graph.lift(y) for y in inverse.prepare(tool, T)])
+    graph = Graph()
+    P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_BRANCH_INPUTS)
+    y = inverse.branch(P[:6], x[:12], x[12], x[13], (x[14], x[15], x[16]))
+    traces["ik_branch"] = Trace(graph, [graph.lift(a) for a in y])
+    graph = Graph()
+    P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_MERGE_INPUTS)
+    q, rest = x[:48], x[48:]
+    traces["ik_merge"] = Trace(graph, [graph.lift(a) for a in inverse.merge(q, rest[:8], rest[8:14], rest[14])])
+    return traces

@@ -1,0 +1,128 @@
+"""The kernels in Python: for robots that are not URs, and for machines where the extension could not be built.
+
+Each kernel is traced and compiled to a Python function when it is first called: floats for one state, arrays for a
+batch. A UR keeps its parameters at run time, so all URs share the functions; other robots have their numbers folded
+into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.codegen import emit_python
+from tangere.errors import InvalidValue
+from tangere.kernels import ur
+from tangere.kernels.inverse import closed_form, numeric
+from tangere.kernels.shapes import broadcast, checked
+from tangere.kernels.solutions import IKBatch, IKSolutions
+from tangere.kernels.table import Kernel, Trace, all_kernels, trace
+from tangere.kinematics.chain import Chain, chain_of
+from tangere.model.model import Array, Model
+
+if TYPE_CHECKING:
+    from tangere.robot import Robot
+
+Form = Callable[..., tuple[Any, ...]]
+
+
+def _forms(t: Trace) -> tuple[Form, Form]:
+    return (
+        emit_python.compiled(t.graph, ["x"], t.outputs, batch=False),
+        emit_python.compiled(t.graph, ["x"], t.outputs, batch=True),
+    )
+
+
+@lru_cache(maxsize=None)
+def _ur_forms(name: str) -> tuple[Form, Form]:
+    kernel = next(k for k in all_kernels(ur.DOF) if k.name == name)
+    return _forms(trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT))
+
+
+class TracedKernels:
+    """All kernels of one model in Python; the methods have the names of the table."""
+
+    def __init__(self, model: Model, *, rotor_inertia: Array, nominal: Model | None = None) -> None:
+        self.model = model
+        self.nominal = nominal  # a UR whose calibrated twin this is: its closed form starts the numeric search
+        self.robot: Robot | None = None
+        self._kernels = {k.name: k for k in all_kernels(model.dof)}
+        self._is_ur = ur.is_ur(model)
+        self._parameters = ur.parameters_of(model, rotor_inertia=rotor_inertia).tolist() if self._is_ur else []
+        self._chain: Chain | None = None if self._is_ur else chain_of(model, rotor_inertia=rotor_inertia)
+        self._compiled: dict[str, tuple[Form, Form]] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        kernels = self.__dict__.get("_kernels", {})
+        if name not in kernels:
+            raise AttributeError(f"there is no kernel {name!r}")
+        kernel = kernels[name]
+
+        def call(*args: ArrayLike, **keywords: ArrayLike) -> Any:
+            return self._call(kernel, args, keywords)
+
+        call.__name__ = name
+        call.__doc__ = kernel.help
+        self.__dict__[name] = call
+        return call
+
+    def _functions(self, kernel: Kernel) -> tuple[Form, Form]:
+        if self._is_ur:
+            return _ur_forms(kernel.name)
+        if kernel.name not in self._compiled:
+            chain = self._chain
+            assert chain is not None
+            self._compiled[kernel.name] = _forms(trace(kernel, self.model.dof, lambda _: chain, 0))
+        return self._compiled[kernel.name]
+
+    def _call(self, kernel: Kernel, args: tuple[ArrayLike, ...], keywords: dict[str, ArrayLike]) -> Any:
+        if len(args) > len(kernel.inputs) or set(keywords) != set(kernel.inputs[len(args) :]):
+            raise TypeError(f"{kernel.name}() takes the arguments {', '.join(kernel.inputs)}")
+        values = [*args, *(keywords[name] for name in kernel.inputs[len(args) :])]
+        sizes = kernel.input_sizes(self.model.dof)
+        arrays = [checked(a, n, (s,)) for a, n, s in zip(values, kernel.inputs, sizes, strict=True)]
+        single, batch = self._functions(kernel)
+        shapes = kernel.outputs(self.model.dof)
+        if all(a.ndim == 1 for a in arrays):
+            y = np.array(single([v for a in arrays for v in a.tolist()], self._parameters))
+            outputs: list[Any] = [part.reshape(s) for part, s in zip(_split(y, shapes), shapes, strict=True)]
+            outputs = [float(o) if s == () else o for o, s in zip(outputs, shapes, strict=True)]
+        else:
+            arrays = broadcast(*arrays)
+            lead = arrays[0].shape[:-1]
+            columns = batch([a[..., i] for a in arrays for i in range(a.shape[-1])], self._parameters)
+            y = np.empty((*lead, len(columns)))
+            for i, column in enumerate(columns):
+                y[..., i] = column
+            outputs = [part.reshape((*lead, *s)) for part, s in zip(_split(y, shapes), shapes, strict=True)]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> Array:
+        """Geometric Jacobian at the tcp, or at a point of a link (1 ... n)."""
+        if link is None and point is None:
+            result: Array = self._call(self._kernels["jacobian"], (q,), {})
+            return result
+        if link is None:
+            raise InvalidValue("jacobian() was given a point but no link: a point is in the frame of a link")
+        if not 1 <= link <= self.model.dof:
+            raise InvalidValue(f"link {link} does not exist: links are 1 ... {self.model.dof}")
+        at = np.zeros(3) if point is None else point
+        result = self._call(self._kernels[f"jacobian_link{link}"], (q, at), {})
+        return result
+
+    def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> IKSolutions | IKBatch:
+        """Closed form for a UR; for a calibrated UR its closed form, polished; else a numeric search."""
+        assert self.robot is not None
+        if self._is_ur:
+            return closed_form(self.robot, self._parameters, T, reference)
+        return numeric(self.robot, self.nominal, T, reference)
+
+
+def _split(y: Array, shapes: tuple[tuple[int, ...], ...]) -> list[Array]:
+    ends = np.cumsum([prod(s) for s in shapes])
+    return np.split(y, ends[:-1], axis=-1)

@@ -1,0 +1,204 @@
+"""Closed-form inverse kinematics of a UR arm: one branch, over any number type.
+
+A pose has up to eight solutions, 2 (shoulder) x 2 (wrist) x 2 (elbow). `branch` computes the one that three signs pick,
+without a conditional, so that eight lanes of a vector unit evaluate the eight signs of one pose at once. It is spec
+6.4 (004's steps corrected; 000 eqs 89-97 are its tool-down case) arranged so that nothing is divided by sin q5 or
+cos q5, and so that singular poses are solved:
+
+- shoulder: rho - d4 slightly negative is clamped to 0, both shoulder branches coincide;
+- elbow: a reach slightly too long or short is clamped, both elbow branches coincide;
+- wrist (sin q5 = 0): only q4 +- q6 is determined. q6 is taken from the caller's reference, moved to the nearest value
+  for which the elbow still reaches: those values of theta = q2 + q3 + q4 form arcs
+  |a2| - |a3| <= |(Rr - d5 sin theta, H + d5 cos theta)| <= |a2| + |a3|.
+
+The same clamp serves near-singular wrists: a change of q6 by delta turns the tool by h delta, h = |sin q5|, and is
+made only if that stays below the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tangere.codegen.functions import absolute, atan2, cos, maximum, minimum, rounded, sin, sqrt, where
+from tangere.kinematics import vectors as v
+from tangere.kinematics.vectors import Matrix, Scalar, Vector
+
+# Turning the tool by this much [rad] is no error: about 1000 roundings, a fifth of the promised accuracy of 1e-12.
+WRIST_TOLERANCE = 2e-13
+# A pose this far out of reach [m] counts as reached; the arm's own lengths are known to 1e-5 m at best.
+REACH_TOLERANCE = 1e-9
+# Largest correction of a rotation that is still taken as rounding of the input, not as another matrix.
+ROTATION_TOLERANCE = 1e-5
+# Closer than this to a singularity (|sin q5|, |sin q3|, or arm plane distance in m) a solution is flagged.
+SINGULAR = 1e-6
+# Two solutions closer than this [rad] in every joint are one: at a double root, rounding splits by about 3e-8.
+MERGE = 1e-6
+
+LANES = 8
+# Signs of shoulder, wrist and elbow of the eight lanes.
+SIGNS = tuple((s, w, e) for s in (1.0, -1.0) for w in (1.0, -1.0) for e in (1.0, -1.0))
+# What `branch` returns: six angles, then these.
+OUTPUTS = ("valid", "miss", "singular_shoulder", "singular_elbow", "singular_wrist", "elbow_up")
+
+
+def prepare(tool: tuple[Matrix, Vector], T: Vector) -> list[Scalar]:
+    """Flange pose from a tcp pose of sixteen numbers: rotation made exact, tool removed.
+
+    Two Newton steps R := R (3 - R^T R)/2 towards the nearest rotation: from an error of 1e-5 to 1e-10 to 1e-20.
+    Returns R (9), p (3), the correction max |R - R_given|, the determinant, and the error of the last row.
+    """
+    given: Matrix = [[T[4 * i + j] for j in range(3)] for i in range(3)]
+    p = [T[4 * i + 3] for i in range(3)]
+    R = given
+    for _ in range(2):
+        columns = v.transposed(R)
+        G = [[v.dot(a, b) for b in columns] for a in columns]
+        half = [[1.5 * (i == j) - 0.5 * G[i][j] for j in range(3)] for i in range(3)]
+        R = v.matmul(R, half)
+    correction: Scalar = 0.0
+    for i in range(3):
+        for j in range(3):
+            correction = maximum(absolute(R[i][j] - given[i][j]), correction)
+    determinant = v.dot(R[0], v.cross(R[1], R[2]))
+    last = absolute(T[12]) + absolute(T[13]) + absolute(T[14]) + absolute(T[15] - 1.0)
+    R_tool, p_tool = tool
+    R_flange = v.matmul(R, v.transposed(R_tool))
+    p_flange = v.subtract(p, v.matvec(R_flange, p_tool))
+    return [*R_flange[0], *R_flange[1], *R_flange[2], *p_flange, correction, determinant, last]
+
+
+def branch(
+    lengths: Vector, flange: Vector, q6_reference: Scalar, correction: Scalar, signs: tuple[Scalar, Scalar, Scalar]
+) -> list[Scalar]:
+    """One solution of the flange pose (R row by row, then p): six angles in (-pi, pi], then OUTPUTS.
+
+    correction is what `prepare` had to change in the rotation: a pose given with few digits is answered within them.
+    `miss` is the distance [m] by which the branch is out of reach, 0 where it is not.
+    """
+    d1, a2, a3, d4, d5, d6 = lengths
+    r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
+    shoulder, wrist, elbow = signs
+    slack = REACH_TOLERANCE + 10.0 * correction
+    turn_slack = WRIST_TOLERANCE + correction
+
+    # Shoulder: the point p5 lies beside the arm's plane by d4.
+    x, y, height = px - d6 * r13, py - d6 * r23, (pz - d6 * r33) - d1
+    rho2 = x * x + y * y
+    k = sqrt(maximum(rho2 - d4 * d4, 0.0))
+    side = shoulder * k
+    s1, c1 = d4 * x + side * y, side * x - d4 * y
+    n = _nonzero(sqrt(s1 * s1 + c1 * c1))
+    s1, c1 = s1 / n, c1 / n
+    miss_shoulder = d4 - sqrt(rho2)
+
+    # Wrist: (n1, n2) = sin q5 (cos q6, -sin q6).
+    c5 = s1 * r13 - c1 * r23
+    n1, n2 = s1 * r11 - c1 * r21, s1 * r12 - c1 * r22
+    h = sqrt(n1 * n1 + n2 * n2)
+    s5 = wrist * h
+    inverse = wrist / _nonzero(h)
+    c6, s6 = n1 * inverse, -(n2 * inverse)
+    c_ref, s_ref = cos(q6_reference), sin(q6_reference)
+    keep = h * _distance(c6 - c_ref, s6 - s_ref) <= turn_slack
+    c6, s6 = where(keep, c_ref, c6), where(keep, s_ref, s6)
+
+    # Arm plane: the direction theta = q2 + q3 + q4 follows from q6; move both where the elbow cannot reach.
+    ax, ay = c1 * r11 + s1 * r21, c1 * r12 + s1 * r22
+    s234, c234 = -(ax * s6 + ay * c6), r31 * s6 + r32 * c6
+    reach = c1 * x + s1 * y
+    cd, sd = _into_arc(lengths, reach, height, s234, c234, h, turn_slack)
+    s234, c234 = s234 * cd + c234 * sd, c234 * cd - s234 * sd
+    toward = where(c5 < 0.0, -sd, sd)  # q4 + q6 is fixed where the axes agree, q4 - q6 where they oppose
+    s6, c6 = s6 * cd - c6 * toward, c6 * cd + s6 * toward
+
+    # Elbow: two links to the point (X, Y).
+    X, Y = reach - d5 * s234, height + d5 * c234
+    r2 = X * X + Y * Y
+    c3 = (r2 - (a2 * a2 + a3 * a3)) / (2.0 * (a2 * a3))
+    c3 = minimum(maximum(c3, -1.0), 1.0)
+    s3 = elbow * sqrt((1.0 - c3) * (1.0 + c3))
+    far, near = absolute(a2) + absolute(a3), absolute(absolute(a2) - absolute(a3))
+    distance = sqrt(r2)
+    miss_elbow = maximum(distance - far, near - distance)
+
+    along, across = a2 + a3 * c3, a3 * s3
+    q2 = atan2(Y * along - X * across, X * along + Y * across)
+    q3 = atan2(s3, c3)
+    q4 = wrapped((atan2(s234, c234) - q2) - q3)
+    miss = maximum(maximum(miss_shoulder, miss_elbow), 0.0)
+    return [
+        atan2(s1, c1), q2, q3, q4, atan2(s5, c5), atan2(s6, c6),
+        where(miss <= slack, 1.0, 0.0), miss,
+        where(k <= SINGULAR, 1.0, 0.0), where(absolute(s3) <= SINGULAR, 1.0, 0.0), where(h <= SINGULAR, 1.0, 0.0),
+        where(s3 * X <= 0.0, 1.0, 0.0),
+    ]  # fmt: skip
+
+
+def _into_arc(
+    lengths: Vector, reach: Scalar, height: Scalar, s: Scalar, c: Scalar, h: Scalar, slack: Scalar
+) -> tuple[Scalar, Scalar]:
+    """Cosine and sine of the smallest change of theta that brings the elbow into reach, if the wrist allows it.
+
+    |(reach - d5 sin, height + d5 cos)|^2 = A^2 + d5^2 + 2 d5 A cos(w) with w = theta + phi, A = |(reach, height)|:
+    reachable are low <= cos w <= high. Clamping cos w and keeping the sign of sin w moves w to the nearest end.
+    """
+    _, a2, a3, _, d5, _ = lengths
+    A2 = reach * reach + height * height
+    A = maximum(sqrt(A2), 1e-9)  # the point on the axis: then theta does not change the reach at all
+    cw, sw = (height * c - reach * s) / A, (height * s + reach * c) / A
+    far, near = absolute(a2) + absolute(a3), absolute(a2) - absolute(a3)
+    base, unit = A2 + d5 * d5, 2.0 * d5 * A
+    low, high = (near * near - base) / unit, (far * far - base) / unit
+    target = minimum(maximum(minimum(maximum(cw, low), high), -1.0), 1.0)
+    other = sqrt((1.0 - target) * (1.0 + target))
+    other = where(sw < 0.0, -other, other)
+    outside = (cw < low) | (high < cw)
+    allowed = h * _distance(target - cw, other - sw) <= slack
+    move = outside & allowed
+    return where(move, target * cw + other * sw, 1.0), where(move, other * cw - target * sw, 0.0)
+
+
+def _distance(dx: Scalar, dy: Scalar) -> Scalar:
+    return sqrt(dx * dx + dy * dy)
+
+
+def _nonzero(x: Scalar) -> Scalar:
+    """x, or 1 where x is 0: what is divided by it then is 0 as well."""
+    return where(x <= 0.0, 1.0, x)
+
+
+def wrapped(x: Any) -> Any:
+    """The angle in (-pi, pi]."""
+    y = x - (2.0 * math.pi) * rounded(x * (0.5 / math.pi))
+    return where(y <= -math.pi, y + 2.0 * math.pi, y)
+
+
+def merge(q: Vector, valid: Vector, reference: Vector, use_reference: Scalar) -> list[Scalar]:
+    """Which of the eight lanes stay (1) when solutions closer than MERGE are taken as one.
+
+    Of two that coincide the one nearer to the reference stays (use_reference = 1), else the first. Lanes can only
+    coincide next to a singularity, so callers need this only where one is flagged.
+    """
+    n = 6
+    rows = [q[n * i : n * i + n] for i in range(LANES)]
+    off = [sum_squares([wrapped(a - b) for a, b in zip(row, reference, strict=True)]) for row in rows]
+    keep = list(valid)
+    for i in range(LANES):
+        for j in range(i + 1, LANES):
+            gap: Scalar = 0.0
+            for a, b in zip(rows[i], rows[j], strict=True):
+                gap = maximum(absolute(wrapped(a - b)), gap)
+            same = (gap < MERGE) & (keep[i] > 0.5) & (keep[j] > 0.5)
+            second = (off[j] < off[i]) & (use_reference > 0.5)
+            keep[i] = where(same, where(second, 0.0, keep[i]), keep[i])
+            keep[j] = where(same, where(second, keep[j], 0.0), keep[j])
+    return keep
+
+
+def sum_squares(x: Vector) -> Scalar:
+    """Sum of the squares."""
+    total: Scalar = 0.0
+    for a in x:
+        total = total + a * a
+    return total

@@ -1,0 +1,135 @@
+"""The links and joints of a URDF file as a checked tree, before an arm is cut out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tangere.errors import ModelFileError
+from tangere.model.frames import rotation_rpy, transform
+from tangere.model.model import Array, Link
+from tangere.model.xml_tree import Element, read_xml
+
+_KINDS = ("revolute", "continuous", "prismatic", "fixed")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A URDF joint between two links."""
+
+    name: str
+    kind: str  # revolute, continuous, prismatic or fixed
+    parent: str
+    child: str
+    T_parent_child: Array  # (4, 4) at zero
+    element: Element
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All links (bodies in their own URDF frame, mass 0 where the file gives none) and joints."""
+
+    file: str
+    name: str
+    root: str
+    links: dict[str, Link]
+    edges: tuple[Edge, ...]
+    children: dict[str, list[Edge]]
+
+    def way(self, link: str) -> list[Edge]:
+        """The joints from the root to a link."""
+        above = {edge.child: edge for edge in self.edges}
+        found: list[Edge] = []
+        while link != self.root:
+            found.insert(0, above[link])
+            link = above[link].parent
+        return found
+
+    def below(self, link: str) -> list[str]:
+        """A link and everything fixed to it."""
+        found = [link]
+        for name in found:
+            found += [edge.child for edge in self.children[name] if edge.kind == "fixed"]
+        return found
+
+
+def read_tree(path: Path) -> Tree:
+    """Read and check a URDF file: known joint types, existing links, unique names, one root, no loop."""
+    robot = read_xml(path)
+    if robot.tag != "robot":
+        raise robot.error("is not a URDF, whose root element is <robot>")
+    links: dict[str, Link] = {}
+    for element in robot.all("link"):
+        link = _link(element)
+        if link.name in links:
+            raise element.error("is defined twice")
+        links[link.name] = link
+    edges = tuple(_edge(element, links) for element in robot.all("joint"))
+    children: dict[str, list[Edge]] = {name: [] for name in links}
+    parents: dict[str, Edge] = {}
+    for i, edge in enumerate(edges):
+        if any(edge.name == other.name for other in edges[:i]):
+            raise edge.element.error("is defined twice")
+        if edge.child in parents:
+            raise edge.element.error(
+                f"closes a loop: its child {edge.child!r} already hangs on joint {parents[edge.child].name!r}"
+            )
+        parents[edge.child] = edge
+        children[edge.parent].append(edge)
+    roots = [name for name in links if name not in parents]
+    tree = Tree(str(path), robot.name(), roots[0] if roots else "", links, edges, children)
+    _check_connected(tree, roots)
+    return tree
+
+
+def _check_connected(tree: Tree, roots: list[str]) -> None:
+    if not tree.links:
+        raise ModelFileError(f"{tree.file}: has no <link>")
+    if not roots:
+        raise ModelFileError(f"{tree.file}: the joints form a loop, no link is the root")
+    if len(roots) > 1:
+        raise ModelFileError(f"{tree.file}: has several roots, {', '.join(roots)}; one arm has one")
+    reached = [tree.root]
+    for name in reached:
+        reached += [edge.child for edge in tree.children[name]]
+    loose = [name for name in tree.links if name not in set(reached)]
+    if loose:
+        raise ModelFileError(f"{tree.file}: the links {', '.join(loose)} form a loop apart from {tree.root!r}")
+
+
+def _origin(element: Element) -> Array:
+    part = element.maybe("origin")
+    if part is None:
+        return np.eye(4)
+    zero = (0.0, 0.0, 0.0)
+    return transform(rotation_rpy(*part.numbers("rpy", 3, zero).tolist()), part.numbers("xyz", 3, zero))
+
+
+def _link(element: Element) -> Link:
+    name = element.name()
+    part = element.maybe("inertial")
+    if part is None:
+        return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)))
+    mass, entries = part.child("mass").number("value"), part.child("inertia")
+    if mass < 0.0:
+        raise part.child("mass").error(f"of link {name!r} must not be negative, got {mass:g}")
+    xx, yy, zz, xy, xz, yz = (entries.number(key) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+    T = _origin(part)
+    R = T[:3, :3]
+    inertia = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+    return Link(name, mass, T[:3, 3].copy(), 0.5 * (inertia + inertia.T))
+
+
+def _edge(element: Element, links: dict[str, Link]) -> Edge:
+    name, kind = element.name(), element.text("type")
+    if kind not in _KINDS:
+        raise element.error(f"has type {kind[:40]!r}; accepted: {', '.join(_KINDS)}")
+    if element.maybe("mimic") is not None:
+        raise element.error("mimics another joint, which a serial arm cannot")
+    parent, child = (element.child(tag).text("link") for tag in ("parent", "child"))
+    for link in (parent, child):
+        if link not in links:
+            raise element.error(f"names the link {link[:40]!r}, which does not exist")
+    return Edge(name, kind, parent, child, _origin(element), element)
