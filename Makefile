@@ -64,8 +64,8 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' cannot create environments: on Debian and Ubuntu install the package python3-venv." >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null 2>&1 || \
-	  echo "No C compiler found (Debian: package gcc): the slower numpy kernels will serve." >&2
+	  echo "No C compiler found (Debian: package gcc): the slower Python kernels will serve until 'make clean' and a new start." >&2
 	@$(PYTHON) -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_paths()["include"] + "/Python.h"))' || \
-	  echo "Python.h not found (Debian: package python3-dev): the slower numpy kernels will serve." >&2
+	  echo "Python.h not found (Debian: package python3-dev): the slower Python kernels will serve." >&2
 	$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q --upgrade pip || echo "pip could not be upgraded; going on with the one that is there." >&2

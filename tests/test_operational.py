@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from oracles import STEP, golden_ur10e, lagrange, random_arm, relative_error, tcp_jacobian
 
+import tangere
 from tangere.dynamics import operational as ops
 from tangere.errors import InvalidValue
 
@@ -140,6 +141,19 @@ def test_at_state_asks_the_robot() -> None:
     found = ops.at_state(arm, q.tolist(), qd.tolist())
     assert relative_error(found.mu, expected.mu) < TOLERANCE
     assert relative_error(found.p, expected.p) < TOLERANCE
+
+
+def test_at_state_of_a_real_robot_in_a_batch() -> None:
+    robot, rng = tangere.robot("ur10e"), np.random.default_rng(7)
+    q, qd = rng.uniform(-2, 2, (3, 4, 6)), rng.normal(size=(3, 4, 6))
+    q[..., 2] += np.where(q[..., 2] < 0, -0.5, 0.5)  # off the elbow and wrist singularities
+    q[..., 4] += np.where(q[..., 4] < 0, -0.5, 0.5)
+    batch = ops.at_state(robot, q, qd)
+    for i in np.ndindex(3, 4):
+        single = ops.at_state(OracleArm(), q[i], qd[i])
+        assert relative_error(batch.Lambda[i], single.Lambda) < TOLERANCE
+        assert relative_error(batch.mu[i], single.mu) < TOLERANCE
+        assert relative_error(batch.p[i], single.p) < TOLERANCE
 
 
 def test_bad_input() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ class Robot(Arm):
     currents are in `drives`; rotor inertia is in M if and only if the robot was made with it. Made by tangere.robot().
     """
 
-    __slots__ = ("_nominal", "model", "q_max", "q_min", "qd_max", "revolute", "rotor_inertia", "tau_max")
+    __slots__ = ("__weakref__", "_nominal", "model", "q_max", "q_min", "qd_max", "revolute", "rotor_inertia", "tau_max")
 
     model: Model
     q_min: Array  # (n,) rad or m
@@ -56,7 +57,7 @@ class Robot(Arm):
         for array in (rotor, self.q_min, self.q_max, self.qd_max, self.tau_max, self.revolute):
             array.flags.writeable = False
         if traced is not None:
-            traced.robot = self
+            traced.robot = weakref.ref(self)  # no cycle: the kernels live as long as the robot
 
     @property
     def name(self) -> str:

@@ -31,6 +31,8 @@ def function(
     lines = [f"{'TG_INLINE' if inline else 'TG_KERNEL'} void TG_FN({name})({', '.join(arguments)})", "{"]
     lines.append(f"    (void){parameters};")
     done: set[int] = set()
+    if any(_joint_angle(graph, i) is not None for i in graph.live(outputs)):
+        lines.append(f"    TG_ANGLES({inputs[0]})")
     for i in graph.live(outputs):
         line = _statement(graph, i, done)
         if line:
@@ -94,6 +96,16 @@ def _expression(graph: Graph, node: Node) -> str:
     raise ValueError(f"no C form for the operation {node.op!r}")
 
 
+def _joint_angle(graph: Graph, i: int) -> int | None:
+    """Which joint's angle a sine or cosine is of: its argument is one of the first six inputs."""
+    node = graph.nodes[i]
+    if node.op in ("sin", "cos"):
+        value = graph.nodes[node.args[0]].value
+        if isinstance(value, tuple) and value[0] == "x" and value[1] < 6:
+            return value[1]
+    return None
+
+
 def _sincos(graph: Graph, node: Node, i: int, done: set[int]) -> str:
     """sin and cos of one angle come from one call; the twin node may or may not be needed."""
     twin_op = "cos" if node.op == "sin" else "sin"
@@ -104,6 +116,9 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int]) -> str:
     if node.uniform:
         raise ValueError("trigonometry of parameters belongs into the parameters themselves")
     argument = _vector(graph, node.args[0])
+    joint = _joint_angle(graph, i)
+    if joint is not None:
+        return f"TG_SINCOS({joint}, {argument}, {pair['sin']}, {pair['cos']})"
     return f"V {pair['sin']}, {pair['cos']}; TG_FN(sincos)({argument}, &{pair['sin']}, &{pair['cos']});"
 
 

@@ -262,7 +262,8 @@ def derivative(graph: Graph, outputs: Sequence[Symbol], seeds: dict[int, float |
 
 
 def _rate(y: Symbol, op: str, a: list[Symbol], d: list[Symbol]) -> Symbol:
-    from tangere.codegen import functions as f
+    """Rate of y = op(a) from the rates d of its arguments."""
+    g = y.graph
 
     match op:
         case "add":
@@ -278,13 +279,13 @@ def _rate(y: Symbol, op: str, a: list[Symbol], d: list[Symbol]) -> Symbol:
         case "sqrt":
             return d[0] / (2.0 * y)
         case "sin":
-            return f.cos(a[0]) * d[0]
+            return g.operation("cos", a[0]) * d[0]
         case "cos":
-            return -(f.sin(a[0]) * d[0])
+            return -(g.operation("sin", a[0]) * d[0])
         case "atan2":
             return (a[1] * d[0] - a[0] * d[1]) / (a[0] * a[0] + a[1] * a[1])
         case "where":
-            return f.where(a[0], d[1], d[2])
+            return g.operation("where", a[0], d[1], d[2])
         case _:
             raise TypeError(f"no derivative is known for the operation {op!r}")
 

@@ -24,7 +24,7 @@ def _mass_column(composite: Body, revolute: bool) -> tuple[Vector, Vector]:
     """Linear and angular momentum of a subtree that moves with unit rate about (along) z."""
     if revolute:
         h, S = composite.h, composite.S
-        return [-h[1], h[0], 0.0], [-S[0][2], -S[1][2], S[0][0] + S[1][1]]
+        return [-h[1], h[0], 0.0], [-S[0][2], -S[1][2], composite.polar]
     return [0.0, 0.0, composite.m], [composite.h[1], -composite.h[0], 0.0]
 
 

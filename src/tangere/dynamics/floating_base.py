@@ -55,7 +55,7 @@ class FloatingBase:
         if self.orientation not in ("quaternion", "ypr"):
             raise InvalidValue(f"orientation: got {self.orientation!r}, valid are 'quaternion' and 'ypr'")
         check_body(f"body {self.body.name}", self.body.mass, self.body.com, self.body.inertia)
-        check_transform(self.T_body_arm, "T_body_arm")
+        object.__setattr__(self, "T_body_arm", check_transform(self.T_body_arm, "T_body_arm"))  # lists become arrays
 
     @property
     def dof(self) -> int:

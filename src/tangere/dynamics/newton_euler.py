@@ -151,7 +151,7 @@ def _body_momentum(body: Body, omega: Vector, vel: Vector) -> tuple[Vector, Vect
     inertia = [
         [S[1][1] + S[2][2], -S[0][1], -S[0][2]],
         [-S[0][1], S[0][0] + S[2][2], -S[1][2]],
-        [-S[0][2], -S[1][2], S[0][0] + S[1][1]],
+        [-S[0][2], -S[1][2], body.polar],
     ]
     linear = v.add(v.scale(body.m, vel), v.cross(omega, body.h))
     return linear, v.add(v.matvec(inertia, omega), v.cross(body.h, vel))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from tangere.errors import TangereError
 from tangere.interfaces.terminal import paint, table, wants_colour
@@ -129,11 +131,25 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person at a terminal wants it: the sentence, without the line of code that it came from."""
+    print(f"note: {message}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
     arguments = parser().parse_args(argv)
     try:
-        code: int = arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            code: int = arguments.run(arguments)
         sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
         return code
     except TangereError as error:

@@ -9,7 +9,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
-from tangere.kernels.shapes import broadcast
+from tangere.kernels.shapes import broadcast, refuse
 from tangere.kernels.solutions import IKBatch, IKSolutions
 
 COMPILED = False
@@ -37,7 +37,7 @@ if COMPILED:
         def __len__(self) -> int:
             return self.count
 
-    register(ClosedFormSolutions, IKBatch, broadcast)
+    register(ClosedFormSolutions, IKBatch, broadcast, refuse)
 
 _said = False
 

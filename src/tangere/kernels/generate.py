@@ -22,7 +22,7 @@ from tangere.kernels.table import (
 )
 from tangere.kinematics import inverse
 
-_SCALAR_ONLY = ("ik_prepare", "ik_merge")  # branches of one pose are the lanes; these run once per pose
+_SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 
 
 def kernels_text() -> str:
@@ -57,6 +57,7 @@ def table_text() -> str:
     }.items():
         lines.append(f"#define {name} {value}")
     lines.append(f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}")
+    lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
     lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
     signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
     lines.append(f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};")
@@ -69,9 +70,9 @@ def table_text() -> str:
         dims = ", ".join("{" + ", ".join(map(str, [len(s), *s, 0, 0, 0][:4])) + "}" for s in shapes)
         names = ", ".join(f'"{n}"' for n in k.inputs)
         sizes = ", ".join(map(str, k.input_sizes(ur.DOF)))
-        lines.append(
-            f'    {{"{k.name}", {len(k.inputs)}, {{{names}}}, {{{sizes}}}, {len(shapes)}, {{{dims}}}, {k.size(ur.DOF)}}},'
-        )
+        limits = ", ".join("TG_ANGLE_MAX" if n == "q" else "DBL_MAX" for n in k.inputs)
+        inputs = f"{len(k.inputs)}, {{{names}}}, {{{sizes}}}, {{{limits}}}"
+        lines.append(f'    {{"{k.name}", {inputs}, {len(shapes)}, {{{dims}}}, {k.size(ur.DOF)}}},')
     lines.append("};")
     return "\n".join(lines) + "\n"
 

@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tangere.codegen import emit_python
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
-from tangere.kernels.shapes import checked
+from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import FoundSolutions, IKBatch, IKSolutions
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
 from tangere.kinematics import inverse
@@ -21,7 +21,7 @@ from tangere.model.model import Array, Model
 if TYPE_CHECKING:
     from tangere.robot import Robot
 
-_INFO = IK_BRANCH_OUTPUTS - 6
+_BITS = 1 << np.arange(IK_BRANCH_OUTPUTS - 8)  # the flags follow six angles, valid and miss
 
 
 @lru_cache(maxsize=1)
@@ -58,12 +58,20 @@ def _stacked(columns: tuple[Any, ...], lead: tuple[int, ...]) -> Array:
     return out
 
 
-def _closed_batch(parameters: list[float], T: Array, reference: Array | None) -> tuple[Array, Array, Array, Array]:
+def _flags(branches: Array) -> NDArray[np.uint8]:
+    """The flags of branches (..., 12) as bits."""
+    bits: NDArray[np.uint8] = np.sum((branches[..., 8:] > 0.5) * _BITS, axis=-1).astype(np.uint8)
+    return bits
+
+
+def _closed_batch(
+    parameters: list[float], T: Array, reference: Array | None
+) -> tuple[Array, NDArray[np.bool_], Array, Array]:
     """Branches (..., 8, 12), valid (..., 8), correction and distance (...)."""
     kernels, lead = _kernels(), T.shape[:-2]
     flat = T.reshape(*lead, 16)
     with np.errstate(over="ignore", invalid="ignore"):
-        prepared = _stacked(kernels["ik_prepare"]([flat[..., i] for i in range(16)], parameters), lead)
+        prepared = _stacked(kernels["ik_project"]([flat[..., i] for i in range(16)], parameters), lead)
     _problem(T, prepared)
     q6 = np.zeros(1) if reference is None else reference[..., None, 5]
     signs = np.array(inverse.SIGNS).T
@@ -83,17 +91,16 @@ def closed_form(
     robot: Robot, parameters: list[float], T: ArrayLike, reference: ArrayLike | None
 ) -> IKSolutions | IKBatch:
     """All solutions of a UR, as the compiled kernels find them."""
-    poses = checked(T, "T", (4, 4))
-    ref = None if reference is None else checked(reference, "reference", (6,))
+    poses = argument(T, "T", (4, 4))
+    ref = None if reference is None else argument(reference, "reference", (6,))
     if ref is not None and ref.ndim > 1 and ref.shape[:-1] != poses.shape[:-2]:
         raise InvalidValue("reference must be one joint vector (6,) or have the leading axes of the poses")
     branches, valid, correction, distance = _closed_batch(parameters, poses, ref)
     if poses.ndim > 2:
-        return IKBatch(branches[..., :6].copy(), valid, branches[..., 6:].copy(), correction, distance, robot)
+        return IKBatch(branches[..., :6].copy(), valid, _flags(branches), correction, distance, robot)
     lanes = np.nonzero(valid)[0].astype(np.uint8)
-    return FoundSolutions(
-        branches[lanes, :6], branches[lanes, 6:], lanes, float(correction), float(distance), robot
-    )
+    found = branches[lanes]
+    return FoundSolutions(found[:, :6], _flags(found), lanes, float(correction), float(distance), robot)
 
 
 def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:
@@ -103,11 +110,11 @@ def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayL
     solution of the real arm with the same branch. Any other chain is searched from the reference (default: the middle
     of the limits), and the one solution found is returned.
     """
-    pose = checked(T, "T", (4, 4))
+    pose = argument(T, "T", (4, 4))
     n = robot.dof
     if pose.ndim != 2:
         raise InvalidValue("numeric inverse kinematics takes one pose (4, 4) at a time")
-    ref = None if reference is None else checked(reference, "reference", (n,))
+    ref = None if reference is None else argument(reference, "reference", (n,))
     if nominal is not None:
         start = closed_form(robot, ur.parameters_of(nominal).tolist(), pose, ref)
         assert isinstance(start, IKSolutions)
@@ -115,13 +122,13 @@ def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayL
         keep = np.atleast_1d(found.converged)
         q = np.atleast_2d(found.q)[keep]
         wrapped: Array = inverse.wrapped(q)
-        return FoundSolutions(
-            wrapped, start.info[keep], start.lanes[keep], start.correction, start.distance, robot
-        )
-    low, high = np.where(np.isfinite(robot.q_min), robot.q_min, -np.pi), np.where(np.isfinite(robot.q_max), robot.q_max, np.pi)
-    answer = solve(robot.pose, robot.jacobian, pose, (low + high) / 2 if ref is None else ref, robot.q_min, robot.q_max)
+        return FoundSolutions(wrapped, start.flags[keep], start.lanes[keep], start.correction, start.distance, robot)
+    if ref is None:
+        low = np.where(np.isfinite(robot.q_min), robot.q_min, -np.pi)
+        high = np.where(np.isfinite(robot.q_max), robot.q_max, np.pi)
+        ref = (low + high) / 2
+    answer = solve(robot.pose, robot.jacobian, pose, ref, robot.q_min, robot.q_max)
     k = int(bool(answer.converged))
-    info = np.zeros((k, _INFO))
-    return FoundSolutions(
-        np.asarray(answer.q)[None][:k], info, np.zeros(k, np.uint8), 0.0, 0.0 if k else float(answer.position_error), robot
-    )
+    none = np.zeros(k, np.uint8)
+    miss = 0.0 if k else float(answer.position_error)
+    return FoundSolutions(np.asarray(answer.q)[None][:k], none, none, 0.0, miss, robot)

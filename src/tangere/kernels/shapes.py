@@ -7,7 +7,10 @@ from numpy.typing import ArrayLike
 
 from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.errors import InvalidValue
+from tangere.kinematics.checks import checked
 from tangere.model.model import Array
+
+_ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
 
 def broadcast(*arrays: Array) -> list[Array]:
@@ -20,19 +23,16 @@ def broadcast(*arrays: Array) -> list[Array]:
     return [np.ascontiguousarray(np.broadcast_to(a, (*lead, a.shape[-1]))) for a in arrays]
 
 
-def checked(value: ArrayLike, name: str, tail: tuple[int, ...]) -> Array:
-    """The value as a float64 array whose last axes are `tail`; finite, and a joint angle not beyond ANGLE_MAX."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"its type is {array.dtype}")
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as problem:
-        raise InvalidValue(f"{name} cannot be read as an array of real numbers: {problem}") from None
-    if array.shape[array.ndim - len(tail) :] != tail or array.ndim < len(tail):
-        wanted = ", ".join(["...", *map(str, tail)])
-        raise InvalidValue(f"{name} has shape {array.shape}, expected ({wanted})")
-    if not np.all(np.abs(array) <= (ANGLE_MAX if name in ("q", "reference") else np.finfo(np.float64).max)):
-        limit = "1e6 rad" if name in ("q", "reference") else "the largest double"
-        raise InvalidValue(f"{name} contains a value that is NaN, infinite or beyond {limit}")
+def argument(value: ArrayLike, name: str, tail: tuple[int, ...]) -> Array:
+    """The value as a finite float64 array whose last axes are `tail`; joint positions not beyond ANGLE_MAX."""
+    array = checked(value, tail, name)
+    if name in _ANGLES and not np.all(np.abs(array) <= ANGLE_MAX):
+        worst = float(array.flat[np.argmax(np.abs(array))])
+        raise InvalidValue(f"{name}: {worst:g} rad is no joint position (exact only up to {ANGLE_MAX:g} rad)")
     return array
+
+
+def refuse(value: ArrayLike, name: str, *tail: int) -> None:
+    """Raise for an argument that the compiled kernels did not accept, with the sentence that says why."""
+    argument(value, name, tail)
+    raise InvalidValue(f"{name}: cannot be used as an array of float64 with shape (..., {', '.join(map(str, tail))})")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue, NoSolution
-from tangere.kernels.shapes import checked
+from tangere.kernels.shapes import argument
 from tangere.kinematics.inverse import SIGNS
 from tangere.model.model import Array
 
@@ -21,9 +21,13 @@ TURN = 2.0 * np.pi
 # A joint this far [rad] beyond its limit still counts as within: rounding of an angle near pi is 4e-16.
 LIMIT_SLACK = 1e-9
 _SIGNS = np.array(SIGNS)
+# Bits of `flags`, in the order of the kernels' outputs.
+SHOULDER, ELBOW, WRIST, ELBOW_UP = 1, 2, 4, 8
 
 
-def turns_to(q: Array, q_ref: Array, q_min: Array, q_max: Array, revolute: NDArray[np.bool_]) -> tuple[Array, Array]:
+def turns_to(
+    q: Array, q_ref: Array, q_min: Array, q_max: Array, revolute: NDArray[np.bool_]
+) -> tuple[Array, NDArray[np.bool_]]:
     """q plus the whole turns that bring it nearest to q_ref within the limits, and whether the limits allow any.
 
     Joints are independent, so the nearest turn of each joint alone gives the nearest joint vector.
@@ -37,7 +41,8 @@ def turns_to(q: Array, q_ref: Array, q_min: Array, q_max: Array, revolute: NDArr
     k = np.clip(np.where(revolute, np.rint((q_ref - q) / TURN), 0.0), low, np.maximum(low, high))
     moved = q + np.where(revolute, k * TURN, 0.0)
     inside = (moved >= q_min - LIMIT_SLACK) & (moved <= q_max + LIMIT_SLACK)
-    return moved, np.all((low <= high) & inside, axis=-1)
+    allowed: NDArray[np.bool_] = np.all((low <= high) & inside, axis=-1)
+    return moved, allowed
 
 
 class IKSolutions:
@@ -52,7 +57,7 @@ class IKSolutions:
 
     if TYPE_CHECKING:
         q: Array
-        info: Array
+        flags: NDArray[np.uint8]
         lanes: NDArray[np.uint8]
         correction: float
         distance: float
@@ -88,29 +93,28 @@ class IKSolutions:
     @property
     def elbow(self) -> tuple[str, ...]:
         """ "up" where the elbow lies above the line from shoulder to wrist, else "down" (base z is up)."""
-        return tuple("up" if u else "down" for u in self.info[:, 5] > 0.5)
+        return tuple("up" if u else "down" for u in self.flags & ELBOW_UP)
 
     @property
     def singular_shoulder(self) -> NDArray[np.bool_]:
         """(k,) the wrist lies above the shoulder: q1 is a double root."""
-        return self.info[:, 2] > 0.5
+        return (self.flags & SHOULDER) > 0
 
     @property
     def singular_elbow(self) -> NDArray[np.bool_]:
         """(k,) the arm is stretched or folded: q3 is a double root."""
-        return self.info[:, 3] > 0.5
+        return (self.flags & ELBOW) > 0
 
     @property
     def singular_wrist(self) -> NDArray[np.bool_]:
         """(k,) axes 4 and 6 are parallel: only q4 +- q6 is determined, q6 is the reference's (or 0)."""
-        return self.info[:, 4] > 0.5
+        return (self.flags & WRIST) > 0
 
     @property
     def within_limits(self) -> NDArray[np.bool_]:
         """(k,) some whole turns of the joints bring the solution within the joint limits."""
         r = self.robot
-        inside: NDArray[np.bool_] = turns_to(self.q, np.zeros(r.dof), r.q_min, r.q_max, r.revolute)[1]
-        return inside
+        return turns_to(self.q, np.zeros(r.dof), r.q_min, r.q_max, r.revolute)[1]
 
     def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> Array:
         """The solution (n,) nearest to q_ref (Euclidean distance in joint space), whole turns included.
@@ -118,9 +122,9 @@ class IKSolutions:
         With limits (default) only what the joint limits allow. Raises NoSolution where there is none.
         """
         r = self.robot
-        ref = checked(q_ref, "q", (r.dof,))
+        ref = argument(q_ref, "q_ref", (r.dof,))
         if ref.ndim != 1:
-            raise InvalidValue(f"q_ref has shape {ref.shape}, expected ({r.dof},)")
+            raise InvalidValue(f"q_ref: expected shape ({r.dof},), got {ref.shape}")
         if not self:
             raise NoSolution(f"the pose has no solution: it is {self.distance:.6g} m out of reach")
         free = np.full(r.dof, np.inf)
@@ -158,12 +162,12 @@ class IKSolutions:
         """The solutions that a mask (k,) or a list of indices picks."""
         chosen: Any = np.asarray(keep)
         return FoundSolutions(
-            self.q[chosen], self.info[chosen], self.lanes[chosen], self.correction, self.distance, self.robot
+            self.q[chosen], self.flags[chosen], self.lanes[chosen], self.correction, self.distance, self.robot
         )
 
     def elbow_up(self) -> IKSolutions:
         """Only the solutions with the elbow up (004's first filter)."""
-        return self.only(self.info[:, 5] > 0.5)
+        return self.only((self.flags & ELBOW_UP) > 0)
 
     def __repr__(self) -> str:
         head = f"IKSolutions: {len(self)} of {self.robot.name}"
@@ -182,28 +186,34 @@ class FoundSolutions(IKSolutions):
     __slots__ = ("_values",)
 
     def __init__(
-        self, q: Array, info: Array, lanes: NDArray[np.uint8], correction: float, distance: float, robot: Robot
+        self,
+        q: Array,
+        flags: NDArray[np.uint8],
+        lanes: NDArray[np.uint8],
+        correction: float,
+        distance: float,
+        robot: Robot,
     ) -> None:
-        self._values = (q, info, lanes, float(correction), float(distance), robot)
+        self._values = (q, flags, lanes, float(correction), float(distance), robot)
 
-    q = property(lambda self: self._values[0])  # type: ignore[assignment]
-    info = property(lambda self: self._values[1])  # type: ignore[assignment]
-    lanes = property(lambda self: self._values[2])  # type: ignore[assignment]
-    correction = property(lambda self: self._values[3])  # type: ignore[assignment]
-    distance = property(lambda self: self._values[4])  # type: ignore[assignment]
-    robot = property(lambda self: self._values[5])  # type: ignore[assignment]
+    q = property(lambda self: self._values[0])
+    flags = property(lambda self: self._values[1])
+    lanes = property(lambda self: self._values[2])
+    correction = property(lambda self: self._values[3])
+    distance = property(lambda self: self._values[4])
+    robot = property(lambda self: self._values[5])
 
 
 @dataclass(frozen=True)
 class IKBatch:
     """Solutions of many poses, in eight branches each: what `valid` masks out is no solution.
 
-    q (..., 8, 6), valid (..., 8), info (..., 8, 6), correction (...), distance (...) as in IKSolutions.
+    q (..., 8, 6), valid (..., 8), flags (..., 8), correction (...), distance (...) as in IKSolutions.
     """
 
     q: Array
     valid: NDArray[np.bool_]
-    info: Array
+    flags: NDArray[np.uint8]
     correction: Array
     distance: Array
     robot: Robot
@@ -211,7 +221,8 @@ class IKBatch:
     @property
     def count(self) -> NDArray[np.intp]:
         """(...) number of solutions of each pose."""
-        return np.sum(self.valid, axis=-1)
+        total: NDArray[np.intp] = np.sum(self.valid, axis=-1)
+        return total
 
     def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> tuple[Array, NDArray[np.bool_]]:
         """For each pose the solution nearest to q_ref (6,) or (..., 6), and whether there is one.
@@ -219,13 +230,13 @@ class IKBatch:
         Rows without a solution repeat q_ref. Distances and limits as in IKSolutions.nearest.
         """
         r = self.robot
-        ref = np.broadcast_to(checked(q_ref, "q", (r.dof,)), (*self.q.shape[:-2], r.dof))
+        ref = np.broadcast_to(argument(q_ref, "q_ref", (r.dof,)), (*self.q.shape[:-2], r.dof))
         free = np.full(r.dof, np.inf)
         low, high = (r.q_min, r.q_max) if limits else (-free, free)
         moved, inside = turns_to(self.q, ref[..., None, :], low, high, r.revolute)
         usable = inside & self.valid
         distance = np.where(usable, np.sum((moved - ref[..., None, :]) ** 2, axis=-1), np.inf)
         best = np.argmin(distance, axis=-1)[..., None, None]
-        found = usable.any(axis=-1)
+        found: NDArray[np.bool_] = np.any(usable, axis=-1, keepdims=True)
         chosen = np.take_along_axis(moved, best, axis=-2)[..., 0, :]
-        return np.where(found[..., None], chosen, ref), found
+        return np.where(found, chosen, ref), found[..., 0]

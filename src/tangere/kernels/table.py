@@ -142,16 +142,22 @@ IK_MERGE_INPUTS = 6 * inverse.LANES + inverse.LANES + 6 + 1
 
 
 def trace_ik(parameter_count: int) -> dict[str, Trace]:
-    """The three kernels of the closed-form inverse kinematics; P begins with lengths, tool rotation, tool position."""
+    """The kernels of the closed-form inverse kinematics; P begins with lengths, tool rotation, tool position."""
     traces = {}
-    graph = Graph()
-    P, T = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", 16)
-    tool = ([P[6:9], P[9:12], P[12:15]], P[15:18])
-    traces["ik_prepare"] = Trace(graph, [graph.lift(y) for y in inverse.prepare(tool, T)])
-    graph = Graph()
-    P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_BRANCH_INPUTS)
-    y = inverse.branch(P[:6], x[:12], x[12], x[13], (x[14], x[15], x[16]))
-    traces["ik_branch"] = Trace(graph, [graph.lift(a) for a in y])
+    for name, project in (("ik_prepare", False), ("ik_project", True)):
+        graph = Graph()
+        P, T = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", 16)
+        tool = ([P[6:9], P[9:12], P[12:15]], P[15:18])
+        traces[name] = Trace(graph, [graph.lift(y) for y in inverse.prepare(tool, T, project=project)])
+    for name in ("ik_regular", "ik_branch"):
+        graph = Graph()
+        P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_BRANCH_INPUTS)
+        signs = (x[14], x[15], x[16])
+        if name == "ik_regular":
+            y = inverse.regular_branch(P[:6], x[:12], signs)
+        else:
+            y = inverse.branch(P[:6], x[:12], x[12], x[13], signs)
+        traces[name] = Trace(graph, [graph.lift(a) for a in y])
     graph = Graph()
     P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_MERGE_INPUTS)
     q, rest = x[:48], x[48:]

@@ -8,7 +8,7 @@ into them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from tangere.codegen import emit_python
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.inverse import closed_form, numeric
-from tangere.kernels.shapes import broadcast, checked
+from tangere.kernels.shapes import argument, broadcast
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import Chain, chain_of
@@ -38,7 +38,7 @@ def _forms(t: Trace) -> tuple[Form, Form]:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _ur_forms(name: str) -> tuple[Form, Form]:
     kernel = next(k for k in all_kernels(ur.DOF) if k.name == name)
     return _forms(trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT))
@@ -50,7 +50,7 @@ class TracedKernels:
     def __init__(self, model: Model, *, rotor_inertia: Array, nominal: Model | None = None) -> None:
         self.model = model
         self.nominal = nominal  # a UR whose calibrated twin this is: its closed form starts the numeric search
-        self.robot: Robot | None = None
+        self.robot: Callable[[], Robot | None] = lambda: None  # weak: the robot owns its kernels
         self._kernels = {k.name: k for k in all_kernels(model.dof)}
         self._is_ur = ur.is_ur(model)
         self._parameters = ur.parameters_of(model, rotor_inertia=rotor_inertia).tolist() if self._is_ur else []
@@ -85,7 +85,7 @@ class TracedKernels:
             raise TypeError(f"{kernel.name}() takes the arguments {', '.join(kernel.inputs)}")
         values = [*args, *(keywords[name] for name in kernel.inputs[len(args) :])]
         sizes = kernel.input_sizes(self.model.dof)
-        arrays = [checked(a, n, (s,)) for a, n, s in zip(values, kernel.inputs, sizes, strict=True)]
+        arrays = [argument(a, n, (s,)) for a, n, s in zip(values, kernel.inputs, sizes, strict=True)]
         single, batch = self._functions(kernel)
         shapes = kernel.outputs(self.model.dof)
         if all(a.ndim == 1 for a in arrays):
@@ -117,10 +117,11 @@ class TracedKernels:
 
     def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> IKSolutions | IKBatch:
         """Closed form for a UR; for a calibrated UR its closed form, polished; else a numeric search."""
-        assert self.robot is not None
+        robot = self.robot()
+        assert robot is not None
         if self._is_ur:
-            return closed_form(self.robot, self._parameters, T, reference)
-        return numeric(self.robot, self.nominal, T, reference)
+            return closed_form(robot, self._parameters, T, reference)
+        return numeric(robot, self.nominal, T, reference)
 
 
 def _split(y: Array, shapes: tuple[tuple[int, ...], ...]) -> list[Array]:

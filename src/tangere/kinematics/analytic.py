@@ -25,7 +25,7 @@ ORIENTATIONS = ("ypr", "quaternion", "rotation_vector")
 
 
 def pose_coordinates(T: ArrayLike, position: System = "cartesian", orientation: Orientation = "ypr") -> Array:
-    """chi (..., 6), or (..., 7) with a quaternion, of T (..., 4, 4): position coordinates, then orientation coordinates.
+    """chi (..., 6), or (..., 7) with a quaternion, of a pose T (..., 4, 4): position, then orientation coordinates.
 
     The quaternion is canonical, the rotation vector at most pi long: both jump at half turns.
     """

@@ -31,6 +31,12 @@ class Body:
     m: Scalar
     h: Vector
     S: Matrix
+    turned: Scalar | None = None  # Sxx + Syy, where it was known before a turn about z, which leaves it as it is
+
+    @property
+    def polar(self) -> Scalar:
+        """Moment of inertia about z: Sxx + Syy."""
+        return self.S[0][0] + self.S[1][1] if self.turned is None else self.turned
 
     def moved(self, R: Matrix, p: Vector) -> Body:
         """The same body seen from a frame in which its own frame stands at [R, p]."""
@@ -40,7 +46,8 @@ class Body:
 
     def plus(self, other: Body) -> Body:
         """Both bodies as one."""
-        return Body(self.m + other.m, v.add(self.h, other.h), v.matadd(self.S, other.S))
+        polar = self.polar + other.polar
+        return Body(self.m + other.m, v.add(self.h, other.h), v.matadd(self.S, other.S), polar)
 
 
 def shifted(S: Matrix, h: Vector, m: Scalar, p: Vector) -> Matrix:

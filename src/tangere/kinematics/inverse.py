@@ -32,6 +32,11 @@ REACH_TOLERANCE = 1e-9
 ROTATION_TOLERANCE = 1e-5
 # Closer than this to a singularity (|sin q5|, |sin q3|, or arm plane distance in m) a solution is flagged.
 SINGULAR = 1e-6
+# Farther than this from every singularity (same measures) the short form `regular_branch` is exact: its errors grow
+# with the inverse of the distance, 1e-16 / 1e-3.
+NEAR = 1e-3
+# A rotation whose error is below this is taken as it is: twenty roundings of a product of rotations.
+EXACT_ROTATION = 4e-15
 # Two solutions closer than this [rad] in every joint are one: at a double root, rounding splits by about 3e-8.
 MERGE = 1e-6
 
@@ -42,36 +47,87 @@ SIGNS = tuple((s, w, e) for s in (1.0, -1.0) for w in (1.0, -1.0) for e in (1.0,
 OUTPUTS = ("valid", "miss", "singular_shoulder", "singular_elbow", "singular_wrist", "elbow_up")
 
 
-def prepare(tool: tuple[Matrix, Vector], T: Vector) -> list[Scalar]:
-    """Flange pose from a tcp pose of sixteen numbers: rotation made exact, tool removed.
+def prepare(tool: tuple[Matrix, Vector], T: Vector, *, project: bool) -> list[Scalar]:
+    """Flange pose from a tcp pose of sixteen numbers: R (9), p (3), then correction, determinant, error of last row.
 
-    Two Newton steps R := R (3 - R^T R)/2 towards the nearest rotation: from an error of 1e-5 to 1e-10 to 1e-20.
-    Returns R (9), p (3), the correction max |R - R_given|, the determinant, and the error of the last row.
+    With `project` the rotation is first made exact, by two Newton steps R := R (3 - R^T R)/2 towards the nearest one:
+    from an error of 1e-5 to 1e-10 to 1e-20; correction is the largest change of an entry. Without, R is taken as it is
+    and correction says by how much it would have to change: half the largest error of R^T R.
     """
     given: Matrix = [[T[4 * i + j] for j in range(3)] for i in range(3)]
     p = [T[4 * i + 3] for i in range(3)]
     R = given
-    for _ in range(2):
-        columns = v.transposed(R)
-        G = [[v.dot(a, b) for b in columns] for a in columns]
-        half = [[1.5 * (i == j) - 0.5 * G[i][j] for j in range(3)] for i in range(3)]
-        R = v.matmul(R, half)
     correction: Scalar = 0.0
-    for i in range(3):
-        for j in range(3):
-            correction = maximum(absolute(R[i][j] - given[i][j]), correction)
+    if project:
+        for _ in range(2):
+            G = _gram(R)
+            R = v.matmul(R, [[1.5 * (i == j) - 0.5 * G[i][j] for j in range(3)] for i in range(3)])
+        for i in range(3):
+            for j in range(3):
+                correction = maximum(absolute(R[i][j] - given[i][j]), correction)
+    else:
+        G = _gram(R)
+        for i in range(3):
+            for j in range(i, 3):
+                correction = maximum(absolute(G[i][j] - float(i == j)), correction)
+        correction = 0.5 * correction
     determinant = v.dot(R[0], v.cross(R[1], R[2]))
-    last = absolute(T[12]) + absolute(T[13]) + absolute(T[14]) + absolute(T[15] - 1.0)
+    last = (absolute(T[12]) + absolute(T[13])) + (absolute(T[14]) + absolute(T[15] - 1.0))
     R_tool, p_tool = tool
     R_flange = v.matmul(R, v.transposed(R_tool))
     p_flange = v.subtract(p, v.matvec(R_flange, p_tool))
     return [*R_flange[0], *R_flange[1], *R_flange[2], *p_flange, correction, determinant, last]
 
 
+def _gram(R: Matrix) -> Matrix:
+    """R^T R."""
+    columns = v.transposed(R)
+    return [[v.dot(a, b) for b in columns] for a in columns]
+
+
+def regular_branch(lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar, Scalar]) -> list[Scalar]:
+    """One solution of a flange pose that is not near a singularity; outputs as `branch`.
+
+    In place of `miss` it says 1 where the pose is near one (or the answer near the edge of the reach), so that
+    `branch` must decide.
+    """
+    d1, a2, a3, d4, d5, d6 = lengths
+    r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
+    shoulder, wrist, elbow = signs
+    x, y, height = px - d6 * r13, py - d6 * r23, (pz - d6 * r33) - d1
+    rho2 = x * x + y * y
+    k2 = rho2 - d4 * d4
+    side = shoulder * sqrt(maximum(k2, 0.0))
+    scale = 1.0 / _nonzero(rho2)
+    s1, c1 = (d4 * x + side * y) * scale, (side * x - d4 * y) * scale
+    c5 = s1 * r13 - c1 * r23
+    n1, n2 = s1 * r11 - c1 * r21, s1 * r12 - c1 * r22
+    h2 = n1 * n1 + n2 * n2
+    h = sqrt(h2)
+    inverse = wrist / _nonzero(h)
+    c6, s6 = n1 * inverse, -(n2 * inverse)
+    ax, ay = c1 * r11 + s1 * r21, c1 * r12 + s1 * r22
+    s234, c234 = -(ax * s6 + ay * c6), r31 * s6 + r32 * c6
+    X, Y = (c1 * x + s1 * y) - d5 * s234, height + d5 * c234
+    c3 = ((X * X + Y * Y) - (a2 * a2 + a3 * a3)) * (1.0 / (2.0 * (a2 * a3)))
+    s3_squared = (1.0 - c3) * (1.0 + c3)
+    s3 = elbow * sqrt(maximum(s3_squared, 0.0))
+    along, across = a2 + a3 * c3, a3 * s3
+    q2 = atan2(Y * along - X * across, X * along + Y * across)
+    q3 = atan2(s3, c3)
+    q4 = wrapped((atan2(s234, c234) - q2) - q3)
+    near = (k2 <= NEAR * NEAR) | (h2 <= NEAR * NEAR) | (absolute(s3_squared) <= NEAR * NEAR)
+    return [
+        atan2(s1, c1), q2, q3, q4, atan2(wrist * h, c5), atan2(s6, c6),
+        where((k2 >= 0.0) & (s3_squared >= 0.0), 1.0, 0.0), where(near, 1.0, 0.0),
+        0.0, 0.0, 0.0, where(s3 * X <= 0.0, 1.0, 0.0),
+    ]  # fmt: skip
+
+
 def branch(
     lengths: Vector, flange: Vector, q6_reference: Scalar, correction: Scalar, signs: tuple[Scalar, Scalar, Scalar]
 ) -> list[Scalar]:
-    """One solution of the flange pose (R row by row, then p): six angles in (-pi, pi], then OUTPUTS.
+    """One solution of any flange pose (R row by row, then p): six angles in (-pi, pi], then OUTPUTS.
 
     correction is what `prepare` had to change in the rotation: a pose given with few digits is answered within them.
     `miss` is the distance [m] by which the branch is out of reach, 0 where it is not.

@@ -67,7 +67,7 @@ class Step:
         """A body of the link's joint frame in the working frame."""
         if self.angle is None:
             return body
-        return Body(body.m, v.turn(*self.angle, body.h), v.turn_symmetric(*self.angle, body.S))
+        return Body(body.m, v.turn(*self.angle, body.h), v.turn_symmetric(*self.angle, body.S), body.polar)
 
 
 def _grouped(chain: Chain) -> list[int]:

@@ -11,7 +11,7 @@ typedef struct {
 /* ---- arguments ------------------------------------------------------------------------------------------------ */
 
 /* one state of `size` numbers from an exact float64 vector or a list of floats; 0 where the general way must look */
-static inline int tg_state(PyObject *a, double *x, int size)
+static inline int tg_state(PyObject *a, double *x, int size, double limit)
 {
     if (PyArray_CheckExact(a)) {
         PyArrayObject *v = (PyArrayObject *)a;
@@ -22,7 +22,7 @@ static inline int tg_state(PyObject *a, double *x, int size)
         const npy_intp step = PyArray_STRIDE(v, 0);
         for (int i = 0; i < size; i++)
             x[i] = *(const double *)(p + i * step);
-        return 1;
+        return tg_finite(x, size, limit);
     }
     if (PyList_CheckExact(a) && PyList_GET_SIZE(a) == size) {
         for (int i = 0; i < size; i++) {
@@ -31,45 +31,22 @@ static inline int tg_state(PyObject *a, double *x, int size)
                 return 0;
             x[i] = PyFloat_AS_DOUBLE(item);
         }
-        return 1;
+        return tg_finite(x, size, limit);
     }
     return 0;
 }
 
-/* any array-like with last axes `tail`, as a contiguous float64 array; errors of our own */
-static PyArrayObject *tg_array(PyObject *a, const char *name, int tail_dims, const int *tail)
+/* any array-like with last axes `tail` and entries up to `limit`, as a contiguous float64 array; errors of our own */
+static PyArrayObject *tg_array(PyObject *a, const char *name, int tail_dims, const int *tail, double limit)
 {
-    PyObject *array = PyArray_FROM_OTF(a, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
-    if (!array) {
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        if (type && (PyErr_GivenExceptionMatches(type, PyExc_ValueError) ||
-                     PyErr_GivenExceptionMatches(type, PyExc_TypeError))) {
-            PyErr_Format(tg_invalid, "%s cannot be read as an array of real numbers: %S", name, value ? value : Py_None);
-            Py_XDECREF(type);
-            Py_XDECREF(value);
-            Py_XDECREF(trace);
-        } else
-            PyErr_Restore(type, value, trace);
-        return NULL;
-    }
-    PyArrayObject *v = (PyArrayObject *)array;
-    const int nd = PyArray_NDIM(v);
-    int fits = nd >= tail_dims;
+    PyArrayObject *v = (PyArrayObject *)PyArray_FROM_OTF(a, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
+    int fits = v && PyArray_NDIM(v) >= tail_dims;
     for (int i = 0; fits && i < tail_dims; i++)
-        fits = PyArray_DIM(v, nd - tail_dims + i) == tail[i];
-    if (!fits) {
-        PyObject *shape = PyObject_GetAttrString(array, "shape");
-        if (tail_dims == 1)
-            PyErr_Format(tg_invalid, "%s has shape %S, expected (..., %d)", name, shape ? shape : Py_None, tail[0]);
-        else
-            PyErr_Format(tg_invalid, "%s has shape %S, expected (..., %d, %d)", name, shape ? shape : Py_None, tail[0],
-                         tail[1]);
-        Py_XDECREF(shape);
-        Py_DECREF(array);
-        return NULL;
-    }
-    return v;
+        fits = PyArray_DIM(v, PyArray_NDIM(v) - tail_dims + i) == tail[i];
+    if (fits && tg_finite((const double *)PyArray_DATA(v), PyArray_SIZE(v), limit))
+        return v;
+    Py_XDECREF(v);
+    return (PyArrayObject *)tg_refused(a, name, tail_dims, tail);
 }
 
 /* positional and keyword arguments into a[], in the order of the names; `required` of them must be there */
@@ -115,13 +92,37 @@ static inline PyObject *tg_new_output(const tg_shape *s, int o, int leading, con
     return PyArray_SimpleNew(nd, dims, NPY_DOUBLE);
 }
 
-static inline PyObject *tg_single_output(const tg_shape *s, int o, const double *y)
+/* memory that the small arrays of one answer share: cheaper than numpy's own allocator, one per call */
+typedef struct {
+    PyObject_VAR_HEAD
+    npy_intp align; /* data on a 16-byte boundary */
+    double data[1];
+} Block;
+
+static PyTypeObject BlockType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tangere._kernels.Block",
+    .tp_basicsize = offsetof(Block, data),
+    .tp_itemsize = sizeof(double),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Memory behind the arrays of one answer.",
+};
+
+/* output o as an array over the block's memory; scalars as floats */
+static inline PyObject *tg_view(const tg_shape *s, int o, Block *block, int at)
 {
     if (s->dims[o][0] == 0)
-        return PyFloat_FromDouble(y[0]);
-    PyObject *array = tg_new_output(s, o, 0, NULL);
-    if (array)
-        memcpy(PyArray_DATA((PyArrayObject *)array), y, tg_output_size(s, o) * sizeof(double));
+        return PyFloat_FromDouble(block->data[at]);
+    npy_intp dims[3];
+    for (int i = 0; i < s->dims[o][0]; i++)
+        dims[i] = s->dims[o][1 + i];
+    Py_INCREF(tg_double);
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, tg_double, s->dims[o][0], dims, NULL, block->data + at,
+                                           NPY_ARRAY_CARRAY, NULL);
+    if (!array)
+        return NULL;
+    Py_INCREF(block);
+    if (PyArray_SetBaseObject((PyArrayObject *)array, (PyObject *)block) < 0)
+        Py_CLEAR(array);
     return array;
 }
 
@@ -129,26 +130,25 @@ static inline PyObject *tg_single_output(const tg_shape *s, int o, const double 
 static inline PyObject *tg_single(const Arm *self, int k, const double *x)
 {
     const tg_shape *s = &tg_shapes[k];
-    double y[TG_MAX_OUTPUT];
-    for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
-        if (!tg_finite(x + at, s->sizes[g], tg_limit(s->names[g])))
-            return tg_raise_bad_number(s->names[g]);
-    if (s->outputs == 1) {
-        PyObject *array = tg_new_output(s, 0, 0, NULL);
-        if (array)
-            tg_kernels_w1[k](x, self->P, (double *)PyArray_DATA((PyArrayObject *)array));
-        return array;
+    Block *block = PyObject_NewVar(Block, &BlockType, s->total);
+    if (!block)
+        return NULL;
+    tg_isa->single[k](x, self->P, block->data);
+    PyObject *result = NULL;
+    if (s->outputs == 1)
+        result = tg_view(s, 0, block, 0);
+    else {
+        result = PyTuple_New(s->outputs);
+        for (int o = 0, at = 0; result && o < s->outputs; at += tg_output_size(s, o++)) {
+            PyObject *item = tg_view(s, o, block, at);
+            if (!item)
+                Py_CLEAR(result);
+            else
+                PyTuple_SET_ITEM(result, o, item);
+        }
     }
-    tg_kernels_w1[k](x, self->P, y);
-    PyObject *tuple = PyTuple_New(s->outputs);
-    for (int o = 0, at = 0; tuple && o < s->outputs; at += tg_output_size(s, o++)) {
-        PyObject *item = tg_single_output(s, o, y + at);
-        if (!item)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, o, item);
-    }
-    return tuple;
+    Py_DECREF(block);
+    return result;
 }
 
 /* states with leading axes, or anything that must be converted first */
@@ -159,7 +159,7 @@ static PyObject *tg_general(const Arm *self, int k, PyObject *const *a)
     PyObject *result = NULL, *out[3] = {NULL, NULL, NULL};
     int same = 1;
     for (int g = 0; g < s->inputs; g++) {
-        in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g]);
+        in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g], s->limits[g]);
         if (!in[g])
             goto done;
         same &= PyArray_NDIM(in[g]) == PyArray_NDIM(in[0]) &&
@@ -180,13 +180,8 @@ static PyObject *tg_general(const Arm *self, int k, PyObject *const *a)
     const int leading = PyArray_NDIM(in[0]) - 1;
     const npy_intp n = PyArray_SIZE(in[0]) / s->sizes[0];
     const double *from[3];
-    for (int g = 0; g < s->inputs; g++) {
+    for (int g = 0; g < s->inputs; g++)
         from[g] = (const double *)PyArray_DATA(in[g]);
-        if (!tg_finite(from[g], n * s->sizes[g], tg_limit(s->names[g]))) {
-            tg_raise_bad_number(s->names[g]);
-            goto done;
-        }
-    }
     if (leading == 0) {
         double x[TG_MAX_INPUT];
         for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
@@ -239,7 +234,7 @@ static inline PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssiz
     if (!self->traced && !kwnames && nargs == s->inputs) {
         double x[TG_MAX_INPUT];
         int g = 0, at = 0;
-        for (; g < s->inputs && tg_state(args[g], x + at, s->sizes[g]); at += s->sizes[g++])
+        for (; g < s->inputs && tg_state(args[g], x + at, s->sizes[g], s->limits[g]); at += s->sizes[g++])
             ;
         if (g == s->inputs)
             return tg_single(self, k, x);
@@ -315,28 +310,27 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
     dims[leading + 1] = 6;
     PyObject *q = PyArray_SimpleNew(leading + 2, dims, NPY_DOUBLE);
     PyObject *valid = PyArray_SimpleNew(leading + 1, dims, NPY_BOOL);
-    dims[leading + 1] = TG_INFO;
-    PyObject *info = PyArray_SimpleNew(leading + 2, dims, NPY_DOUBLE);
+    PyObject *flags = PyArray_SimpleNew(leading + 1, dims, NPY_UINT8);
     PyObject *correction = PyArray_SimpleNew(leading, dims, NPY_DOUBLE);
     PyObject *distance = PyArray_SimpleNew(leading, dims, NPY_DOUBLE);
     PyObject *result = NULL;
-    if (q && valid && info && correction && distance) {
+    if (q && valid && flags && correction && distance) {
         const char *problem = NULL;
         npy_intp done;
 #define DATA(a) PyArray_DATA((PyArrayObject *)(a))
         Py_BEGIN_ALLOW_THREADS
         done = ik_batch(n, DATA(T), reference ? DATA(reference) : NULL, step, self->P, DATA(q), DATA(valid),
-                        DATA(info), DATA(correction), DATA(distance), &problem);
+                        DATA(flags), DATA(correction), DATA(distance), &problem);
         Py_END_ALLOW_THREADS
 #undef DATA
         if (done < n)
             PyErr_Format(tg_invalid, "pose number %zd: %s", (Py_ssize_t)done, problem);
         else
-            result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, info, correction, distance, self, NULL);
+            result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, flags, correction, distance, self, NULL);
     }
     Py_XDECREF(q);
     Py_XDECREF(valid);
-    Py_XDECREF(info);
+    Py_XDECREF(flags);
     Py_XDECREF(correction);
     Py_XDECREF(distance);
     return result;
@@ -356,17 +350,13 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
     const double *reference = NULL;
     PyArrayObject *reference_array = NULL;
     if (a[1] && a[1] != Py_None) {
-        if (tg_state(a[1], reference_values, 6))
+        if (tg_state(a[1], reference_values, 6, TG_ANGLE_MAX))
             reference = reference_values;
         else {
-            reference_array = tg_array(a[1], "reference", 1, &six);
+            reference_array = tg_array(a[1], "reference", 1, &six, TG_ANGLE_MAX);
             if (!reference_array)
                 return NULL;
             reference = (const double *)PyArray_DATA(reference_array);
-        }
-        if (!tg_finite(reference, reference_array ? PyArray_SIZE(reference_array) : 6, TG_ANGLE_MAX)) {
-            Py_XDECREF(reference_array);
-            return PyErr_Format(tg_invalid, tg_bad_number, "reference", "1e6 rad");
         }
     }
     PyArrayObject *T = NULL;
@@ -377,8 +367,12 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
         PyArray_TYPE((PyArrayObject *)a[0]) == NPY_DOUBLE && PyArray_ISCARRAY_RO((PyArrayObject *)a[0])) {
         T = (PyArrayObject *)a[0];
         Py_INCREF(T);
+        if (!tg_finite((const double *)PyArray_DATA(T), 16, DBL_MAX)) {
+            tg_refused(a[0], "T", 2, four);
+            goto done;
+        }
     } else
-        T = tg_array(a[0], "T", 2, four);
+        T = tg_array(a[0], "T", 2, four, DBL_MAX);
     if (!T)
         goto done;
     if (PyArray_NDIM(T) > 2) {
@@ -432,15 +426,15 @@ static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
         return 0;
     }
     static const int size = TG_PARAMETERS;
-    PyArrayObject *array = tg_array(parameters, "parameters", 1, &size);
+    PyArrayObject *array = tg_array(parameters, "parameters", 1, &size, DBL_MAX);
     if (!array)
         return -1;
     const double *p = (const double *)PyArray_DATA(array);
-    const int fits = PyArray_NDIM(array) == 1 && tg_finite(p, size, DBL_MAX);
+    const int fits = PyArray_NDIM(array) == 1;
     if (fits)
         memcpy(self->P, p, sizeof self->P);
     else
-        PyErr_SetString(tg_invalid, "parameters must be one vector of finite numbers");
+        PyErr_SetString(tg_invalid, "parameters must be one vector");
     Py_DECREF(array);
     return fits ? 0 : -1;
 }

@@ -5,16 +5,36 @@ static void (*const TG_FN(kernels)[TG_KERNELS])(const V *restrict, const double 
     TG_EACH_KERNEL(X)};
 #undef X
 
+TG_INLINE void TG_FN(sincos_at)(const double *x, double *sines, double *cosines)
+{
+    V angle, s, c;
+    memcpy(&angle, x, sizeof angle);
+    TG_FN(sincos)(angle, &s, &c);
+    memcpy(sines, &s, sizeof s);
+    memcpy(cosines, &c, sizeof c);
+}
+
+#undef TG_COLUMN
+#if TG_WIDTH == 1
+#define TG_COLUMN(p, n) (p)[0]
+#elif TG_WIDTH == 2
+#define TG_COLUMN(p, n) (V){(p)[0], (p)[n]}
+#elif TG_WIDTH == 4
+#define TG_COLUMN(p, n) (V){(p)[0], (p)[n], (p)[2 * (n)], (p)[3 * (n)]}
+#else
+#define TG_COLUMN(p, n)                                                                                                \
+    (V){(p)[0], (p)[n], (p)[2 * (n)], (p)[3 * (n)], (p)[4 * (n)], (p)[5 * (n)], (p)[6 * (n)], (p)[7 * (n)]}
+#endif
+
 /* samples are rows of `size` numbers; x[j] holds entry j of TG_WIDTH samples (the last one repeated in the tail) */
 TG_INLINE void TG_FN(gather)(V *x, const double *rows, int size, int lanes)
 {
-    double *flat = (double *)x;
     if (lanes == TG_WIDTH) {
         for (int j = 0; j < size; j++)
-            for (int i = 0; i < TG_WIDTH; i++)
-                flat[j * TG_WIDTH + i] = rows[i * size + j];
+            x[j] = TG_COLUMN(rows + j, size);
         return;
     }
+    double *flat = (double *)x;
     for (int j = 0; j < size; j++)
         for (int i = 0; i < TG_WIDTH; i++)
             flat[j * TG_WIDTH + i] = rows[(i < lanes ? i : lanes - 1) * size + j];
@@ -86,7 +106,7 @@ TG_INLINE void TG_FN(scatter)(double *rows, const V *y, int size, int lanes)
 }
 #undef TG_HAS_TRANSPOSE
 
-static void TG_FN(batch)(int k, npy_intp n, const double *const *in, const double *P, double *const *out)
+TG_MAYBE_UNUSED static void TG_FN(batch)(int k, npy_intp n, const double *const *in, const double *P, double *const *out)
 {
     const tg_shape *s = &tg_shapes[k];
     V x[TG_MAX_INPUT], y[TG_MAX_OUTPUT];
@@ -100,8 +120,8 @@ static void TG_FN(batch)(int k, npy_intp n, const double *const *in, const doubl
     }
 }
 
-/* all branches of one flange pose: out[k][j] is output j of branch k */
-static void TG_FN(ik_branches)(const double *flange, double q6, double correction, const double *P,
+/* all branches of one flange pose: out[k][j] is output j of branch k; `careful` near singularities and out of reach */
+TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange, double q6, double correction, const double *P,
                                double out[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS])
 {
     V x[TG_IK_BRANCH_INPUTS], y[TG_IK_BRANCH_OUTPUTS];
@@ -112,7 +132,10 @@ static void TG_FN(ik_branches)(const double *flange, double q6, double correctio
     for (int first = 0; first < TG_IK_LANES; first += TG_WIDTH) {
         for (int j = 0; j < 3; j++)
             memcpy(&x[14 + j], &tg_ik_signs[j][first], sizeof(V));
-        TG_FN(ik_branch)(x, P, y);
+        if (careful)
+            TG_FN(ik_branch)(x, P, y);
+        else
+            TG_FN(ik_regular)(x, P, y);
         TG_FN(scatter)(&out[first][0], y, TG_IK_BRANCH_OUTPUTS, TG_WIDTH);
     }
 }

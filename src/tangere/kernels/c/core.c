@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include <numpy/arrayobject.h>
+#include <stddef.h>
 #include <string.h>
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
     int inputs;
     const char *names[3];
     int sizes[3];
+    double limits[3]; /* largest magnitude of an entry: a joint angle's range reduction ends at 1e6 rad */
     int outputs;
     int dims[3][4]; /* number of dimensions, then the dimensions */
     int total;
@@ -36,6 +38,29 @@ static inline int tg_output_size(const tg_shape *s, int o)
 
 /* ---- the kernels, once per width ------------------------------------------------------------------------------ */
 
+#if defined(__GNUC__)
+#define TG_WIDTH 2
+#define TG_SUFFIX w2
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+/* sines and cosines of the six angles of one state, in lanes */
+static inline void tg_angles_w1(const double *x, double *sines, double *cosines)
+{
+    for (int i = 0; i < TG_DOF; i += TG_WIDTH)
+        TG_FN(sincos_at)(x + i, sines + i, cosines + i);
+}
+#undef TG_WIDTH
+#undef TG_SUFFIX
+#else
+static void tg_sincos_w1(double x, double *s, double *c);
+static inline void tg_angles_w1(const double *x, double *sines, double *cosines)
+{
+    for (int i = 0; i < TG_DOF; i++)
+        tg_sincos_w1(x[i], &sines[i], &cosines[i]);
+}
+#endif
+
 #define TG_WIDTH 1
 #define TG_SUFFIX w1
 #include "lanes.h"
@@ -44,22 +69,25 @@ static inline int tg_output_size(const tg_shape *s, int o)
 #undef TG_WIDTH
 #undef TG_SUFFIX
 
-#if defined(__GNUC__)
-#define TG_WIDTH 2
-#define TG_SUFFIX w2
-#include "lanes.h"
-#include "tg_kernels.h"
-#include "blocks.h"
-#undef TG_WIDTH
-#undef TG_SUFFIX
-#endif
-
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #define TG_X86 1
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #define TG_WIDTH 4
 #define TG_SUFFIX w4
+#include "lanes.h"
+#include "tg_kernels.h"
+#include "blocks.h"
+static inline void tg_angles_v1(const double *x, double *sines, double *cosines)
+{
+    TG_FN(sincos_at)(x, sines, cosines);
+    TG_FN(sincos_at)(x + TG_DOF - TG_WIDTH, sines + TG_DOF - TG_WIDTH, cosines + TG_DOF - TG_WIDTH);
+}
+#undef TG_WIDTH
+#undef TG_SUFFIX
+
+#define TG_WIDTH 1 /* one state again, in the shorter instructions that come with AVX */
+#define TG_SUFFIX v1
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
@@ -81,19 +109,20 @@ static inline int tg_output_size(const tg_shape *s, int o)
 
 typedef struct {
     const char *name;
+    void (*const *single)(const double *restrict, const double *restrict, double *restrict);
     void (*batch)(int, npy_intp, const double *const *, const double *, double *const *);
-    void (*ik_branches)(const double *, double, double, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
+    void (*ik_branches)(int, const double *, double, double, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
 } tg_isa_entry;
 
 static const tg_isa_entry tg_isas[] = {
 #ifdef TG_X86
-    {"avx512", tg_batch_w8, tg_ik_branches_w8},
-    {"avx2", tg_batch_w4, tg_ik_branches_w4},
+    {"avx512", tg_kernels_v1, tg_batch_w8, tg_ik_branches_w8},
+    {"avx2", tg_kernels_v1, tg_batch_w4, tg_ik_branches_w4},
 #endif
 #if defined(__GNUC__)
-    {"baseline", tg_batch_w2, tg_ik_branches_w2},
+    {"baseline", tg_kernels_w1, tg_batch_w2, tg_ik_branches_w2},
 #endif
-    {"scalar", tg_batch_w1, tg_ik_branches_w1},
+    {"scalar", tg_kernels_w1, tg_batch_w1, tg_ik_branches_w1},
 };
 #define TG_ISAS ((int)(sizeof tg_isas / sizeof tg_isas[0]))
 
@@ -115,9 +144,9 @@ static int tg_isa_supported(const char *name)
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
 static PyObject *tg_invalid;   /* tangere.errors.InvalidValue */
+static PyArray_Descr *tg_double; /* float64 */
 static PyObject *tg_broadcast; /* tangere.kernels.shapes.broadcast */
-
-static const char *const tg_bad_number = "%s contains a value that is NaN, infinite or beyond %s";
+static PyObject *tg_refuse;    /* tangere.kernels.shapes.refuse */
 
 static int tg_finite(const double *x, npy_intp n, double limit)
 {
@@ -127,12 +156,14 @@ static int tg_finite(const double *x, npy_intp n, double limit)
     return !bad;
 }
 
-static double tg_limit(const char *name) { return strcmp(name, "q") == 0 ? TG_ANGLE_MAX : DBL_MAX; }
-
-static PyObject *tg_raise_bad_number(const char *name)
+/* raise the error that says what is wrong with an argument: Python finds the words */
+static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, const int *tail)
 {
-    return PyErr_Format(tg_invalid, tg_bad_number, name,
-                        strcmp(name, "q") == 0 ? "1e6 rad" : "the largest double");
+    PyErr_Clear();
+    PyObject *none = tail_dims == 1 ? PyObject_CallFunction(tg_refuse, "Osi", value, name, tail[0])
+                                    : PyObject_CallFunction(tg_refuse, "Osii", value, name, tail[0], tail[1]);
+    Py_XDECREF(none);
+    return NULL;
 }
 
 #include "arm.h"
@@ -142,8 +173,8 @@ static PyObject *tg_raise_bad_number(const char *name)
 static PyObject *module_register(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *solutions, *batch, *broadcast;
-    if (!PyArg_ParseTuple(args, "O!OO", &PyType_Type, &solutions, &batch, &broadcast))
+    PyObject *solutions, *batch, *broadcast, *refuse;
+    if (!PyArg_ParseTuple(args, "O!OOO", &PyType_Type, &solutions, &batch, &broadcast, &refuse))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)solutions, &AnswerType)) {
         PyErr_SetString(PyExc_TypeError, "the solutions type must be a subclass of Answer");
@@ -152,12 +183,15 @@ static PyObject *module_register(PyObject *module, PyObject *args)
     Py_INCREF(solutions);
     Py_INCREF(batch);
     Py_INCREF(broadcast);
+    Py_INCREF(refuse);
     Py_XDECREF((PyObject *)tg_solutions_type);
     Py_XDECREF(tg_batch_type);
     Py_XDECREF(tg_broadcast);
+    Py_XDECREF(tg_refuse);
     tg_solutions_type = (PyTypeObject *)solutions;
     tg_batch_type = batch;
     tg_broadcast = broadcast;
+    tg_refuse = refuse;
     Py_RETURN_NONE;
 }
 
@@ -191,7 +225,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
 }
 
 static PyMethodDef module_methods[] = {
-    {"register", module_register, METH_VARARGS, "register(solutions, batch, broadcast): types that answers become"},
+    {"register", module_register, METH_VARARGS, "register(solutions, batch, broadcast, refuse): types of the answers, and helpers"},
     {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
     {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
     {NULL, NULL, 0, NULL}};
@@ -210,7 +244,8 @@ PyMODINIT_FUNC PyInit__kernels(void)
         return NULL;
     tg_invalid = PyObject_GetAttrString(errors, "InvalidValue");
     Py_DECREF(errors);
-    if (!tg_invalid || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0)
+    tg_double = PyArray_DescrFromType(NPY_DOUBLE);
+    if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (!module)

@@ -1,6 +1,7 @@
 /* The answer of the closed-form inverse kinematics for one pose: a small value whose arrays are built on access. */
 
-#define TG_INFO (TG_IK_BRANCH_OUTPUTS - 6) /* valid, miss, singular shoulder, elbow, wrist, elbow up */
+/* outputs of a branch after its six angles: valid, miss (or: near a singularity), then the flags */
+#define TG_FLAGS 8 /* singular shoulder, singular elbow, singular wrist, elbow up: bits 0 ... 3 */
 
 typedef struct {
     PyObject_HEAD
@@ -20,20 +21,36 @@ static void answer_dealloc(Answer *self)
     Py_TYPE(self)->tp_free((PyObject *)self); /* a subclass releases its own type */
 }
 
-static PyObject *answer_columns(Answer *self, int first, int width)
+static inline unsigned char ik_flags(const double *branch)
 {
-    npy_intp dims[2] = {self->count, width};
+    unsigned char bits = 0;
+    for (int i = 0; i < TG_IK_BRANCH_OUTPUTS - TG_FLAGS; i++)
+        bits |= (unsigned char)((branch[TG_FLAGS + i] > 0.5) << i);
+    return bits;
+}
+
+static PyObject *answer_q(Answer *self, void *closure)
+{
+    (void)closure;
+    npy_intp dims[2] = {self->count, 6};
     PyObject *array = PyArray_SimpleNew(2, dims, NPY_DOUBLE);
     if (!array)
         return NULL;
     double *to = (double *)PyArray_DATA((PyArrayObject *)array);
     for (int i = 0; i < self->count; i++)
-        memcpy(to + i * width, &self->branches[self->lane[i]][first], width * sizeof(double));
+        memcpy(to + i * 6, self->branches[self->lane[i]], 6 * sizeof(double));
     return array;
 }
 
-static PyObject *answer_q(Answer *self, void *closure) { (void)closure; return answer_columns(self, 0, 6); }
-static PyObject *answer_info(Answer *self, void *closure) { (void)closure; return answer_columns(self, 6, TG_INFO); }
+static PyObject *answer_flags(Answer *self, void *closure)
+{
+    (void)closure;
+    npy_intp dims[1] = {self->count};
+    PyObject *array = PyArray_SimpleNew(1, dims, NPY_UINT8);
+    for (int i = 0; array && i < self->count; i++)
+        ((npy_uint8 *)PyArray_DATA((PyArrayObject *)array))[i] = ik_flags(self->branches[self->lane[i]]);
+    return array;
+}
 
 static PyObject *answer_lanes(Answer *self, void *closure)
 {
@@ -59,7 +76,7 @@ static PyObject *answer_arm(Answer *self, void *closure)
 
 static PyGetSetDef answer_getset[] = {
     {"q", (getter)answer_q, NULL, "solutions (k, 6) [rad], each angle in (-pi, pi]", NULL},
-    {"info", (getter)answer_info, NULL, "valid, miss, singular shoulder, elbow, wrist, elbow up (k, 6)", NULL},
+    {"flags", (getter)answer_flags, NULL, "bits: singular shoulder 1, elbow 2, wrist 4; elbow up 8 (k,)", NULL},
     {"lanes", (getter)answer_lanes, NULL, "which of the eight branches each solution is (k,)", NULL},
     {"count", (getter)answer_count, NULL, "number of solutions", NULL},
     {"correction", (getter)answer_correction, NULL, "largest change made to the given rotation's entries", NULL},
@@ -79,10 +96,9 @@ static PyTypeObject AnswerType = {
 /* sixteen numbers of a pose -> flange pose; 0, or the sentence that says what is wrong */
 static const char *ik_prepared(const double *T, const double *P, double *flange)
 {
-    for (int i = 0; i < 16; i++)
-        if (!(fabs(T[i]) <= DBL_MAX))
-            return "the pose contains NaN or infinity";
     tg_ik_prepare_w1(T, P, flange);
+    if (!(flange[12] <= TG_EXACT_ROTATION))
+        tg_ik_project_w1(T, P, flange);
     if (!(flange[14] <= TG_ROTATION_TOLERANCE))
         return "the last row of the pose is not (0, 0, 0, 1)";
     if (!(flange[12] <= TG_ROTATION_TOLERANCE))
@@ -96,9 +112,20 @@ static const char *ik_prepared(const double *T, const double *P, double *flange)
 static int ik_solved(const double *flange, const double *reference, const double *P,
                      double branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS], unsigned char *lane, double *distance)
 {
-    tg_isa->ik_branches(flange, reference ? reference[5] : 0.0, flange[12], P, branches);
+    tg_isa->ik_branches(0, flange, 0.0, 0.0, P, branches);
+    int careful = 0, count = 0;
+    for (int i = 0; i < TG_IK_LANES; i++) {
+        if (branches[i][6] > 0.5)
+            lane[count++] = (unsigned char)i;
+        careful |= branches[i][7] > 0.5;
+    }
+    *distance = 0.0;
+    if (count && !careful)
+        return count;
+    tg_isa->ik_branches(1, flange, reference ? reference[5] : 0.0, flange[12], P, branches);
     double keep[TG_IK_LANES], near = DBL_MAX;
-    int doubtful = 0, count = 0;
+    int doubtful = 0;
+    count = 0;
     for (int i = 0; i < TG_IK_LANES; i++) {
         const double *info = branches[i] + 6;
         keep[i] = info[0];
@@ -119,13 +146,14 @@ static int ik_solved(const double *flange, const double *reference, const double
     for (int i = 0; i < TG_IK_LANES; i++)
         if (keep[i] > 0.5)
             lane[count++] = (unsigned char)i;
-    *distance = count ? 0.0 : near;
+    if (!count)
+        *distance = near;
     return count;
 }
 
-/* the same for n poses: q (n, 8, 6), valid (n, 8), info (n, 8, 6), correction (n), distance (n) */
+/* the same for n poses: q (n, 8, 6), valid (n, 8), flags (n, 8), correction (n), distance (n) */
 static npy_intp ik_batch(npy_intp n, const double *T, const double *reference, npy_intp reference_step,
-                         const double *P, double *q, npy_bool *valid, double *info, double *correction,
+                         const double *P, double *q, npy_bool *valid, npy_uint8 *flags, double *correction,
                          double *distance, const char **problem)
 {
     for (npy_intp s = 0; s < n; s++) {
@@ -142,7 +170,7 @@ static npy_intp ik_batch(npy_intp n, const double *T, const double *reference, n
             valid[TG_IK_LANES * s + lane[i]] = 1;
         for (int i = 0; i < TG_IK_LANES; i++) {
             memcpy(q + (TG_IK_LANES * s + i) * 6, branches[i], 6 * sizeof(double));
-            memcpy(info + (TG_IK_LANES * s + i) * TG_INFO, branches[i] + 6, TG_INFO * sizeof(double));
+            flags[TG_IK_LANES * s + i] = ik_flags(branches[i]);
         }
     }
     return n;

@@ -18,6 +18,8 @@
 #undef TG_ABS
 #undef TG_ROUND
 #undef TG_IS_SCALAR
+#undef TG_ANGLES
+#undef TG_SINCOS
 
 #define TG_FN__(name, suffix) tg_##name##_##suffix
 #define TG_FN_(name, suffix) TG_FN__(name, suffix)
@@ -28,9 +30,11 @@
 #if defined(__GNUC__)
 #define TG_INLINE static inline __attribute__((always_inline, unused))
 #define TG_KERNEL static __attribute__((noinline, unused))
+#define TG_MAYBE_UNUSED __attribute__((unused))
 #else
 #define TG_INLINE static inline
 #define TG_KERNEL static
+#define TG_MAYBE_UNUSED
 #define restrict __restrict
 #endif
 /* scalar operations, for parameters and for width 1 */
@@ -57,6 +61,9 @@
 #define TG_SQRT TG_U_SQRT
 #define TG_ABS TG_U_ABS
 #define TG_ROUND TG_U_ROUND
+/* one state: the six angles' sines and cosines at once, in pairs of lanes (the same bits, half the time) */
+#define TG_ANGLES(x) double sines[6], cosines[6]; TG_FN(angles)(x, sines, cosines);
+#define TG_SINCOS(joint, angle, s, c) const double s = sines[joint], c = cosines[joint]; (void)s; (void)c;
 
 #else
 
@@ -90,6 +97,8 @@ TG_INLINE V TG_FN(root)(V x)
 #define TG_LE(a, b) ((TG_MASK)((a) <= (b)))
 #define TG_SQRT(x) TG_FN(root)(x)
 #define TG_ABS(x) TG_FN(absolute)(x)
+#define TG_ANGLES(x)
+#define TG_SINCOS(joint, angle, s, c) V s, c; TG_FN(sincos)(angle, &s, &c);
 #define TG_ROUND(x) (((x) + TG_SPREAD(TG_MAGIC)) - TG_SPREAD(TG_MAGIC))
 
 #endif

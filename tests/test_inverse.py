@@ -1,0 +1,432 @@
+"""Inverse kinematics of a UR, by properties: everything returned reaches the pose, what made the pose is among it,
+nothing is returned twice, and what cannot be reached or is no pose is said to be so.
+
+`TANGERE_POSES` sets how many random poses each arm gets (default 5000; 100000 takes a few seconds per arm).
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import random_pose, random_rotation, tool_down_ik
+
+import tangere
+from tangere.model.model import Array
+
+URS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+POSES = int(os.environ.get("TANGERE_POSES", "5000"))
+# Promised accuracy of every solution, as the largest entry of FK(q) - T; reached: 2e-15 off singularities.
+FK = 1e-12
+# Two solutions closer than this in every joint are one solution, so a source this close has been found. Far above what
+# rounding does: off singularities 1e-10, at a double root sqrt(1e-16) = 1e-8 rad in q3, times |a2|/(|a2| - |a3|) = 15
+# in q2 where the arm is folded.
+SAME = 1e-6
+TOOL = (0.02, -0.05, 0.17, 0.4, -0.3, 0.9)  # m and rotation vector, no symmetry
+READY = np.deg2rad((0.0, -90.0, 90.0, -90.0, -90.0, 0.0))
+HOME = np.deg2rad((0.0, -90.0, 0.0, -90.0, 0.0, 0.0))
+
+
+def arm(name: str, **options: Any) -> tangere.Robot:
+    return tangere.robot(name, **options)
+
+
+def solved(robot: tangere.Robot, T: Any, reference: Any = None) -> tangere.IKSolutions:
+    answer = robot.inverse_kinematics(T, reference)
+    assert isinstance(answer, tangere.IKSolutions)
+    return answer
+
+
+def batch(robot: tangere.Robot, T: Any, reference: Any = None) -> tangere.IKBatch:
+    answer = robot.inverse_kinematics(T, reference)
+    assert isinstance(answer, tangere.IKBatch)
+    return answer
+
+
+def gap(a: Any, b: Any) -> Array:
+    """Largest difference over the joints, whole turns taken off."""
+    return np.asarray(np.max(np.abs(np.angle(np.exp(1j * (np.asarray(a) - b)))), axis=-1))
+
+
+def fk_error(robot: tangere.Robot, answer: tangere.IKBatch, T: Array) -> float:
+    error = np.max(np.abs(robot.pose(answer.q) - T[..., None, :, :]), axis=(-1, -2))
+    return float(np.max(error, where=answer.valid, initial=0.0))
+
+
+def missed(answer: tangere.IKBatch, q: Array) -> Array:
+    """Distance (...) of each source to the nearest solution of its pose; 9 where there is none."""
+    return np.asarray(np.min(np.where(answer.valid, gap(answer.q, q[..., None, :]), 9.0), axis=-1))
+
+
+def duplicates(answer: tangere.IKBatch) -> int:
+    pairs = combinations(range(8), 2)
+    both = lambda i, j: answer.valid[..., i] & answer.valid[..., j]  # noqa: E731
+    return sum(int(np.sum((gap(answer.q[..., i, :], answer.q[..., j, :]) < SAME) & both(i, j))) for i, j in pairs)
+
+
+# ---------------------------------------------------------------------------------------------------- random poses
+
+
+@pytest.mark.parametrize("name", URS)
+def test_random_poses(name: str) -> None:
+    """Correct, complete and without repetition; solutions come in pairs; angles lie in (-pi, pi]."""
+    robot = arm(name, tool=TOOL)
+    q = np.random.default_rng(URS.index(name)).uniform(-np.pi, np.pi, (POSES, 6))
+    T = robot.pose(q)
+    answer = batch(robot, T)
+    assert fk_error(robot, answer, T) < FK
+    assert np.max(missed(answer, q)) < SAME
+    assert duplicates(answer) == 0
+    assert set(np.unique(answer.count)) == {2, 4, 6, 8}
+    angles = answer.q[answer.valid]
+    assert np.all((angles > -np.pi) & (angles <= np.pi))
+    assert np.all(answer.distance == 0.0)
+    assert np.max(answer.correction) < 1e-14  # a pose by forward kinematics is a rotation up to rounding
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur5e", "ur10e", "ur20"])
+def test_same_solutions_as_ur_analytic_ik(name: str, rng: np.random.Generator) -> None:
+    peers = pytest.importorskip("ur_analytic_ik", reason="ur-analytic-ik is not installed (extra bench)")
+    peer, robot = getattr(peers, name), arm(name)
+    for q in rng.uniform(-np.pi, np.pi, (200, 6)):
+        T = robot.pose(q)
+        assert np.max(np.abs(np.asarray(peer.forward_kinematics(*q)) - T)) < 1e-12
+        same_set(solved(robot, T).q, np.array(peer.inverse_kinematics(T)).reshape(-1, 6))
+
+
+@pytest.mark.parametrize("name", ["ur5e", "ur10e"])
+def test_same_solutions_as_eaik(name: str, rng: np.random.Generator) -> None:
+    module = pytest.importorskip("eaik.IK_DH", reason="EAIK is not installed (extra bench)")
+    robot = arm(name)
+    dh = robot.model.dh
+    assert dh is not None
+    peer = module.DhRobot(dh.alpha, dh.a, dh.d)
+    q = rng.uniform(-np.pi, np.pi, (200, 6))
+    for T in robot.pose(q):
+        theirs = np.asarray(peer.IK(T).Q).reshape(-1, 6)
+        exact = np.max(np.abs(robot.pose(theirs) - T), axis=(-1, -2)) < 1e-9  # EAIK also returns least-squares answers
+        same_set(solved(robot, T).q, theirs[exact])
+
+
+def same_set(ours: Array, theirs: Array) -> None:
+    """Equal as sets up to whole turns; 1e-6 as in SAME, which also undoes a peer's repetitions."""
+    assert len(theirs) > 0
+    assert all(np.min(gap(theirs, q)) < SAME for q in ours)
+    assert all(np.min(gap(ours, q)) < SAME for q in theirs)
+
+
+def test_000s_tool_down_solution(rng: np.random.Generator) -> None:
+    """000 eqs 89-97, corrected, solve every pose whose tool points down; exactly its solutions are ours."""
+    robot = arm("ur10e", tool=(0.0, 0.0, 0.1))
+    dh = robot.model.dh
+    assert dh is not None
+    counts = set()
+    for _ in range(300):
+        yaw, angle, rho = rng.uniform(-np.pi, np.pi), rng.uniform(-np.pi, np.pi), rng.uniform(0.3, 1.1)
+        position = np.array([rho * np.cos(angle), rho * np.sin(angle), rng.uniform(-0.3, 0.8)])
+        c, s = np.cos(yaw), np.sin(yaw)
+        T = np.eye(4)
+        T[:3, :3], T[:3, 3] = [[c, s, 0.0], [s, -c, 0.0], [0.0, 0.0, -1.0]], position
+        expected = tool_down_ik(dh, position, yaw, tool_length=0.1)
+        found = solved(robot, T).q
+        counts.add(len(found))
+        assert len(found) == len(expected)
+        if len(found):
+            same_set(found, expected)
+    assert {0, 8} <= counts
+
+
+def test_ready_pose_has_all_eight() -> None:
+    """Tool down with q6 = 0, where a peer loses four (004's library: atan2(0, 0))."""
+    for name in URS:
+        robot = arm(name)
+        T = robot.pose(READY)
+        answer = solved(robot, T)
+        assert len(answer) == 8
+        assert np.max(np.abs(robot.pose(answer.q) - T)) < FK
+        assert np.min(gap(answer.q, READY)) < SAME
+
+
+@pytest.mark.parametrize("reference", [None, HOME])
+def test_home_is_solved(reference: Array | None) -> None:
+    """UR's home is singular three times over: stretched, wrist above shoulder, axes 4 and 6 parallel."""
+    for name in URS:
+        robot = arm(name)
+        T = robot.pose(HOME)
+        answer = solved(robot, T, reference)
+        assert len(answer) >= 1
+        assert np.max(np.abs(robot.pose(answer.q) - T)) < FK
+        assert np.min(gap(answer.q, HOME)) < SAME  # q6 = 0 is also what is taken without a reference
+
+
+# ------------------------------------------------------------------------------------------------ singular poses
+
+KINDS = ("wrist", "elbow", "shoulder", "wrist elbow", "wrist shoulder", "elbow shoulder", "wrist elbow shoulder")
+NEAR = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+
+
+def singular_states(robot: tangere.Robot, kind: str, off: float, count: int, rng: np.random.Generator) -> Array:
+    """Random q (count, 6) at a distance `off` (rad, or m of arm-plane reach) from the singularities of `kind`.
+
+    wrist: q5 at 0 or pi; elbow: q3 at 0 or pi; shoulder: a2 c2 + a3 c23 + d5 s234 = 0, which is solved for q4.
+    """
+    dh = robot.model.dh
+    assert dh is not None
+    a2, a3, d5 = dh.a[1], dh.a[2], dh.d[4]
+    kept: list[Array] = []
+    while len(kept) < count:
+        q = rng.uniform(-np.pi, np.pi, 6)
+        if "wrist" in kind:
+            q[4] = rng.choice([0.0, np.pi]) + rng.choice([-off, off])
+        if "elbow" in kind:
+            q[2] = rng.choice([0.0, np.pi]) + rng.choice([-off, off])
+        if "shoulder" in kind:
+            s234 = (rng.choice([-off, off]) - a2 * np.cos(q[1]) - a3 * np.cos(q[1] + q[2])) / d5
+            if abs(s234) > 1.0:
+                continue
+            angle = np.arcsin(s234)
+            q[3] = rng.choice([angle, np.pi - angle]) - q[1] - q[2]
+        kept.append(np.angle(np.exp(1j * q)))
+    return np.array(kept)
+
+
+@pytest.mark.parametrize("off", NEAR)
+@pytest.mark.parametrize("kind", KINDS)
+def test_singular_poses(kind: str, off: float) -> None:
+    """Given the source as reference it is recovered; every solution reaches; nothing twice. Exact and near, all mixes.
+
+    Nothing keeps the other two singularities away: some of these poses are nearly singular in two ways by chance.
+    """
+    for name in ("ur10e", "ur3e"):
+        robot = arm(name, tool=TOOL)
+        q = singular_states(robot, kind, off, 400, np.random.default_rng(1))
+        T = robot.pose(q)
+        answer = batch(robot, T, q)
+        assert np.sum(missed(answer, q) > SAME) == 0
+        assert fk_error(robot, answer, T) < FK
+        assert duplicates(answer) == 0
+
+
+@pytest.mark.parametrize("off", NEAR)
+@pytest.mark.parametrize("kind", KINDS)
+def test_singular_poses_without_reference(kind: str, off: float) -> None:
+    """Still solved, all of them, to the same accuracy; only which solution of a continuum comes back is open."""
+    robot = arm("ur5e")
+    q = singular_states(robot, kind, off, 400, np.random.default_rng(2))
+    T = robot.pose(q)
+    answer = batch(robot, T)
+    assert np.all(answer.count > 0)
+    assert fk_error(robot, answer, T) < FK
+    assert duplicates(answer) == 0
+
+
+def test_wrist_singularity_keeps_the_callers_q6(rng: np.random.Generator) -> None:
+    """At sin q5 = 0 every q6 (within the elbow's reach) solves: the reference's is taken, or 0."""
+    robot = arm("ur10e")
+    for q5 in (0.0, np.pi):
+        q = rng.uniform(-1.0, 1.0, 6) + READY
+        q[4] = q5
+        T = robot.pose(q)
+        for q6 in (-2.0, 0.7, 3.0):
+            reference = np.array([*q[:5], q6])
+            answer = solved(robot, T, reference)
+            flagged = answer.singular_wrist
+            assert np.any(flagged)
+            assert np.min(np.abs(answer.q[flagged][:, 5] - q6)) < 1e-12
+        assert np.min(np.abs(solved(robot, T).q[:, 5])) < 1e-12
+
+
+def test_singular_flags(rng: np.random.Generator) -> None:
+    """Each flag is set on its own singularity and on no other; one part in a million off, none is."""
+    robot = arm("ur10e")
+    for k, kind in enumerate(("shoulder", "elbow", "wrist")):
+        for q in singular_states(robot, kind, 0.0, 20, rng):
+            others = np.abs((np.sin(q[2]), np.sin(q[4])))[[i for i in (0, 1) if i != k - 1]]
+            answer = solved(robot, robot.pose(q), q)
+            nearest = int(np.argmin(gap(answer.q, q)))
+            flags = (answer.singular_shoulder, answer.singular_elbow, answer.singular_wrist)
+            assert flags[k][nearest]
+            if np.min(others) > 1e-3:
+                assert sum(bool(f[nearest]) for f in flags) <= 2  # reach is not kept away from zero here
+        for q in rng.uniform(0.1, 1.0, (20, 6)) + READY:
+            answer = solved(robot, robot.pose(q))
+            nearest = int(np.argmin(gap(answer.q, q)))
+            assert not answer.singular_elbow[nearest]
+            assert not answer.singular_wrist[nearest]
+
+
+# ------------------------------------------------------------------------------------------- poses with few digits
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur5e", "ur10e", "ur20"])
+@pytest.mark.parametrize("digits", ["six decimals", "float32"])
+def test_poses_with_few_digits(name: str, digits: str) -> None:
+    """At least 99.5 % are solved, to the digits that were given.
+
+    Six decimals are off by 5e-7 per entry, float32 by 6e-8 relative; three rotation errors times a lever of about
+    1 m add up in the position, so "a few 1e-6" is 5e-6.
+    """
+    robot = arm(name)
+    q = np.random.default_rng(3).uniform(-np.pi, np.pi, (POSES, 6))
+    T = robot.pose(q)
+    T = np.round(T, 6) if digits == "six decimals" else T.astype(np.float32).astype(np.float64)
+    answer = batch(robot, T)
+    assert np.mean(answer.count > 0) >= 0.995
+    assert np.mean(missed(answer, q) < 1e-2) >= 0.99  # near singularities the source moves by sqrt(5e-7)
+    assert fk_error(robot, answer, T) < 5e-6
+    assert 0.0 < np.max(answer.correction) <= 1e-6
+    rotation = robot.pose(answer.q)[..., :3, :3]
+    assert np.max(np.abs(rotation @ np.swapaxes(rotation, -1, -2) - np.eye(3))) < 1e-14
+
+
+def test_correction_is_the_distance_to_the_nearest_rotation(rng: np.random.Generator) -> None:
+    """Up to 1e-5 is projected and reported; the projection is the polar one (singular values set to 1)."""
+    robot = arm("ur5e")
+    for _ in range(50):
+        T = robot.pose(rng.uniform(-np.pi, np.pi, 6))
+        T[:3, :3] += rng.uniform(-4e-6, 4e-6, (3, 3))
+        U, _, Vt = np.linalg.svd(T[:3, :3])
+        answer = solved(robot, T)
+        assert answer.correction == pytest.approx(np.max(np.abs(U @ Vt - T[:3, :3])), abs=1e-13)
+        if len(answer):
+            assert np.max(np.abs(robot.pose(answer.q)[:, :3, :3] - U @ Vt)) < 1e-12
+    T = robot.pose(READY)
+    T[:3, :3] *= 1.0 + 0.9e-5
+    assert solved(robot, T).correction == pytest.approx(0.9e-5, rel=1e-6)
+    T[:3, :3] *= 1.0 + 0.3e-5
+    with pytest.raises(tangere.InvalidValue, match="not a rotation"):
+        solved(robot, T)
+
+
+def _bad_poses() -> dict[str, tuple[Any, str]]:
+    good = np.eye(4)
+    good[:3, 3] = (0.3, 0.2, 0.5)
+
+    def changed(index: Any, value: Any) -> Array:
+        T = good.copy()
+        T[index] = value
+        return T
+
+    return {
+        "reflection": (changed((2, 2), -1.0), "reflection"),
+        "minus identity": (np.diag((-1.0, -1.0, -1.0, 1.0)), "reflection"),
+        "scaled": (np.diag((2.0, 2.0, 2.0, 1.0)), "not a rotation"),
+        "zero": (changed((slice(0, 3), slice(0, 3)), 0.0), "not a rotation"),
+        "sheared": (changed((0, 1), 0.1), "not a rotation"),
+        "huge": (changed((0, 0), 1e200), "not a rotation"),
+        "nan": (changed((0, 0), np.nan), "NaN"),
+        "nan position": (changed((1, 3), np.nan), "NaN"),
+        "inf position": (changed((1, 3), np.inf), "inf"),
+        "last row": (changed((3, 0), 0.5), "last row"),
+        "transposed": (good.T, "last row"),
+        "scale in the corner": (changed((3, 3), 2.0), "last row"),
+        "3x3": (np.eye(3), r"expected \(\.\.\., 4, 4\)"),
+        "flat": (good.ravel(), r"expected \(\.\.\., 4, 4\)"),
+        "3x4": (good[:3], r"expected \(\.\.\., 4, 4\)"),
+        "nothing": ([], "T has shape|T cannot be read"),
+        "text": ("pose", "T cannot be read"),
+        "complex": (good + 0j, "T cannot be read"),
+    }
+
+
+@pytest.mark.parametrize("what", list(_bad_poses()))
+def test_what_is_no_pose_is_refused(what: str) -> None:
+    T, message = _bad_poses()[what]
+    robot = arm("ur10e")
+    with pytest.raises(tangere.InvalidValue, match=message) as caught:
+        robot.inverse_kinematics(T)
+    assert isinstance(caught.value, ValueError)
+    if isinstance(T, np.ndarray) and T.shape == (4, 4) and T.dtype == np.float64:
+        many = np.stack([np.eye(4), np.eye(4), T])
+        with pytest.raises(tangere.InvalidValue, match=f"(pose number 2.*|T.*){message}"):
+            robot.inverse_kinematics(many)
+
+
+# -------------------------------------------------------------------------------------------------- out of reach
+
+
+def miss_by_geometry(robot: tangere.Robot, T: Array) -> float:
+    """Smallest distance [m], over the branches, by which an arm with these lengths fails; 0 where one reaches.
+
+    By vectors, not by the library's formulas: the wrist point p5 must lie beside the arm's plane by d4; axis 5 is
+    perpendicular to the plane's normal and to the tool axis; axis 4 passes d5 from p5 along it; two links reach it.
+    """
+    dh = robot.model.dh
+    assert dh is not None
+    flange = T @ np.linalg.inv(robot.model.T_flange_tcp)
+    z6, p5 = flange[:3, 2], flange[:3, 3] - dh.d[5] * flange[:3, 2]
+    rho = float(np.hypot(p5[0], p5[1]))
+    far, near = abs(dh.a[1]) + abs(dh.a[2]), abs(abs(dh.a[1]) - abs(dh.a[2]))
+    best = np.inf
+    for shoulder, side in product((1, -1), repeat=2):
+        q1 = np.arctan2(p5[1], p5[0]) + np.pi / 2 + shoulder * np.arccos(min(dh.d[3] / rho, 1.0))
+        normal = np.array([np.sin(q1), -np.cos(q1), 0.0])
+        axis5 = np.cross(normal, z6)
+        p4 = p5 - side * dh.d[4] * axis5 / np.linalg.norm(axis5) - dh.d[3] * normal
+        reach = float(np.linalg.norm(p4 - normal * (p4 @ normal) - (0.0, 0.0, dh.d[0])))
+        best = min(best, max(dh.d[3] - rho, reach - far, near - reach, 0.0))
+    return best
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur10e"])
+def test_distance_against_geometry(name: str, rng: np.random.Generator) -> None:
+    """Random poses inside and outside the reach; 1e-12: sums of a few lengths of about 1 m."""
+    robot = arm(name, tool=TOOL)
+    size = 2.0 if name == "ur10e" else 0.8
+    empty = 0
+    for _ in range(1000):
+        T = np.eye(4)
+        T[:3, :3], T[:3, 3] = random_rotation(rng), rng.uniform(-size, size, 3)
+        expected = miss_by_geometry(robot, T)
+        answer = solved(robot, T)
+        assert bool(answer) == (expected == 0.0)
+        assert answer.distance == pytest.approx(expected, abs=1e-12)
+        empty += not answer
+        with np.testing.suppress_warnings():
+            assert bool(answer) == (len(answer) > 0)
+    assert 200 < empty < 900
+
+
+@pytest.mark.parametrize("beyond", [1e-8, 1e-3, 0.1, 3.0])
+def test_pulled_beyond_the_stretched_arm(beyond: float) -> None:
+    """A stretched arm, its tool moved on along the arm by a known amount: it fails by exactly that."""
+    robot = arm("ur10e")
+    q = np.array([0.4, -0.6, 0.0, 0.6 + np.pi, 1.1, 0.2])  # theta = q2 + q3 + q4 = pi: d5 bends back, so this is nearest
+    frames = robot.link_poses(q)
+    along = frames[2][:3, 3] - frames[0][:3, 3]
+    along /= np.linalg.norm(along)
+    T = robot.pose(q)
+    assert len(solved(robot, T)) > 0
+    T[:3, 3] += beyond * along
+    answer = solved(robot, T)
+    assert len(answer) == 0
+    assert answer.q.shape == (0, 6)
+    assert answer.distance == pytest.approx(min(beyond, miss_by_geometry(robot, T)), abs=1e-12)
+    assert answer.distance == pytest.approx(beyond, abs=1e-12)
+
+
+@pytest.mark.parametrize("inside", [1e-6, 0.01, 0.1])
+def test_inside_the_shoulder_cylinder(inside: float) -> None:
+    """The wrist point nearer to axis 1 than d4: it fails by d4 - rho."""
+    robot = arm("ur10e")
+    dh = robot.model.dh
+    assert dh is not None
+    T = np.eye(4)
+    T[:3, :3] = [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]
+    T[:3, 3] = (dh.d[3] - inside, 0.0, 0.9 - dh.d[5])  # tool down: the wrist point is d6 above the tool
+    answer = solved(robot, T)
+    assert len(answer) == 0
+    assert answer.distance == pytest.approx(inside, abs=1e-12)
+    assert miss_by_geometry(robot, T) == pytest.approx(inside, abs=1e-12)
+
+
+def test_poses_with_and_without_tool_agree(rng: np.random.Generator) -> None:
+    """The tool only moves the pose: the same flange pose has the same solutions."""
+    bare = arm("ur16e")
+    T_tool = random_pose(rng)
+    tooled = arm("ur16e", tool=T_tool)
+    for q in rng.uniform(-np.pi, np.pi, (50, 6)):
+        same_set(solved(bare, bare.pose(q)).q, solved(tooled, bare.pose(q) @ T_tool).q)
