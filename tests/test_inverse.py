@@ -7,12 +7,12 @@ nothing is returned twice, and what cannot be reached or is no pose is said to b
 from __future__ import annotations
 
 import os
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from oracles import random_pose, random_rotation, tool_down_ik
+from oracles import random_pose, tool_down_ik
 
 import tangere
 from tangere.model.model import Array
@@ -162,6 +162,15 @@ def test_home_is_solved(reference: Array | None) -> None:
         assert np.min(gap(answer.q, HOME)) < SAME  # q6 = 0 is also what is taken without a reference
 
 
+def test_poses_with_and_without_tool_agree(rng: np.random.Generator) -> None:
+    """The tool only moves the pose: the same flange pose has the same solutions."""
+    bare = arm("ur16e")
+    T_tool = random_pose(rng)
+    tooled = arm("ur16e", tool=T_tool)
+    for q in rng.uniform(-np.pi, np.pi, (50, 6)):
+        same_set(solved(bare, bare.pose(q)).q, solved(tooled, bare.pose(q) @ T_tool).q)
+
+
 # ------------------------------------------------------------------------------------------------ singular poses
 
 KINDS = ("wrist", "elbow", "shoulder", "wrist elbow", "wrist shoulder", "elbow shoulder", "wrist elbow shoulder")
@@ -227,7 +236,7 @@ def test_wrist_singularity_keeps_the_callers_q6(rng: np.random.Generator) -> Non
     """At sin q5 = 0 every q6 (within the elbow's reach) solves: the reference's is taken, or 0."""
     robot = arm("ur10e")
     for q5 in (0.0, np.pi):
-        q = rng.uniform(-1.0, 1.0, 6) + READY
+        q = rng.uniform(-0.4, 0.4, 6) + READY  # elbow bent: the circle of d5 stays in reach for every q6
         q[4] = q5
         T = robot.pose(q)
         for q6 in (-2.0, 0.7, 3.0):
@@ -256,177 +265,3 @@ def test_singular_flags(rng: np.random.Generator) -> None:
             nearest = int(np.argmin(gap(answer.q, q)))
             assert not answer.singular_elbow[nearest]
             assert not answer.singular_wrist[nearest]
-
-
-# ------------------------------------------------------------------------------------------- poses with few digits
-
-
-@pytest.mark.parametrize("name", ["ur3e", "ur5e", "ur10e", "ur20"])
-@pytest.mark.parametrize("digits", ["six decimals", "float32"])
-def test_poses_with_few_digits(name: str, digits: str) -> None:
-    """At least 99.5 % are solved, to the digits that were given.
-
-    Six decimals are off by 5e-7 per entry, float32 by 6e-8 relative; three rotation errors times a lever of about
-    1 m add up in the position, so "a few 1e-6" is 5e-6.
-    """
-    robot = arm(name)
-    q = np.random.default_rng(3).uniform(-np.pi, np.pi, (POSES, 6))
-    T = robot.pose(q)
-    T = np.round(T, 6) if digits == "six decimals" else T.astype(np.float32).astype(np.float64)
-    answer = batch(robot, T)
-    assert np.mean(answer.count > 0) >= 0.995
-    assert np.mean(missed(answer, q) < 1e-2) >= 0.99  # near singularities the source moves by sqrt(5e-7)
-    assert fk_error(robot, answer, T) < 5e-6
-    assert 0.0 < np.max(answer.correction) <= 1e-6
-    rotation = robot.pose(answer.q)[..., :3, :3]
-    assert np.max(np.abs(rotation @ np.swapaxes(rotation, -1, -2) - np.eye(3))) < 1e-14
-
-
-def test_correction_is_the_distance_to_the_nearest_rotation(rng: np.random.Generator) -> None:
-    """Up to 1e-5 is projected and reported; the projection is the polar one (singular values set to 1)."""
-    robot = arm("ur5e")
-    for _ in range(50):
-        T = robot.pose(rng.uniform(-np.pi, np.pi, 6))
-        T[:3, :3] += rng.uniform(-4e-6, 4e-6, (3, 3))
-        U, _, Vt = np.linalg.svd(T[:3, :3])
-        answer = solved(robot, T)
-        assert answer.correction == pytest.approx(np.max(np.abs(U @ Vt - T[:3, :3])), abs=1e-13)
-        if len(answer):
-            assert np.max(np.abs(robot.pose(answer.q)[:, :3, :3] - U @ Vt)) < 1e-12
-    T = robot.pose(READY)
-    T[:3, :3] *= 1.0 + 0.9e-5
-    assert solved(robot, T).correction == pytest.approx(0.9e-5, rel=1e-6)
-    T[:3, :3] *= 1.0 + 0.3e-5
-    with pytest.raises(tangere.InvalidValue, match="not a rotation"):
-        solved(robot, T)
-
-
-def _bad_poses() -> dict[str, tuple[Any, str]]:
-    good = np.eye(4)
-    good[:3, 3] = (0.3, 0.2, 0.5)
-
-    def changed(index: Any, value: Any) -> Array:
-        T = good.copy()
-        T[index] = value
-        return T
-
-    return {
-        "reflection": (changed((2, 2), -1.0), "reflection"),
-        "minus identity": (np.diag((-1.0, -1.0, -1.0, 1.0)), "reflection"),
-        "scaled": (np.diag((2.0, 2.0, 2.0, 1.0)), "not a rotation"),
-        "zero": (changed((slice(0, 3), slice(0, 3)), 0.0), "not a rotation"),
-        "sheared": (changed((0, 1), 0.1), "not a rotation"),
-        "huge": (changed((0, 0), 1e200), "not a rotation"),
-        "nan": (changed((0, 0), np.nan), "NaN"),
-        "nan position": (changed((1, 3), np.nan), "NaN"),
-        "inf position": (changed((1, 3), np.inf), "inf"),
-        "last row": (changed((3, 0), 0.5), "last row"),
-        "transposed": (good.T, "last row"),
-        "scale in the corner": (changed((3, 3), 2.0), "last row"),
-        "3x3": (np.eye(3), r"expected \(\.\.\., 4, 4\)"),
-        "flat": (good.ravel(), r"expected \(\.\.\., 4, 4\)"),
-        "3x4": (good[:3], r"expected \(\.\.\., 4, 4\)"),
-        "nothing": ([], "T has shape|T cannot be read"),
-        "text": ("pose", "T cannot be read"),
-        "complex": (good + 0j, "T cannot be read"),
-    }
-
-
-@pytest.mark.parametrize("what", list(_bad_poses()))
-def test_what_is_no_pose_is_refused(what: str) -> None:
-    T, message = _bad_poses()[what]
-    robot = arm("ur10e")
-    with pytest.raises(tangere.InvalidValue, match=message) as caught:
-        robot.inverse_kinematics(T)
-    assert isinstance(caught.value, ValueError)
-    if isinstance(T, np.ndarray) and T.shape == (4, 4) and T.dtype == np.float64:
-        many = np.stack([np.eye(4), np.eye(4), T])
-        with pytest.raises(tangere.InvalidValue, match=f"(pose number 2.*|T.*){message}"):
-            robot.inverse_kinematics(many)
-
-
-# -------------------------------------------------------------------------------------------------- out of reach
-
-
-def miss_by_geometry(robot: tangere.Robot, T: Array) -> float:
-    """Smallest distance [m], over the branches, by which an arm with these lengths fails; 0 where one reaches.
-
-    By vectors, not by the library's formulas: the wrist point p5 must lie beside the arm's plane by d4; axis 5 is
-    perpendicular to the plane's normal and to the tool axis; axis 4 passes d5 from p5 along it; two links reach it.
-    """
-    dh = robot.model.dh
-    assert dh is not None
-    flange = T @ np.linalg.inv(robot.model.T_flange_tcp)
-    z6, p5 = flange[:3, 2], flange[:3, 3] - dh.d[5] * flange[:3, 2]
-    rho = float(np.hypot(p5[0], p5[1]))
-    far, near = abs(dh.a[1]) + abs(dh.a[2]), abs(abs(dh.a[1]) - abs(dh.a[2]))
-    best = np.inf
-    for shoulder, side in product((1, -1), repeat=2):
-        q1 = np.arctan2(p5[1], p5[0]) + np.pi / 2 + shoulder * np.arccos(min(dh.d[3] / rho, 1.0))
-        normal = np.array([np.sin(q1), -np.cos(q1), 0.0])
-        axis5 = np.cross(normal, z6)
-        p4 = p5 - side * dh.d[4] * axis5 / np.linalg.norm(axis5) - dh.d[3] * normal
-        reach = float(np.linalg.norm(p4 - normal * (p4 @ normal) - (0.0, 0.0, dh.d[0])))
-        best = min(best, max(dh.d[3] - rho, reach - far, near - reach, 0.0))
-    return best
-
-
-@pytest.mark.parametrize("name", ["ur3e", "ur10e"])
-def test_distance_against_geometry(name: str, rng: np.random.Generator) -> None:
-    """Random poses inside and outside the reach; 1e-12: sums of a few lengths of about 1 m."""
-    robot = arm(name, tool=TOOL)
-    size = 2.0 if name == "ur10e" else 0.8
-    empty = 0
-    for _ in range(1000):
-        T = np.eye(4)
-        T[:3, :3], T[:3, 3] = random_rotation(rng), rng.uniform(-size, size, 3)
-        expected = miss_by_geometry(robot, T)
-        answer = solved(robot, T)
-        assert bool(answer) == (expected == 0.0)
-        assert answer.distance == pytest.approx(expected, abs=1e-12)
-        empty += not answer
-        with np.testing.suppress_warnings():
-            assert bool(answer) == (len(answer) > 0)
-    assert 200 < empty < 900
-
-
-@pytest.mark.parametrize("beyond", [1e-8, 1e-3, 0.1, 3.0])
-def test_pulled_beyond_the_stretched_arm(beyond: float) -> None:
-    """A stretched arm, its tool moved on along the arm by a known amount: it fails by exactly that."""
-    robot = arm("ur10e")
-    q = np.array([0.4, -0.6, 0.0, 0.6 + np.pi, 1.1, 0.2])  # theta = q2 + q3 + q4 = pi: d5 bends back, so this is nearest
-    frames = robot.link_poses(q)
-    along = frames[2][:3, 3] - frames[0][:3, 3]
-    along /= np.linalg.norm(along)
-    T = robot.pose(q)
-    assert len(solved(robot, T)) > 0
-    T[:3, 3] += beyond * along
-    answer = solved(robot, T)
-    assert len(answer) == 0
-    assert answer.q.shape == (0, 6)
-    assert answer.distance == pytest.approx(min(beyond, miss_by_geometry(robot, T)), abs=1e-12)
-    assert answer.distance == pytest.approx(beyond, abs=1e-12)
-
-
-@pytest.mark.parametrize("inside", [1e-6, 0.01, 0.1])
-def test_inside_the_shoulder_cylinder(inside: float) -> None:
-    """The wrist point nearer to axis 1 than d4: it fails by d4 - rho."""
-    robot = arm("ur10e")
-    dh = robot.model.dh
-    assert dh is not None
-    T = np.eye(4)
-    T[:3, :3] = [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]
-    T[:3, 3] = (dh.d[3] - inside, 0.0, 0.9 - dh.d[5])  # tool down: the wrist point is d6 above the tool
-    answer = solved(robot, T)
-    assert len(answer) == 0
-    assert answer.distance == pytest.approx(inside, abs=1e-12)
-    assert miss_by_geometry(robot, T) == pytest.approx(inside, abs=1e-12)
-
-
-def test_poses_with_and_without_tool_agree(rng: np.random.Generator) -> None:
-    """The tool only moves the pose: the same flange pose has the same solutions."""
-    bare = arm("ur16e")
-    T_tool = random_pose(rng)
-    tooled = arm("ur16e", tool=T_tool)
-    for q in rng.uniform(-np.pi, np.pi, (50, 6)):
-        same_set(solved(bare, bare.pose(q)).q, solved(tooled, bare.pose(q) @ T_tool).q)

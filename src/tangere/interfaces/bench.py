@@ -35,7 +35,7 @@ SIZES = (1_000, 100_000)
 TOLERANCE = 1e-9  # two libraries agree to about 1e-12 (MuJoCo diagonalises inertias); a wrong convention is off by 1e-3
 STATES = 64  # states that single calls go through, round by round
 COMPARED = 8  # states compared before timing; a difference in convention shows in any of them
-LOOPED = 2_000  # samples that a peer loops over in a larger batch: its time is linear in them, 2000 exceed its caches
+LOOPED = 2_000  # samples that a peer loops over in a larger batch: its time is linear in them
 # 1e5 regressors of a six-joint arm are 288 MB: that would time the memory of the machine, not the library
 LARGEST = {"regressor": 10_000}
 
@@ -59,17 +59,17 @@ def difference(ours: Any, theirs: Any) -> float:
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
         a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-        if a.shape != b.shape:
+        if a.shape != b.shape or not np.all(np.isfinite(a) & np.isfinite(b)):
             return np.inf
         worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(a)))))
-    return worst if np.isfinite(worst) else np.inf
+    return worst
 
 
 def solution_difference(ours: Any, theirs: Any) -> float:
     """Largest distance [rad] from a solution of either set to the nearest of the other; infinite if counts differ."""
     a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
-    if a.shape != b.shape or not len(a):
-        return np.inf if len(a) or len(b) else 0.0
+    if a.shape != b.shape or not a.size or not np.all(np.isfinite(a) & np.isfinite(b)):
+        return np.inf  # no solution at all is an error too: the poses compared are within reach
     apart = np.max(np.abs(np.remainder(a[:, None] - b[None] + np.pi, 2 * np.pi) - np.pi), axis=-1)
     return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
 
@@ -77,9 +77,7 @@ def solution_difference(ours: Any, theirs: Any) -> float:
 class Bench:
     """One run over one arm: compares, times, and collects what the JSON holds."""
 
-    def __init__(
-        self, arm: Robot, seconds: float, sizes: Sequence[int] = SIZES, tell: Callable[[str], None] | None = None
-    ):
+    def __init__(self, arm: Robot, seconds: float, sizes: Sequence[int], tell: Callable[[str], None] | None = None):
         self.arm = arm
         self.sizes = sizes
         self.tell = tell or _silent
@@ -252,7 +250,7 @@ def main(arguments: Namespace) -> int:
     if not 0.0 <= seconds < np.inf:
         raise InvalidValue(f"--seconds must be a number >= 0, got {seconds}")
     tell = _progress()
-    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, tell=tell)
+    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, tell)
     result = bench.run()
     tell("")
     text = json.dumps(result, indent=2, allow_nan=False)

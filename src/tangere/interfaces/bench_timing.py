@@ -66,8 +66,8 @@ def entry(times: dict[str, list[float]], main: str) -> Result:
 
 
 def rounded(value: float) -> float:
-    """Four figures."""
-    return float(f"{value:.4g}")  # a fourth digit is noise already
+    """The value with four figures; the fourth is noise already."""
+    return float(f"{value:.4g}")
 
 
 def best_time(timer: Timer, seconds: float) -> float:
@@ -81,6 +81,7 @@ def best_time(timer: Timer, seconds: float) -> float:
 
 
 def own_version() -> str:
+    """Tangere's version, "source" where it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

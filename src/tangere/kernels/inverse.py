@@ -73,9 +73,12 @@ def _closed_batch(
     with np.errstate(over="ignore", invalid="ignore"):
         prepared = _stacked(kernels["ik_project"]([flat[..., i] for i in range(16)], parameters), lead)
     _problem(T, prepared)
-    q6 = np.zeros(1) if reference is None else reference[..., None, 5]
+    if reference is None:
+        held: list[Any] = [np.zeros(1), np.zeros(1), np.zeros(1), 0.0]
+    else:
+        held = [reference[..., None, 0], reference[..., None, 2], reference[..., None, 5], 1.0]
     signs = np.array(inverse.SIGNS).T
-    x = [prepared[..., None, i] for i in range(12)] + [q6, prepared[..., None, 12], *signs]
+    x: list[Any] = [prepared[..., None, i] for i in range(12)] + [*held, prepared[..., None, 12], *signs]
     branches = _stacked(kernels["ik_branch"](x, parameters), (*lead, inverse.LANES))
     valid = branches[..., 6] > 0.5
     doubtful = np.any(valid & np.any(branches[..., 8:11] > 0.5, axis=-1), axis=-1)

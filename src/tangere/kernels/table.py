@@ -135,7 +135,7 @@ def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], para
 
 
 # Inverse kinematics of a UR: not a quantity of any chain, so beside the table. Sizes of x and of the outputs.
-IK_BRANCH_INPUTS = 12 + 1 + 1 + 3  # flange pose, q6 reference, correction, signs
+IK_BRANCH_INPUTS = 12 + 4 + 1 + 3  # flange pose; reference q1, q3, q6 and whether given; correction; signs
 IK_BRANCH_OUTPUTS = 6 + len(inverse.OUTPUTS)
 IK_PREPARE_OUTPUTS = 12 + 3
 IK_MERGE_INPUTS = 6 * inverse.LANES + inverse.LANES + 6 + 1
@@ -152,11 +152,11 @@ def trace_ik(parameter_count: int) -> dict[str, Trace]:
     for name in ("ik_regular", "ik_branch"):
         graph = Graph()
         P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_BRANCH_INPUTS)
-        signs = (x[14], x[15], x[16])
+        signs = (x[17], x[18], x[19])
         if name == "ik_regular":
             y = inverse.regular_branch(P[:6], x[:12], signs)
         else:
-            y = inverse.branch(P[:6], x[:12], x[12], x[13], signs)
+            y = inverse.branch(P[:6], x[:12], (x[12], x[13], x[14], x[15]), x[16], signs)
         traces[name] = Trace(graph, [graph.lift(a) for a in y])
     graph = Graph()
     P, x = graph.inputs("P", parameter_count, uniform=True), graph.inputs("x", IK_MERGE_INPUTS)

@@ -7,6 +7,8 @@ cos q5, and so that singular poses are solved:
 
 - shoulder: rho - d4 slightly negative is clamped to 0, both shoulder branches coincide;
 - elbow: a reach slightly too long or short is clamped, both elbow branches coincide;
+- at both, the pose determines the angle only to the root of the rounding (1e-8 rad): the reference's angle is taken
+  where it gives the pose as exactly;
 - wrist (sin q5 = 0): only q4 +- q6 is determined. q6 is taken from the caller's reference, moved to the nearest value
   for which the elbow still reaches: those values of theta = q2 + q3 + q4 form arcs
   |a2| - |a3| <= |(Rr - d5 sin theta, H + d5 cos theta)| <= |a2| + |a3|.
@@ -24,8 +26,8 @@ from tangere.codegen.functions import absolute, atan2, cos, maximum, minimum, ro
 from tangere.kinematics import vectors as v
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
-# Turning the tool by this much [rad] is no error: about 1000 roundings, a fifth of the promised accuracy of 1e-12.
-WRIST_TOLERANCE = 2e-13
+# Moving or turning the tool by this much [m, rad] is no error: about 1000 roundings, a fifth of the promised 1e-12.
+NO_ERROR = 2e-13
 # A pose this far out of reach [m] counts as reached; the arm's own lengths are known to 1e-5 m at best.
 REACH_TOLERANCE = 1e-9
 # Largest correction of a rotation that is still taken as rounding of the input, not as another matrix.
@@ -125,10 +127,15 @@ def regular_branch(lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar,
 
 
 def branch(
-    lengths: Vector, flange: Vector, q6_reference: Scalar, correction: Scalar, signs: tuple[Scalar, Scalar, Scalar]
+    lengths: Vector,
+    flange: Vector,
+    reference: tuple[Scalar, Scalar, Scalar, Scalar],
+    correction: Scalar,
+    signs: tuple[Scalar, Scalar, Scalar],
 ) -> list[Scalar]:
     """One solution of any flange pose (R row by row, then p): six angles in (-pi, pi], then OUTPUTS.
 
+    reference: q1, q3, q6 of the caller and 1; or 0, 0, 0 and 0 for none (then q6 = 0 at a wrist singularity).
     correction is what `prepare` had to change in the rotation: a pose given with few digits is answered within them.
     `miss` is the distance [m] by which the branch is out of reach, 0 where it is not.
     """
@@ -136,7 +143,8 @@ def branch(
     r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
     shoulder, wrist, elbow = signs
     slack = REACH_TOLERANCE + 10.0 * correction
-    turn_slack = WRIST_TOLERANCE + correction
+    exact = NO_ERROR + correction
+    q1_ref, q3_ref, q6_ref, given = reference
 
     # Shoulder: the point p5 lies beside the arm's plane by d4.
     x, y, height = px - d6 * r13, py - d6 * r23, (pz - d6 * r33) - d1
@@ -146,6 +154,9 @@ def branch(
     s1, c1 = d4 * x + side * y, side * x - d4 * y
     n = _nonzero(sqrt(s1 * s1 + c1 * c1))
     s1, c1 = s1 / n, c1 / n
+    s_ref, c_ref = sin(q1_ref), cos(q1_ref)
+    keep = (absolute((s_ref * x - c_ref * y) - d4) <= exact) & (s_ref * s1 + c_ref * c1 > 0.5) & (given > 0.5)
+    s1, c1 = where(keep, s_ref, s1), where(keep, c_ref, c1)
     miss_shoulder = d4 - sqrt(rho2)
 
     # Wrist: (n1, n2) = sin q5 (cos q6, -sin q6).
@@ -155,15 +166,15 @@ def branch(
     s5 = wrist * h
     inverse = wrist / _nonzero(h)
     c6, s6 = n1 * inverse, -(n2 * inverse)
-    c_ref, s_ref = cos(q6_reference), sin(q6_reference)
-    keep = h * _distance(c6 - c_ref, s6 - s_ref) <= turn_slack
+    s_ref, c_ref = sin(q6_ref), cos(q6_ref)
+    keep = h * _distance(c6 - c_ref, s6 - s_ref) <= exact
     c6, s6 = where(keep, c_ref, c6), where(keep, s_ref, s6)
 
     # Arm plane: the direction theta = q2 + q3 + q4 follows from q6; move both where the elbow cannot reach.
     ax, ay = c1 * r11 + s1 * r21, c1 * r12 + s1 * r22
     s234, c234 = -(ax * s6 + ay * c6), r31 * s6 + r32 * c6
     reach = c1 * x + s1 * y
-    cd, sd = _into_arc(lengths, reach, height, s234, c234, h, turn_slack)
+    cd, sd = _into_arc(lengths, reach, height, s234, c234, h, exact)
     s234, c234 = s234 * cd + c234 * sd, c234 * cd - s234 * sd
     toward = where(c5 < 0.0, -sd, sd)  # q4 + q6 is fixed where the axes agree, q4 - q6 where they oppose
     s6, c6 = s6 * cd - c6 * toward, c6 * cd + s6 * toward
@@ -176,6 +187,10 @@ def branch(
     s3 = elbow * sqrt((1.0 - c3) * (1.0 + c3))
     far, near = absolute(a2) + absolute(a3), absolute(absolute(a2) - absolute(a3))
     distance = sqrt(r2)
+    s_ref, c_ref = sin(q3_ref), cos(q3_ref)
+    r_ref = sqrt((a2 * a2 + a3 * a3) + (2.0 * (a2 * a3)) * c_ref)
+    keep = (absolute(r_ref - distance) <= exact) & (s_ref * s3 + c_ref * c3 > 0.5) & (given > 0.5)
+    s3, c3 = where(keep, s_ref, s3), where(keep, c_ref, c3)
     miss_elbow = maximum(distance - far, near - distance)
 
     along, across = a2 + a3 * c3, a3 * s3

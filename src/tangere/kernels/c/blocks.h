@@ -121,17 +121,22 @@ TG_MAYBE_UNUSED static void TG_FN(batch)(int k, npy_intp n, const double *const 
 }
 
 /* all branches of one flange pose: out[k][j] is output j of branch k; `careful` near singularities and out of reach */
-TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange, double q6, double correction, const double *P,
-                               double out[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS])
+TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange, const double *reference,
+                                               const double *P, double out[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS])
 {
     V x[TG_IK_BRANCH_INPUTS], y[TG_IK_BRANCH_OUTPUTS];
     for (int j = 0; j < 12; j++)
         x[j] = TG_SPREAD(flange[j]);
-    x[12] = TG_SPREAD(q6);
-    x[13] = TG_SPREAD(correction);
+    if (careful) {
+        x[12] = TG_SPREAD(reference ? reference[0] : 0.0);
+        x[13] = TG_SPREAD(reference ? reference[2] : 0.0);
+        x[14] = TG_SPREAD(reference ? reference[5] : 0.0);
+        x[15] = TG_SPREAD(reference ? 1.0 : 0.0);
+        x[16] = TG_SPREAD(flange[12]); /* the correction */
+    }
     for (int first = 0; first < TG_IK_LANES; first += TG_WIDTH) {
         for (int j = 0; j < 3; j++)
-            memcpy(&x[14 + j], &tg_ik_signs[j][first], sizeof(V));
+            memcpy(&x[17 + j], &tg_ik_signs[j][first], sizeof(V));
         if (careful)
             TG_FN(ik_branch)(x, P, y);
         else

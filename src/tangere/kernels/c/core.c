@@ -111,7 +111,7 @@ typedef struct {
     const char *name;
     void (*const *single)(const double *restrict, const double *restrict, double *restrict);
     void (*batch)(int, npy_intp, const double *const *, const double *, double *const *);
-    void (*ik_branches)(int, const double *, double, double, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
+    void (*ik_branches)(int, const double *, const double *, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
 } tg_isa_entry;
 
 static const tg_isa_entry tg_isas[] = {

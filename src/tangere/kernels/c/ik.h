@@ -112,7 +112,7 @@ static const char *ik_prepared(const double *T, const double *P, double *flange)
 static int ik_solved(const double *flange, const double *reference, const double *P,
                      double branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS], unsigned char *lane, double *distance)
 {
-    tg_isa->ik_branches(0, flange, 0.0, 0.0, P, branches);
+    tg_isa->ik_branches(0, flange, NULL, P, branches);
     int careful = 0, count = 0;
     for (int i = 0; i < TG_IK_LANES; i++) {
         if (branches[i][6] > 0.5)
@@ -122,7 +122,7 @@ static int ik_solved(const double *flange, const double *reference, const double
     *distance = 0.0;
     if (count && !careful)
         return count;
-    tg_isa->ik_branches(1, flange, reference ? reference[5] : 0.0, flange[12], P, branches);
+    tg_isa->ik_branches(1, flange, reference, P, branches);
     double keep[TG_IK_LANES], near = DBL_MAX;
     int doubtful = 0;
     count = 0;
