@@ -70,7 +70,7 @@ def test_against_the_free_flyer_of_pinocchio(arm: FloatingBase) -> None:
     total, free = arm.inverse_dynamics(q, u, udot), arm.forward_dynamics(q, u, tau, force)
     momentum, (kinetic, potential) = arm.momentum(q, u), arm.energy(q, u)
     link, point = arm.model.dof - 2, np.array([0.1, -0.2, 0.3])
-    J_tcp, J_point = arm.jacobian(q), arm.jacobian(q, link, point)
+    J_tcp, J_point = arm.jacobian(q), arm.jacobian(q, link + 1, point)
     poses = arm.link_poses(q)
     for i in range(200):
         peer = Peer(arm, q[i])
@@ -151,7 +151,7 @@ def test_velocity_map_and_its_inverse(arm: FloatingBase) -> None:
     rate, h = (inverse @ u[..., None])[..., 0], 1e-6
     ahead, behind = arm.link_poses(q + h * rate), arm.link_poses(q - h * rate)
     velocity = (ahead - behind)[:, -1, :3, 3] / (2 * h)
-    J = arm.jacobian(q, arm.model.dof - 1)
+    J = arm.jacobian(q, arm.model.dof)
     assert relative_error((J @ u[..., None])[:, :3, 0], velocity) < 1e-7  # second order, h = 1e-6: 1e-9 reached
     R_dot = (arm.body_pose(q + h * rate) - arm.body_pose(q - h * rate))[:, :3, :3] / (2 * h)
     W = np.swapaxes(arm.body_pose(q)[:, :3, :3], -1, -2) @ R_dot  # = skew(B_omega)
@@ -219,8 +219,8 @@ def test_contact_force_enters_by_its_jacobian() -> None:
     arm = replace(arm, model=replace(arm.model, gravity=np.zeros(3)))
     q, u, tau = start(arm)
     F = np.array([3.0, -5.0, 7.0])
-    for link, point in (("body", [0.1, 0.2, 0.3]), (2, [0.0, 0.1, 0.0]), (None, None)):
-        J = arm.jacobian(q, link, point)  # type: ignore[arg-type]
+    for link, point in ((0, [0.1, 0.2, 0.3]), (3, [0.0, 0.1, 0.0]), (None, None)):
+        J = arm.jacobian(q, link, point)
         udot = arm.forward_dynamics(q, u, tau, J[:3].T @ F)
         h = 1e-6  # second-order central difference along the motion: error 1e-8
         rate = arm.velocity_map_inverse(q) @ u
@@ -244,8 +244,8 @@ def test_bad_input() -> None:
     arm = BODIES["ur10e on a satellite"]
     with pytest.raises(InvalidValue, match=r"q: expected shape \(\.\.\., 13\), got \(12,\)"):
         arm.mass_matrix(np.zeros(12))
-    with pytest.raises(InvalidValue, match="'body', 0 to 5"):
-        arm.jacobian([0, 0, 0, 1, 0, 0, 0] + [0] * 6, link=6)
+    with pytest.raises(InvalidValue, match=r"valid are 0 \(the body\), 1 to 6"):
+        arm.jacobian([0, 0, 0, 1, 0, 0, 0] + [0] * 6, link=7)
     with pytest.raises(InvalidValue, match="'quaternion' and 'ypr'"):
         FloatingBase(golden_ur10e(), arm.body, orientation="euler")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="mass"):

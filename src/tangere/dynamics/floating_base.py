@@ -101,19 +101,18 @@ class FloatingBase:
         frames = zip(at.rotations[1:], at.origins[1:], strict=True)
         return np.stack([pose(R, at.r + origin) for R, origin in frames], axis=-3)
 
-    def jacobian(
-        self, q: ArrayLike, link: int | Literal["body"] | None = None, point: ArrayLike | None = None
-    ) -> Array:
+    def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> Array:
         """Geometric Jacobian J (..., 6, 6 + n): (v, omega) = J u in inertial axes, linear rows first.
 
-        At a point [m, link axes] of a link (counted from 0) or of "body"; without point at its origin; with neither at
-        the tcp. A contact wrench F_c = (f, n) acting ON the arm there enters as J^T F_c; a force alone uses J[:3].
+        At a point [m, link axes] of link 1 ... n, or of link 0, the floating body; without point at its origin; with
+        neither at the tcp. A contact wrench F_c = (f, n) acting ON the arm there enters as J^T F_c; a force alone uses
+        J[:3].
         """
         at = self._geometry(self._q(q))
         n = self.model.dof
-        if link is not None and link != "body" and not (isinstance(link, int) and 0 <= link < n):
-            raise InvalidValue(f"link: got {link!r}, valid are 'body', 0 to {n - 1}, or None for the tcp")
-        index = 0 if link == "body" else n if link is None else link + 1
+        if link is not None and not (isinstance(link, int) and 0 <= link <= n):
+            raise InvalidValue(f"link: got {link!r}, valid are 0 (the body), 1 to {n}, or None for the tcp")
+        index = n if link is None else link
         if point is not None:
             local = checked(point, (3,), "point")
         else:
