@@ -93,7 +93,7 @@ def test_seconds_below_zero_are_refused() -> None:
 # ------------------------------------------------------------------------------------- agreement before timing
 
 
-@pytest.mark.parametrize("arm", ["ur10e", "ur3e", "scara"])
+@pytest.mark.parametrize("arm", ["ur10e", "ur3e", "scara", "pendulum"])
 def test_every_recipe_gives_our_answer(arm: str) -> None:
     """Each method of each peer at 1e-9; the bench itself would only leave a wrong one out."""
     pytest.importorskip("pinocchio")

@@ -1,4 +1,4 @@
-"""tangere.robot("ur10e") against the golden numbers: three configurations checked by four independent programs.
+"""Numbers known in advance: the golden ones of a UR10e, checked by four independent programs, and 003's closed forms.
 
 Tolerance 1e-10 relative to max(1, |value|): what the golden numbers promise. The numbers written out below are printed
 with ten decimals, so they hold 5e-11.
@@ -125,3 +125,47 @@ def test_the_impossible_inertia_of_001(name: str, golden: dict[str, Any], robot:
     difference = np.linalg.norm(other.mass_matrix(q) - robot.mass_matrix(q))
     assert relative_error(difference, golden[name]["dM66lit"]) < TOLERANCE
     assert np.array_equal(other.gravity_torque(q), robot.gravity_torque(q))
+
+
+# -------------------------------------------------------------------------------------- 003's robots in closed form
+
+
+def test_pendulum_of_003() -> None:
+    """m l^2 theta'' + m l g sin(theta) = tau with m = 1 kg, l = 1 m (003 has the sign of dL/dtheta wrong)."""
+    robot = tangere.robot("pendulum")
+    theta = np.linspace(-3.0, 3.0, 13)[:, None]
+    assert relative_error(robot.gravity_torque(theta), 9.81 * np.sin(theta)) < 1e-14
+    assert relative_error(robot.forward_dynamics(theta, 0 * theta, 0 * theta), -9.81 * np.sin(theta)) < 1e-13
+    assert relative_error(robot.energy(theta, 2 + 0 * theta)[0], np.full(13, 2.0)) < 1e-14
+    assert isinstance(robot.energy([0.1], [0.2])[0], float)
+
+
+def test_planar_3r_of_003(rng: np.random.Generator) -> None:
+    robot = tangere.robot("planar3r")
+    l0, l1, l2, l3 = 0.3, 0.5, 0.4, 0.2
+    q = rng.uniform(-np.pi, np.pi, (50, 3))
+    s, c, zero = np.sin(np.cumsum(q, axis=-1)), np.cos(np.cumsum(q, axis=-1)), np.zeros(50)
+    x, z = s @ (l1, l2, l3), l0 + c @ (l1, l2, l3)
+    T = robot.pose(q)
+    assert relative_error(T[:, :3, 3], np.stack([x, zero, z], axis=-1)) < 1e-14
+    rows = [(l1 * f[:, 0] + l2 * f[:, 1] + l3 * f[:, 2], l2 * f[:, 1] + l3 * f[:, 2], l3 * f[:, 2]) for f in (c, -s)]
+    J = robot.jacobian(q)
+    assert relative_error(J[:, 0], np.stack(rows[0], axis=-1)) < 1e-14
+    assert relative_error(J[:, 2], np.stack(rows[1], axis=-1)) < 1e-14
+    assert np.max(np.abs(J[:, 4] - 1.0)) < 1e-15
+    assert np.max(np.abs(J[:, [1, 3, 5]])) < 1e-15
+
+
+def test_scara_of_003(rng: np.random.Generator) -> None:
+    """Four operational coordinates x, y, z and the turn about z from three turns and a slide."""
+    robot = tangere.robot("scara")
+    h, l1, l2 = 0.4, 0.35, 0.25
+    q = rng.uniform(-2.0, 2.0, (50, 4))
+    a, ab, phi = np.cumsum(q[:, :3], axis=-1).T
+    T, J = robot.pose(q), robot.jacobian(q)
+    place = (l1 * np.cos(a) + l2 * np.cos(ab), l1 * np.sin(a) + l2 * np.sin(ab), h + q[:, 3])
+    assert relative_error(T[:, :3, 3], np.stack(place, axis=-1)) < 1e-14
+    assert relative_error(T[:, 0, 0] + 1j * T[:, 1, 0], np.exp(1j * phi)) < 1e-14
+    assert np.max(np.abs(J[:, 5] - (1.0, 1.0, 1.0, 0.0))) < 1e-15
+    assert np.max(np.abs(J[:, 2] - (0.0, 0.0, 0.0, 1.0))) < 1e-15
+    assert relative_error(robot.gravity_torque(q)[:, 3], np.full(50, 0.8 * 9.81)) < 1e-13

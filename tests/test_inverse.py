@@ -67,6 +67,12 @@ def duplicates(answer: tangere.IKBatch) -> int:
     return sum(int(np.sum((gap(answer.q[..., i, :], answer.q[..., j, :]) < SAME) & both(i, j))) for i, j in pairs)
 
 
+def in_half_open_turn(answer: tangere.IKBatch) -> bool:
+    """All angles in (-pi, pi], so that no solution has two names."""
+    angles = answer.q[answer.valid]
+    return bool(np.all((angles > -np.pi) & (angles <= np.pi)))
+
+
 # ---------------------------------------------------------------------------------------------------- random poses
 
 
@@ -81,8 +87,7 @@ def test_random_poses(name: str) -> None:
     assert np.max(missed(answer, q)) < SAME
     assert duplicates(answer) == 0
     assert set(np.unique(answer.count)) == {2, 4, 6, 8}
-    angles = answer.q[answer.valid]
-    assert np.all((angles > -np.pi) & (angles <= np.pi))
+    assert in_half_open_turn(answer)
     assert np.all(answer.distance == 0.0)
     assert np.max(answer.correction) < 1e-14  # a pose by forward kinematics is a rotation up to rounding
 
@@ -217,6 +222,7 @@ def test_singular_poses(kind: str, off: float) -> None:
         assert np.sum(missed(answer, q) > SAME) == 0
         assert fk_error(robot, answer, T) < FK
         assert duplicates(answer) == 0
+        assert in_half_open_turn(answer)
 
 
 @pytest.mark.parametrize("off", NEAR)
@@ -230,6 +236,7 @@ def test_singular_poses_without_reference(kind: str, off: float) -> None:
     assert np.all(answer.count > 0)
     assert fk_error(robot, answer, T) < FK
     assert duplicates(answer) == 0
+    assert in_half_open_turn(answer)
 
 
 def test_wrist_singularity_keeps_the_callers_q6(rng: np.random.Generator) -> None:

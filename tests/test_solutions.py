@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -215,7 +214,7 @@ def test_batch_form_is_the_single_form(with_reference: str, rng: np.random.Gener
     assert answer.q.shape == (3, 7, 8, 6)
     assert np.any(answer.count == 0)
     for index in np.ndindex(3, 7):
-        single = solved(robot, T[index], reference[index] if with_reference == "each" and reference is not None else reference)
+        single = solved(robot, T[index], q[index] if with_reference == "each" else reference)
         assert np.array_equal(answer.q[index][answer.valid[index]], single.q)
         assert np.array_equal(answer.info[index][answer.valid[index]], single.info)
         assert np.array_equal(np.nonzero(answer.valid[index])[0], single.lanes)
@@ -329,7 +328,8 @@ def test_distance_against_geometry(name: str, rng: np.random.Generator) -> None:
 def test_pulled_beyond_the_stretched_arm(beyond: float) -> None:
     """A stretched arm, its tool moved on along the arm by a known amount: it fails by exactly that."""
     robot = arm("ur10e")
-    q = np.array([0.4, -0.6, 0.0, 0.6 + np.pi, 1.1, 0.2])  # theta = q2 + q3 + q4 = pi: d5 bends back, so this is nearest
+    # theta = q2 + q3 + q4 = pi: the forearm's end lies on the near side of the wrist, so no other branch is nearer
+    q = np.array([0.4, -0.6, 0.0, 0.6 + np.pi, 1.1, 0.2])
     frames = robot.link_poses(q)
     along = frames[2][:3, 3] - frames[0][:3, 3]
     along /= np.linalg.norm(along)

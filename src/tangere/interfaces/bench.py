@@ -55,10 +55,13 @@ def poses(arm: Robot, count: int) -> Array:
 
 
 def difference(ours: Any, theirs: Any) -> float:
-    """Largest |ours - theirs| / max(1, |ours|) over all parts of an answer; infinite where shapes differ or for NaN."""
+    """Largest |ours - theirs| / max(1, |ours|) over all parts of an answer; infinite where shapes differ or for NaN.
+
+    Axes of length one do not count: Pinocchio hands a matrix with one column, of an arm with one joint, as a vector.
+    """
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
-        a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        a, b = np.squeeze(np.asarray(a, dtype=float)), np.squeeze(np.asarray(b, dtype=float))
         if a.shape != b.shape or not np.all(np.isfinite(a) & np.isfinite(b)):
             return np.inf
         worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(a)))))

@@ -122,7 +122,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples:\n  tangere bench\n  tangere bench --quick --json",
         formatter_class=raw,
     )
-    p.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON instead of tables, or write FILE")
+    p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm to measure (default: ur10e)")
+    p.add_argument("--seconds", type=float, metavar="S", help="seconds of measuring (default: 42, with --quick 5)")
     p.add_argument("--quick", action="store_true", help="fewer rounds: a rough answer within seconds")
     p.set_defaults(run=bench)
 

@@ -81,7 +81,9 @@ def _closed_batch(
     x: list[Any] = [prepared[..., None, i] for i in range(12)] + [*held, prepared[..., None, 12], *signs]
     branches = _stacked(kernels["ik_branch"](x, parameters), (*lead, inverse.LANES))
     valid = branches[..., 6] > 0.5
-    doubtful = np.any(valid & np.any(branches[..., 8:11] > 0.5, axis=-1), axis=-1)
+    # Lanes can only coincide next to a singularity, or where a correction lets the reference replace two roots.
+    flagged = np.any(branches[..., 8:11] > 0.5, axis=-1) | (prepared[..., None, 12] > inverse.EXACT_ROTATION)
+    doubtful = np.any(valid & flagged, axis=-1)
     for index in zip(*np.nonzero(doubtful), strict=True) if lead else ([()] if doubtful else []):
         ref = np.zeros(6) if reference is None else reference[index] if reference.ndim > 1 else reference
         values = [*branches[index][:, :6].ravel(), *valid[index].astype(float), *ref, float(reference is not None)]

@@ -28,6 +28,9 @@ from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 # Moving or turning the tool by this much [m, rad] is no error: about 1000 roundings, a fifth of the promised 1e-12.
 NO_ERROR = 2e-13
+# Square of the distance from a root within which the reference may replace it, in units of error / length: at a
+# double root an angle off by delta errs by length delta^2 / 2, and both roots may be off; a factor 4 of room.
+SAME_ROOT = 16.0
 # A pose this far out of reach [m] counts as reached; the arm's own lengths are known to 1e-5 m at best.
 REACH_TOLERANCE = 1e-9
 # Largest correction of a rotation that is still taken as rounding of the input, not as another matrix.
@@ -155,7 +158,8 @@ def branch(
     n = _nonzero(sqrt(s1 * s1 + c1 * c1))
     s1, c1 = s1 / n, c1 / n
     s_ref, c_ref = sin(q1_ref), cos(q1_ref)
-    keep = (absolute((s_ref * x - c_ref * y) - d4) <= exact) & (s_ref * s1 + c_ref * c1 > 0.5) & (given > 0.5)
+    keep = (absolute((s_ref * x - c_ref * y) - d4) <= exact) & (given > 0.5)
+    keep = keep & (sum_squares([s_ref - s1, c_ref - c1]) <= SAME_ROOT * exact / d4)
     s1, c1 = where(keep, s_ref, s1), where(keep, c_ref, c1)
     miss_shoulder = d4 - sqrt(rho2)
 
@@ -189,7 +193,8 @@ def branch(
     distance = sqrt(r2)
     s_ref, c_ref = sin(q3_ref), cos(q3_ref)
     r_ref = sqrt((a2 * a2 + a3 * a3) + (2.0 * (a2 * a3)) * c_ref)
-    keep = (absolute(r_ref - distance) <= exact) & (s_ref * s3 + c_ref * c3 > 0.5) & (given > 0.5)
+    keep = (absolute(r_ref - distance) <= exact) & (given > 0.5)
+    keep = keep & (sum_squares([s_ref - s3, c_ref - c3]) <= SAME_ROOT * exact * far / (a2 * a3))
     s3, c3 = where(keep, s_ref, s3), where(keep, c_ref, c3)
     miss_elbow = maximum(distance - far, near - distance)
 

@@ -1,9 +1,12 @@
 /* The type that carries an arm's parameters and one method per kernel. */
 
+#define TG_RECENT 2 /* one that the caller still holds from the last call, and one that is free */
+
 typedef struct {
     PyObject_HEAD
     double P[TG_PARAMETERS];
     PyObject *traced; /* NULL: the compiled kernels with P; else the object that computes in Python */
+    PyObject *recent[TG_KERNELS][TG_RECENT]; /* last results of single calls, to be used again once nobody else has them */
 } Arm;
 
 #include "ik.h"
@@ -11,7 +14,7 @@ typedef struct {
 /* ---- arguments ------------------------------------------------------------------------------------------------ */
 
 /* one state of `size` numbers from an exact float64 vector or a list of floats; 0 where the general way must look */
-static inline int tg_state(PyObject *a, double *x, int size, double limit)
+TG_INLINE int tg_state(PyObject *a, double *x, int size, double limit)
 {
     if (PyArray_CheckExact(a)) {
         PyArrayObject *v = (PyArrayObject *)a;
@@ -107,11 +110,9 @@ static PyTypeObject BlockType = {
     .tp_doc = "Memory behind the arrays of one answer.",
 };
 
-/* output o as an array over the block's memory; scalars as floats */
-static inline PyObject *tg_view(const tg_shape *s, int o, Block *block, int at)
+/* output o as an array over the block's memory */
+static PyObject *tg_view(const tg_shape *s, int o, Block *block, int at)
 {
-    if (s->dims[o][0] == 0)
-        return PyFloat_FromDouble(block->data[at]);
     npy_intp dims[3];
     for (int i = 0; i < s->dims[o][0]; i++)
         dims[i] = s->dims[o][1 + i];
@@ -126,14 +127,12 @@ static inline PyObject *tg_view(const tg_shape *s, int o, Block *block, int at)
     return array;
 }
 
-/* one state: the scalar kernel, results as fresh arrays */
-static inline PyObject *tg_single(const Arm *self, int k, const double *x)
+/* arrays of one answer over fresh memory */
+static PyObject *tg_fresh(const tg_shape *s)
 {
-    const tg_shape *s = &tg_shapes[k];
     Block *block = PyObject_NewVar(Block, &BlockType, s->total);
     if (!block)
         return NULL;
-    tg_isa->single[k](x, self->P, block->data);
     PyObject *result = NULL;
     if (s->outputs == 1)
         result = tg_view(s, 0, block, 0);
@@ -151,8 +150,82 @@ static inline PyObject *tg_single(const Arm *self, int k, const double *x)
     return result;
 }
 
+/* whether output o is an array that only its holder here knows, still as it was made; a view of it would count */
+TG_INLINE int tg_untouched(PyObject *object, const tg_shape *s, int o)
+{
+    PyArrayObject *a = (PyArrayObject *)object;
+    if (Py_REFCNT(object) != 1 || PyArray_NDIM(a) != s->dims[o][0] || PyArray_TYPE(a) != NPY_DOUBLE ||
+        !PyArray_ISCARRAY(a))
+        return 0;
+    for (int i = 0; i < s->dims[o][0]; i++)
+        if (PyArray_DIM(a, i) != s->dims[o][1 + i])
+            return 0;
+    return 1;
+}
+
+/* Memory for the answer of one call. Making and freeing small arrays costs more than computing them, so the last
+ * results stay here, and one that nobody else holds any more is filled again: a control loop allocates nothing. */
+TG_INLINE PyObject *tg_result(Arm *self, int k, const tg_shape *s)
+{
+#ifndef Py_GIL_DISABLED
+    for (int i = 0; i < TG_RECENT; i++) {
+        PyObject *kept = self->recent[k][i];
+        if (!kept || Py_REFCNT(kept) != 1)
+            continue;
+        int free = 1;
+        if (s->outputs == 1)
+            free = tg_untouched(kept, s, 0);
+        else
+            for (int o = 0; o < s->outputs; o++)
+                free &= tg_untouched(PyTuple_GET_ITEM(kept, o), s, o);
+        if (free) {
+            Py_INCREF(kept);
+            return kept;
+        }
+    }
+    PyObject *made = tg_fresh(s);
+    if (made) {
+        for (int i = TG_RECENT - 1; i > 0; i--) {
+            if (i == TG_RECENT - 1)
+                Py_XDECREF(self->recent[k][i]);
+            self->recent[k][i] = self->recent[k][i - 1];
+        }
+        Py_INCREF(made);
+        self->recent[k][0] = made;
+    }
+    return made;
+#else
+    return tg_fresh(s);
+#endif
+}
+
+/* one state: the scalar kernel */
+TG_INLINE PyObject *tg_single(Arm *self, int k, const double *x)
+{
+    const tg_shape *s = &tg_shapes[k];
+    if (s->dims[0][0] == 0) { /* numbers, not arrays */
+        double y[TG_MAX_OUTPUT];
+        tg_isa->single[k](x, self->P, y);
+        PyObject *tuple = PyTuple_New(s->outputs);
+        for (int o = 0; tuple && o < s->outputs; o++) {
+            PyObject *item = PyFloat_FromDouble(y[o]);
+            if (!item)
+                Py_CLEAR(tuple);
+            else
+                PyTuple_SET_ITEM(tuple, o, item);
+        }
+        return tuple;
+    }
+    PyObject *result = tg_result(self, k, s);
+    if (result) {
+        PyObject *first = s->outputs == 1 ? result : PyTuple_GET_ITEM(result, 0);
+        tg_isa->single[k](x, self->P, (double *)PyArray_DATA((PyArrayObject *)first));
+    }
+    return result;
+}
+
 /* states with leading axes, or anything that must be converted first */
-static PyObject *tg_general(const Arm *self, int k, PyObject *const *a)
+static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
 {
     const tg_shape *s = &tg_shapes[k];
     PyArrayObject *in[3] = {NULL, NULL, NULL};
@@ -228,7 +301,7 @@ static PyObject *tg_delegated(const Arm *self, const char *name, PyObject *const
     return result;
 }
 
-static inline PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+TG_INLINE PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     const tg_shape *s = &tg_shapes[k];
     if (!self->traced && !kwnames && nargs == s->inputs) {
@@ -441,7 +514,11 @@ static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
 
 static void arm_dealloc(PyObject *object)
 {
-    Py_XDECREF(((Arm *)object)->traced);
+    Arm *self = (Arm *)object;
+    Py_XDECREF(self->traced);
+    for (int k = 0; k < TG_KERNELS; k++)
+        for (int i = 0; i < TG_RECENT; i++)
+            Py_XDECREF(self->recent[k][i]);
     Py_TYPE(object)->tp_free(object); /* a subclass releases its own type */
 }
 

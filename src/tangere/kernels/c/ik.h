@@ -123,26 +123,17 @@ static int ik_solved(const double *flange, const double *reference, const double
     if (count && !careful)
         return count;
     tg_isa->ik_branches(1, flange, reference, P, branches);
-    double keep[TG_IK_LANES], near = DBL_MAX;
-    int doubtful = 0;
-    count = 0;
+    double keep[TG_IK_LANES], near = DBL_MAX, x[TG_IK_MERGE_INPUTS];
     for (int i = 0; i < TG_IK_LANES; i++) {
-        const double *info = branches[i] + 6;
-        keep[i] = info[0];
-        near = info[1] < near ? info[1] : near;
-        doubtful |= info[0] > 0.5 && (info[2] > 0.5 || info[3] > 0.5 || info[4] > 0.5);
+        memcpy(x + 6 * i, branches[i], 6 * sizeof(double));
+        x[48 + i] = branches[i][6];
+        near = branches[i][7] < near ? branches[i][7] : near;
     }
-    if (doubtful) { /* only next to a singularity can two branches be one solution */
-        double x[TG_IK_MERGE_INPUTS];
-        for (int i = 0; i < TG_IK_LANES; i++) {
-            memcpy(x + 6 * i, branches[i], 6 * sizeof(double));
-            x[48 + i] = keep[i];
-        }
-        for (int j = 0; j < 6; j++)
-            x[56 + j] = reference ? reference[j] : 0.0;
-        x[62] = reference ? 1.0 : 0.0;
-        tg_ik_merge_w1(x, P, keep);
-    }
+    for (int j = 0; j < 6; j++)
+        x[56 + j] = reference ? reference[j] : 0.0;
+    x[62] = reference ? 1.0 : 0.0;
+    tg_ik_merge_w1(x, P, keep);
+    count = 0;
     for (int i = 0; i < TG_IK_LANES; i++)
         if (keep[i] > 0.5)
             lane[count++] = (unsigned char)i;
