@@ -119,13 +119,14 @@ def test_inverse_kinematics(with_reference: bool, instruction_set: str, robot: t
         got = robot.inverse_kinematics(T[:size], q[:size] if with_reference else None)
         assert isinstance(got, tangere.IKBatch)
         assert np.array_equal(got.valid, wanted.valid[:size])
-        for name in ("q", "info", "correction", "distance"):
+        assert np.array_equal(got.flags, wanted.flags[:size])
+        for name in ("q", "correction", "distance"):
             assert np.array_equal(bits(getattr(got, name)), bits(getattr(wanted, name)[:size])), name
     for k in range(len(T)):
         one = robot.inverse_kinematics(T[k], q[k] if with_reference else None)
         assert isinstance(one, tangere.IKSolutions)
         assert np.array_equal(bits(one.q), bits(wanted.q[k][wanted.valid[k]]))
-        assert np.array_equal(bits(one.info), bits(wanted.info[k][wanted.valid[k]]))
+        assert np.array_equal(one.flags, wanted.flags[k][wanted.valid[k]])
 
 
 def test_instruction_sets_are_named() -> None:

@@ -30,7 +30,7 @@ needs_both = pytest.mark.skipif(not COMPILED, reason="the compiled kernels are n
 def pair() -> tuple[tangere.Robot, TracedKernels]:
     robot = loaded()
     traced = TracedKernels(robot.model, rotor_inertia=robot.rotor_inertia)
-    traced.robot = robot
+    traced.robot = lambda: robot  # as robot.py does, with a weak reference
     return robot, traced
 
 
@@ -73,7 +73,7 @@ def test_inverse_kinematics(
     assert isinstance(got, tangere.IKBatch)
     assert np.array_equal(got.valid, wanted.valid)
     assert np.max(gap(got.q, wanted.q), where=wanted.valid, initial=0.0) < TOLERANCE * 10  # J^-1 reaches 10 here
-    assert np.array_equal(got.info[wanted.valid][:, 2:], wanted.info[wanted.valid][:, 2:])
+    assert np.array_equal(got.flags[wanted.valid], wanted.flags[wanted.valid])
     assert relative_error(got.distance, wanted.distance) < TOLERANCE
     assert np.max(np.abs(got.correction - wanted.correction)) < TOLERANCE
     for k in (0, 50, 100):

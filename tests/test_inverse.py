@@ -7,7 +7,7 @@ nothing is returned twice, and what cannot be reached or is no pose is said to b
 from __future__ import annotations
 
 import os
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -243,8 +243,8 @@ def test_wrist_singularity_keeps_the_callers_q6(rng: np.random.Generator) -> Non
     """At sin q5 = 0 every q6 (within the elbow's reach) solves: the reference's is taken, or 0."""
     robot = arm("ur10e")
     for q5 in (0.0, np.pi):
-        q = rng.uniform(-0.4, 0.4, 6) + READY  # elbow bent: the circle of d5 stays in reach for every q6
-        q[4] = q5
+        q = rng.uniform(-0.2, 0.2, 6) + (0.0, -1.5, 2.1, -1.5, 0.0, 0.0)
+        q[4] = q5  # and the elbow well bent: axis 4's circle of radius d5 stays in reach for every q6
         T = robot.pose(q)
         for q6 in (-2.0, 0.7, 3.0):
             reference = np.array([*q[:5], q6])
@@ -253,6 +253,32 @@ def test_wrist_singularity_keeps_the_callers_q6(rng: np.random.Generator) -> Non
             assert np.any(flagged)
             assert np.min(np.abs(answer.q[flagged][:, 5] - q6)) < 1e-12
         assert np.min(np.abs(solved(robot, T).q[:, 5])) < 1e-12
+
+
+def test_wrist_singularity_where_the_callers_q6_is_out_of_reach() -> None:
+    """The elbow cannot follow to the reference's q6: the nearest q6 that it can reach is taken, the arm stretched."""
+    robot = arm("ur10e")
+    q = np.array([-0.2, -1.3, 0.3, 0.55, 0.0, -2.0])
+    T = robot.pose(q)
+    answer = solved(robot, T, [*q[:5], 3.0])
+    taken = answer.q[answer.singular_wrist]
+    assert len(taken) == 1
+    assert abs(np.sin(taken[0, 2])) < SAME
+    assert np.max(np.abs(robot.pose(answer.q) - T)) < FK
+    between = [solved(robot, T, [*q[:5], q6]).q for q6 in np.linspace(taken[0, 5] + 1e-3, 3.0, 20)]
+    assert all(np.min(np.abs(found[:, 5] - taken[0, 5])) < 1e-9 for found in between)  # none nearer to 3 is reachable
+
+
+def test_multiples_of_a_quarter_turn() -> None:
+    """All 4096, what people type in: many are singular in several ways, each is solved and found again."""
+    robot = arm("ur5e")
+    q = np.array(list(product(np.arange(-1, 3) * np.pi / 2, repeat=6)))
+    T = robot.pose(q)
+    answer = batch(robot, T, q)
+    assert np.sum(missed(answer, q) > SAME) == 0
+    assert fk_error(robot, answer, T) < FK
+    assert duplicates(answer) == 0
+    assert in_half_open_turn(answer)
 
 
 def test_singular_flags(rng: np.random.Generator) -> None:

@@ -135,6 +135,6 @@ def test_in_c_through_the_kernels() -> None:
     q[:, 0] = v
     T = robot.link_poses(q)[:, 0]  # Rz(q1) Rx(90 deg): cos q1 and sin q1 in the first column
     check(v, T[:, 1, 0], T[:, 0, 0])
-    with pytest.raises(tangere.InvalidValue, match="beyond 1e6 rad"):
+    with pytest.raises(tangere.InvalidValue, match="q: .* rad"):
         robot.pose([math.nextafter(ANGLE_MAX, math.inf), 0.0, 0.0, 0.0, 0.0, 0.0])
     robot.pose([ANGLE_MAX, -ANGLE_MAX, 0.0, 0.0, 0.0, 0.0])

@@ -216,7 +216,7 @@ def test_batch_form_is_the_single_form(with_reference: str, rng: np.random.Gener
     for index in np.ndindex(3, 7):
         single = solved(robot, T[index], q[index] if with_reference == "each" else reference)
         assert np.array_equal(answer.q[index][answer.valid[index]], single.q)
-        assert np.array_equal(answer.info[index][answer.valid[index]], single.info)
+        assert np.array_equal(answer.flags[index][answer.valid[index]], single.flags)
         assert np.array_equal(np.nonzero(answer.valid[index])[0], single.lanes)
         assert answer.count[index] == len(single)
         assert (answer.distance[index], answer.correction[index]) == (single.distance, single.correction)

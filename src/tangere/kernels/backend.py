@@ -9,8 +9,9 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
+from tangere.kernels.inverse import batch_answer, rescue
 from tangere.kernels.shapes import broadcast, refuse
-from tangere.kernels.solutions import IKBatch, IKSolutions
+from tangere.kernels.solutions import IKSolutions
 
 COMPILED = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if COMPILED:
         def __len__(self) -> int:
             return self.count
 
-    register(ClosedFormSolutions, IKBatch, broadcast, refuse)
+    register(ClosedFormSolutions, batch_answer, rescue, broadcast, refuse)
 
 _said = False
 

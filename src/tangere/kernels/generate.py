@@ -57,6 +57,7 @@ def table_text() -> str:
     }.items():
         lines.append(f"#define {name} {value}")
     lines.append(f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}")
+    lines.append(f"#define TG_RESCUE {inverse.RESCUE!r}")
     lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
     lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
     signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))

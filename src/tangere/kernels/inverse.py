@@ -92,6 +92,54 @@ def _closed_batch(
     return branches, valid, prepared[..., 12], np.where(valid.any(axis=-1), 0.0, near)
 
 
+def _rescued(robot: Robot, T: Array, candidates: Array, reference: Array | None) -> Array:
+    """Solutions (k, 6) by Newton's method from branches that miss by little, and their lanes in an extra column."""
+    close = np.nonzero(candidates[:, 7] < inverse.RESCUE)[0]
+    start = candidates[close, :6]
+    found = polish(robot.pose, robot.jacobian, T, start)
+    q: Array = inverse.wrapped(found.q[found.converged])
+    lanes = close[found.converged]
+    keep: list[int] = []  # the nearest to the reference first, then whatever is not the same
+    order = np.argsort(np.sum(inverse.wrapped(q - reference) ** 2, axis=-1)) if reference is not None else range(len(q))
+    for i in order:
+        if all(np.max(np.abs(inverse.wrapped(q[i] - q[j]))) > inverse.MERGE for j in keep):
+            keep.append(int(i))
+    keep.sort(key=lambda i: int(lanes[i]))
+    return np.column_stack([q[keep], lanes[keep]])
+
+
+def rescue(answer: Any, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:
+    """A second look at an empty answer that misses by less than RESCUE; the same answer where nothing is found."""
+    pose = argument(T, "T", (4, 4))
+    ref = None if reference is None else argument(reference, "reference", (6,))
+    found = _rescued(answer.robot, pose, answer.candidates, ref)
+    if not len(found):
+        empty: IKSolutions = answer
+        return empty
+    lanes = found[:, 6].astype(np.uint8)
+    flags = _flags(answer.candidates[lanes])
+    return FoundSolutions(found[:, :6], flags, lanes, answer.correction, 0.0, answer.robot)
+
+
+def batch_answer(
+    q: Array,
+    valid: NDArray[np.bool_],
+    flags: NDArray[np.uint8],
+    correction: Array,
+    distance: Array,
+    robot: Robot,
+    T: Array,
+    reference: Array | None,
+) -> IKBatch:
+    """The batch as a value; poses that miss by less than RESCUE are asked once more, one by one."""
+    for index in zip(*np.nonzero((distance > 0.0) & (distance < inverse.RESCUE)), strict=True):
+        ref = None if reference is None else reference[index] if reference.ndim > 1 else reference
+        one: Any = robot.inverse_kinematics(T[index], ref)
+        q[index][one.lanes], valid[index][one.lanes], flags[index][one.lanes] = one.q, True, one.flags
+        distance[index] = one.distance
+    return IKBatch(q, valid, flags, correction, distance, robot)
+
+
 def closed_form(
     robot: Robot, parameters: list[float], T: ArrayLike, reference: ArrayLike | None
 ) -> IKSolutions | IKBatch:
@@ -102,10 +150,16 @@ def closed_form(
         raise InvalidValue("reference must be one joint vector (6,) or have the leading axes of the poses")
     branches, valid, correction, distance = _closed_batch(parameters, poses, ref)
     if poses.ndim > 2:
-        return IKBatch(branches[..., :6].copy(), valid, _flags(branches), correction, distance, robot)
+        q, flags = branches[..., :6].copy(), _flags(branches)
+        return batch_answer(q, valid, flags, correction, distance, robot, poses, ref)
     lanes = np.nonzero(valid)[0].astype(np.uint8)
-    found = branches[lanes]
-    return FoundSolutions(found[:, :6], _flags(found), lanes, float(correction), float(distance), robot)
+    if not len(lanes) and distance < inverse.RESCUE:
+        found = _rescued(robot, poses, branches, ref)
+        if len(found):
+            lanes = found[:, 6].astype(np.uint8)
+            return FoundSolutions(found[:, :6], _flags(branches[lanes]), lanes, float(correction), 0.0, robot)
+    chosen = branches[lanes]
+    return FoundSolutions(chosen[:, :6], _flags(chosen), lanes, float(correction), float(distance), robot)
 
 
 def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:

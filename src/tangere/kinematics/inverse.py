@@ -31,8 +31,6 @@ NO_ERROR = 2e-13
 # Square of the distance from a root within which the reference may replace it, in units of error / length: at a
 # double root an angle off by delta errs by length delta^2 / 2, and both roots may be off; a factor 4 of room.
 SAME_ROOT = 16.0
-# A pose this far out of reach [m] counts as reached; the arm's own lengths are known to 1e-5 m at best.
-REACH_TOLERANCE = 1e-9
 # Largest correction of a rotation that is still taken as rounding of the input, not as another matrix.
 ROTATION_TOLERANCE = 1e-5
 # Closer than this to a singularity (|sin q5|, |sin q3|, or arm plane distance in m) a solution is flagged.
@@ -40,6 +38,9 @@ SINGULAR = 1e-6
 # Farther than this from every singularity (same measures) the short form `regular_branch` is exact: its errors grow
 # with the inverse of the distance, 1e-16 / 1e-3.
 NEAR = 1e-3
+# An empty answer that misses by less than this [m] is looked at again: where shoulder and elbow are singular at once,
+# q1 is only known to 1e-8 rad and the reach with it; iteration finds the solution that rounding hides.
+RESCUE = 1e-6
 # A rotation whose error is below this is taken as it is: twenty roundings of a product of rotations.
 EXACT_ROTATION = 4e-15
 # Two solutions closer than this [rad] in every joint are one: at a double root, rounding splits by about 3e-8.
@@ -118,12 +119,12 @@ def regular_branch(lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar,
     s3_squared = (1.0 - c3) * (1.0 + c3)
     s3 = elbow * sqrt(maximum(s3_squared, 0.0))
     along, across = a2 + a3 * c3, a3 * s3
-    q2 = atan2(Y * along - X * across, X * along + Y * across)
-    q3 = atan2(s3, c3)
+    q2 = _angle(Y * along - X * across, X * along + Y * across)
+    q3 = _angle(s3, c3)
     q4 = wrapped((atan2(s234, c234) - q2) - q3)
     near = (k2 <= NEAR * NEAR) | (h2 <= NEAR * NEAR) | (absolute(s3_squared) <= NEAR * NEAR)
     return [
-        atan2(s1, c1), q2, q3, q4, atan2(wrist * h, c5), atan2(s6, c6),
+        _angle(s1, c1), q2, q3, q4, _angle(wrist * h, c5), _angle(s6, c6),
         where((k2 >= 0.0) & (s3_squared >= 0.0), 1.0, 0.0), where(near, 1.0, 0.0),
         0.0, 0.0, 0.0, where(s3 * X <= 0.0, 1.0, 0.0),
     ]  # fmt: skip
@@ -145,8 +146,8 @@ def branch(
     d1, a2, a3, d4, d5, d6 = lengths
     r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
     shoulder, wrist, elbow = signs
-    slack = REACH_TOLERANCE + 10.0 * correction
     exact = NO_ERROR + correction
+    slack = NO_ERROR + 10.0 * correction  # reach: the position was rounded as the rotation was, and adds up
     q1_ref, q3_ref, q6_ref, given = reference
 
     # Shoulder: the point p5 lies beside the arm's plane by d4.
@@ -199,12 +200,12 @@ def branch(
     miss_elbow = maximum(distance - far, near - distance)
 
     along, across = a2 + a3 * c3, a3 * s3
-    q2 = atan2(Y * along - X * across, X * along + Y * across)
-    q3 = atan2(s3, c3)
+    q2 = _angle(Y * along - X * across, X * along + Y * across)
+    q3 = _angle(s3, c3)
     q4 = wrapped((atan2(s234, c234) - q2) - q3)
     miss = maximum(maximum(miss_shoulder, miss_elbow), 0.0)
     return [
-        atan2(s1, c1), q2, q3, q4, atan2(s5, c5), atan2(s6, c6),
+        _angle(s1, c1), q2, q3, q4, _angle(s5, c5), _angle(s6, c6),
         where(miss <= slack, 1.0, 0.0), miss,
         where(k <= SINGULAR, 1.0, 0.0), where(absolute(s3) <= SINGULAR, 1.0, 0.0), where(h <= SINGULAR, 1.0, 0.0),
         where(s3 * X <= 0.0, 1.0, 0.0),
@@ -233,6 +234,12 @@ def _into_arc(
     allowed = h * _distance(target - cw, other - sw) <= slack
     move = outside & allowed
     return where(move, target * cw + other * sw, 1.0), where(move, other * cw - target * sw, 0.0)
+
+
+def _angle(y: Scalar, x: Scalar) -> Scalar:
+    """Angle of (x, y) in (-pi, pi] to the last bit: just below the negative x axis it rounds to -pi, which is pi."""
+    a = atan2(y, x)
+    return where(a <= -math.pi, math.pi, a)
 
 
 def _distance(dx: Scalar, dy: Scalar) -> Scalar:

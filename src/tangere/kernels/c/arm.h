@@ -399,7 +399,8 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
         if (done < n)
             PyErr_Format(tg_invalid, "pose number %zd: %s", (Py_ssize_t)done, problem);
         else
-            result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, flags, correction, distance, self, NULL);
+            result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, flags, correction, distance, self, T,
+                                                  reference ? (PyObject *)reference : Py_None, NULL);
     }
     Py_XDECREF(q);
     Py_XDECREF(valid);
@@ -478,6 +479,10 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
     answer->correction = flange[12];
     answer->count = ik_solved(flange, reference, self->P, answer->branches, answer->lane, &answer->distance);
     result = (PyObject *)answer;
+    if (!answer->count && answer->distance < TG_RESCUE) { /* nearly reached: rounding at two singularities at once? */
+        PyObject *found = PyObject_CallFunctionObjArgs(tg_rescue, result, T, a[1] ? a[1] : Py_None, NULL);
+        Py_SETREF(result, found);
+    }
 done:
     Py_XDECREF(T);
     Py_XDECREF(reference_array);

@@ -173,25 +173,21 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 static PyObject *module_register(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *solutions, *batch, *broadcast, *refuse;
-    if (!PyArg_ParseTuple(args, "O!OOO", &PyType_Type, &solutions, &batch, &broadcast, &refuse))
+    PyObject *solutions, *batch, *rescue, *broadcast, *refuse;
+    if (!PyArg_ParseTuple(args, "O!OOOO", &PyType_Type, &solutions, &batch, &rescue, &broadcast, &refuse))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)solutions, &AnswerType)) {
         PyErr_SetString(PyExc_TypeError, "the solutions type must be a subclass of Answer");
         return NULL;
     }
     Py_INCREF(solutions);
-    Py_INCREF(batch);
-    Py_INCREF(broadcast);
-    Py_INCREF(refuse);
-    Py_XDECREF((PyObject *)tg_solutions_type);
-    Py_XDECREF(tg_batch_type);
-    Py_XDECREF(tg_broadcast);
-    Py_XDECREF(tg_refuse);
-    tg_solutions_type = (PyTypeObject *)solutions;
-    tg_batch_type = batch;
-    tg_broadcast = broadcast;
-    tg_refuse = refuse;
+    Py_XSETREF(tg_solutions_type, (PyTypeObject *)solutions);
+    PyObject *const given[] = {batch, rescue, broadcast, refuse};
+    PyObject **const kept[] = {&tg_batch_type, &tg_rescue, &tg_broadcast, &tg_refuse};
+    for (int i = 0; i < 4; i++) {
+        Py_INCREF(given[i]);
+        Py_XSETREF(*kept[i], given[i]);
+    }
     Py_RETURN_NONE;
 }
 
@@ -225,7 +221,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
 }
 
 static PyMethodDef module_methods[] = {
-    {"register", module_register, METH_VARARGS, "register(solutions, batch, broadcast, refuse): types of the answers, and helpers"},
+    {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse): types of the answers, and helpers in Python"},
     {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
     {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
     {NULL, NULL, 0, NULL}};

@@ -14,6 +14,7 @@ typedef struct {
 
 static PyTypeObject *tg_solutions_type; /* subclass of Answer, registered by Python */
 static PyObject *tg_batch_type;         /* called with the arrays of a batch */
+static PyObject *tg_rescue;             /* called with an empty answer that misses by little, pose and reference */
 
 static void answer_dealloc(Answer *self)
 {
@@ -52,6 +53,16 @@ static PyObject *answer_flags(Answer *self, void *closure)
     return array;
 }
 
+static PyObject *answer_candidates(Answer *self, void *closure)
+{
+    (void)closure;
+    npy_intp dims[2] = {TG_IK_LANES, TG_IK_BRANCH_OUTPUTS};
+    PyObject *array = PyArray_SimpleNew(2, dims, NPY_DOUBLE);
+    if (array)
+        memcpy(PyArray_DATA((PyArrayObject *)array), self->branches, sizeof self->branches);
+    return array;
+}
+
 static PyObject *answer_lanes(Answer *self, void *closure)
 {
     (void)closure;
@@ -77,6 +88,7 @@ static PyObject *answer_arm(Answer *self, void *closure)
 static PyGetSetDef answer_getset[] = {
     {"q", (getter)answer_q, NULL, "solutions (k, 6) [rad], each angle in (-pi, pi]", NULL},
     {"flags", (getter)answer_flags, NULL, "bits: singular shoulder 1, elbow 2, wrist 4; elbow up 8 (k,)", NULL},
+    {"candidates", (getter)answer_candidates, NULL, "all eight branches as computed, valid or not (8, 12)", NULL},
     {"lanes", (getter)answer_lanes, NULL, "which of the eight branches each solution is (k,)", NULL},
     {"count", (getter)answer_count, NULL, "number of solutions", NULL},
     {"correction", (getter)answer_correction, NULL, "largest change made to the given rotation's entries", NULL},
