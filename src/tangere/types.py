@@ -104,7 +104,7 @@ class Observer(Protocol):
 
 
 class Plant(Protocol):
-    """A robot, simulated, recorded or real: four methods, a period, and what it adds to a commanded torque by itself."""
+    """A robot, simulated, recorded or real: four methods, a period, and what it adds to a commanded torque itself."""
 
     period: float  # s
     dof: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tangere.kinematics.chain import Body, Chain, body_of, chain_of, pieces
+from tangere.kinematics.chain import Body, Chain, link_bodies, pieces
 from tangere.kinematics.vectors import IDENTITY, Matrix, Scalar
 from tangere.model.model import Array, Model
 
@@ -55,19 +55,13 @@ def parameters_of(model: Model, *, rotor_inertia: Array | None = None) -> Array:
     a, d = model.dh.a, model.dh.d
     lengths = [float(x) for x in (d[0], a[1], a[2], d[3], d[4], d[5])]
     R, p, R_link, p_link = _place(lengths)
-    chain = chain_of(model, rotor_inertia=rotor_inertia)  # for rotor, gravity
-    bodies, com = [], []
-    for i, link in enumerate(model.links):
-        body = body_of(link.mass, link.com, link.inertia)
-        if i == DOF - 1 and model.payload is not None:
-            body = body.plus(body_of(model.payload.mass, model.payload.com, model.payload.inertia))
-        body = body.moved(R_link[i], p_link[i])
-        bodies.append(body)
-        com.append([h / body.m for h in body.h])
-    T = model.T_flange_tcp
+    bodies = [body.moved(R_link[i], p_link[i]) for i, body in enumerate(link_bodies(model))]
+    com = [body.com for body in bodies]
+    T, gravity = model.T_flange_tcp, model.gravity.tolist()
+    rotor = np.zeros(DOF) if rotor_inertia is None else rotor_inertia
     full = Chain(
-        chain.revolute, R, p, R_link, p_link, chain.R_tcp, T[:3, 3].tolist(), bodies, com, chain.gravity, chain.rotor,
-        [0.0] * 3, 0.0,
+        (True,) * DOF, R, p, R_link, p_link, T[:3, :3].tolist(), T[:3, 3].tolist(), bodies, com, gravity,
+        rotor.tolist(), [0.0] * 3, 0.0,
     )  # fmt: skip
     reduced = full.regrouped()
     moments = [
@@ -76,7 +70,7 @@ def parameters_of(model: Model, *, rotor_inertia: Array | None = None) -> Array:
         for x in (b.S[0][0], b.S[1][1], b.S[0][1], b.S[0][2], b.S[1][2], b.h[0], b.h[1])
     ]
     values = [
-        *lengths, *T[:3, :3].ravel(), *T[:3, 3], *chain.gravity, *moments, *chain.rotor, *np.ravel(com),
+        *lengths, *T[:3, :3].ravel(), *T[:3, 3], *gravity, *moments, *rotor, *np.ravel(com),
         *reduced.fixed_h,
     ]  # fmt: skip
     return np.array(values, dtype=np.float64)

@@ -21,7 +21,8 @@ import numpy as np
 
 from tangere.kinematics import vectors as v
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
-from tangere.model.model import Array, Model
+from tangere.model.inertia import with_payload
+from tangere.model.model import Array, Link, Model
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Body:
     def polar(self) -> Scalar:
         """Moment of inertia about z: Sxx + Syy."""
         return self.S[0][0] + self.S[1][1] if self.turned is None else self.turned
+
+    @property
+    def com(self) -> Vector:
+        """Centre of mass."""
+        return [h / self.m for h in self.h]
 
     def moved(self, R: Matrix, p: Vector) -> Body:
         """The same body seen from a frame in which its own frame stands at [R, p]."""
@@ -109,10 +115,15 @@ class Chain:
         return replace(self, bodies=bodies, fixed_h=h, fixed_m=m)
 
 
-def body_of(mass: float, com: Array, inertia: Array) -> Body:
+def body_of(link: Link) -> Body:
     """Moments of a link about its frame's origin from mass, centre of mass and inertia about it."""
-    S = 0.5 * np.trace(inertia) * np.eye(3) - inertia + mass * np.outer(com, com)
-    return Body(float(mass), [float(x) for x in mass * com], [[float(x) for x in row] for row in S])
+    S = 0.5 * np.trace(link.inertia) * np.eye(3) - link.inertia + link.mass * np.outer(link.com, link.com)
+    return Body(float(link.mass), [float(x) for x in link.mass * link.com], _floats(S))
+
+
+def link_bodies(model: Model) -> list[Body]:
+    """Every link as a body in its own frame, the payload merged into the last."""
+    return [body_of(link) for link in (*model.links[:-1], with_payload(model.links[-1], model.payload))]
 
 
 def _floats(A: Array) -> list[list[float]]:
@@ -125,15 +136,10 @@ def chain_of(model: Model, *, rotor_inertia: Array | None = None) -> Chain:
     joint_frames = [
         (link_frames[i - 1] if i else np.eye(4)) @ j.T_parent_joint for i, j in enumerate(model.joints)
     ]
-    bodies, coms = [], []
-    for i, link in enumerate(model.links):
-        body = body_of(link.mass, link.com, link.inertia)
-        if i == model.dof - 1 and model.payload is not None:
-            body = body.plus(body_of(model.payload.mass, model.payload.com, model.payload.inertia))
-        T = link_frames[i]
-        body = body.moved(_floats(T[:3, :3]), T[:3, 3].tolist())
-        bodies.append(body)
-        coms.append([h / body.m for h in body.h])
+    bodies = [
+        body.moved(_floats(T[:3, :3]), T[:3, 3].tolist())
+        for body, T in zip(link_bodies(model), link_frames, strict=True)
+    ]
     tcp = link_frames[-1] @ model.T_flange_tcp
     rotor = np.zeros(model.dof) if rotor_inertia is None else rotor_inertia
     return Chain(
@@ -145,7 +151,7 @@ def chain_of(model: Model, *, rotor_inertia: Array | None = None) -> Chain:
         R_tcp=_floats(tcp[:3, :3]),
         p_tcp=tcp[:3, 3].tolist(),
         bodies=bodies,
-        com=coms,
+        com=[body.com for body in bodies],
         gravity=model.gravity.tolist(),
         rotor=[float(x) for x in rotor],
         fixed_h=[0.0] * 3,
