@@ -9,7 +9,6 @@ import contextlib
 import gc
 import sys
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,7 @@ def test_links(name: str) -> None:
     n = robot.dof
     q = [0.1] * n
     for link in (0, -1, n + 1, 10**30, -(10**30)):
-        with pytest.raises(tangere.InvalidValue, match=f"link .*1 ... {n}"):
+        with pytest.raises(tangere.InvalidValue, match=f"link: got .*, valid are 1 to {n}"):
             robot.jacobian(q, link=link)
     for link in ("tool", 1.5, [1], np.array([1, 2])):  # neither a link's number nor nearly one
         with pytest.raises((tangere.InvalidValue, TypeError)):
@@ -320,32 +319,41 @@ def repeat(call: Callable[[], Any], times: int) -> None:
     gc.collect()
 
 
-def grown(call: Callable[[], Any], times: int) -> list[int]:
-    """Objects (blocks of Python's allocator) left over by `times` calls, twice, after as many to fill the caches."""
-    counts = []
-    for _ in range(3):
+def left_over(call: Callable[[], Any], times: int) -> int:
+    """Objects (blocks of Python's allocator) that `times` calls leave behind once caches are filled.
+
+    The interpreter itself keeps a few more for a while, so the smallest of up to ten rounds counts.
+    """
+    repeat(call, times)
+    least, before = sys.maxsize, sys.getallocatedblocks()
+    for _ in range(10):
         repeat(call, times)
-        counts.append(sys.getallocatedblocks())
-    return [after - before for before, after in pairwise(counts)]
+        after = sys.getallocatedblocks()
+        least, before = min(least, after - before), after
+        if least < times // 4:
+            break
+    return least
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_no_call_leaks(name: str) -> None:
     """Neither objects nor references to what it was given.
 
-    Half an object per call, twice in a row, is a leak; a cache fills once. A lost reference to something that lives on
+    Half an object per call, in every round, is a leak; a cache fills once. A lost reference to something that lives on
     (an argument, the robot, the type float64) leaves no object, but its count climbs.
     """
-    robot, times = ROBOTS[name], 100 if name == "ur10e" else 20
+    robot, times = ROBOTS[name], 100
     q, many = np.full(robot.dof, 0.3), np.full((3, robot.dof), 0.3)
     double = np.dtype(float)
     leaks: dict[str, Any] = {}
     for what, call in calls(robot, q, many).items():
+        if name != "ur10e" and not what.startswith(("mass_matrix", "energy", "bias_torque", "link", "no ")):
+            continue  # the traced kernels share one way in and out
         # numpy's own Python functions lose references to their types; the compiled kernels do not call them
         held = (q, many, robot, robot.model) + ((double,) if name == "ur10e" and "choices" not in what else ())
         repeat(call, 2)
         before = [sys.getrefcount(x) for x in held]
-        growth = min(grown(call, times))
+        growth = left_over(call, times)
         climbed = [b - a for a, b in zip(before, (sys.getrefcount(x) for x in held), strict=True)]
         if growth > times // 2 or max(climbed) > times:
             leaks[what] = growth, climbed
@@ -356,8 +364,8 @@ def test_the_leak_test_would_notice() -> None:
     """A call that keeps a small object each time is caught, one that fills a cache is not."""
     kept: list[object] = []
     cache: dict[int, object] = {}
-    assert min(grown(lambda: kept.append(object()), 100)) > 50
-    assert min(grown(lambda: cache.setdefault(len(cache) % 50, object()), 100)) < 50
+    assert left_over(lambda: kept.append(object()), 100) > 50
+    assert left_over(lambda: cache.setdefault(len(cache) % 50, object()), 100) < 50
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -371,4 +379,4 @@ def test_robots_are_freed(name: str) -> None:
         if name == "ur10e":
             robot.inverse_kinematics(held[2][0], q).nearest(q)
 
-    assert min(grown(make, 10)) < 10
+    assert left_over(make, 10) < 100  # a robot that stayed would be more than 100 objects each

@@ -14,6 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.backend import COMPILED, Arm, say_once
 from tangere.kernels.traced import TracedKernels
+from tangere.kinematics.checks import checked
 from tangere.model.load import load
 from tangere.model.model import Array, Drives, Model, Payload
 
@@ -92,8 +93,8 @@ def _rotor(model: Model, rotor_inertia: bool | ArrayLike) -> Array:
                 f"pass rotor_inertia=[...] with {model.dof} numbers in kg m2"
             )
         return values
-    values = np.array(rotor_inertia, dtype=np.float64)
-    if values.shape != (model.dof,) or not np.all(np.isfinite(values) & (values >= 0.0)):
+    values = np.array(checked(rotor_inertia, (model.dof,), "rotor_inertia"))
+    if values.ndim != 1 or np.any(values < 0.0):
         raise InvalidValue(f"rotor_inertia must be {model.dof} numbers >= 0 in kg m2, got {rotor_inertia!r}")
     return values
 

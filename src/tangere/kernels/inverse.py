@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _BITS = 1 << np.arange(IK_BRANCH_OUTPUTS - 8)  # the flags follow six angles, valid and miss
 
 
+_LAST_ROW = "the last row of the pose is not (0, 0, 0, 1)"
+
+
 @lru_cache(maxsize=1)
 def _kernels() -> dict[str, Any]:
     traces = trace_ik(ur.PARAMETER_COUNT)
@@ -36,7 +39,7 @@ def _problem(T: Array, prepared: Array) -> None:
     """Raise for the first pose that is none; the sentences are those of the compiled form."""
     correction, determinant, last = np.moveaxis(prepared[..., 12:15], -1, 0)
     for bad, sentence in (
-        (~(last <= inverse.ROTATION_TOLERANCE), "the last row of the pose is not (0, 0, 0, 1)"),
+        (~(last <= inverse.ROTATION_TOLERANCE), _LAST_ROW),
         (
             ~(correction <= inverse.ROTATION_TOLERANCE),
             "the upper left 3x3 block is not a rotation (entries off by more than 1e-5)",
@@ -173,6 +176,8 @@ def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayL
     n = robot.dof
     if pose.ndim != 2:
         raise InvalidValue("numeric inverse kinematics takes one pose (4, 4) at a time")
+    if np.max(np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0])) > inverse.ROTATION_TOLERANCE:
+        raise InvalidValue(f"T: {_LAST_ROW}")
     ref = None if reference is None else argument(reference, "reference", (n,))
     if nominal is not None:
         start = closed_form(robot, ur.parameters_of(nominal).tolist(), pose, ref)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,11 +109,11 @@ class TracedKernels:
             result: Array = self._call(self._kernels["jacobian"], (q,), {})
             return result
         if link is None:
-            raise InvalidValue("jacobian() was given a point but no link: a point is in the frame of a link")
-        if not 1 <= link <= self.model.dof:
-            raise InvalidValue(f"link {link} does not exist: links are 1 ... {self.model.dof}")
+            raise InvalidValue(f"point: given without a link; a point is in the frame of link 1 ... {self.model.dof}")
+        if not (isinstance(link, SupportsIndex) and 1 <= index(link) <= self.model.dof):
+            raise InvalidValue(f"link: got {link!r}, valid are 1 to {self.model.dof}, or None for the tcp")
         at = np.zeros(3) if point is None else point
-        result = self._call(self._kernels[f"jacobian_link{link}"], (q, at), {})
+        result = self._call(self._kernels[f"jacobian_link{index(link)}"], (q, at), {})
         return result
 
     def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> IKSolutions | IKBatch:

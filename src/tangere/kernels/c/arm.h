@@ -342,14 +342,13 @@ static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_
     if ((!a[1] || a[1] == Py_None) && (!a[2] || a[2] == Py_None))
         return tg_call(self, TG_K_jacobian, a, 1, NULL);
     if (!a[1] || a[1] == Py_None) {
-        PyErr_SetString(tg_invalid, "jacobian() was given a point but no link: a point is in the frame of a link (1 ... 6)");
+        PyErr_SetString(tg_invalid, "point: given without a link; a point is in the frame of link 1 ... 6");
         return NULL;
     }
-    const long link = PyLong_AsLong(a[1]);
-    if (link == -1 && PyErr_Occurred())
-        return NULL;
+    const long link = PyLong_AsLong(a[1]); /* -1 with an error for what is no whole number */
+    PyErr_Clear();
     if (link < 1 || link > TG_DOF)
-        return PyErr_Format(tg_invalid, "link %ld does not exist: links are 1 ... %d", link, TG_DOF);
+        return PyErr_Format(tg_invalid, "link: got %R, valid are 1 to %d, or None for the tcp", a[1], TG_DOF);
     PyObject *origin = NULL;
     if (!a[2] || a[2] == Py_None) {
         npy_intp three = 3;
