@@ -30,6 +30,7 @@ from tangere.kinematics.rotation import (
     pose,
     quaternion_from_matrix,
     quaternion_product,
+    quaternion_rotate,
     skew,
 )
 from tangere.kinematics.rotation_rates import quaternion_rate
@@ -79,9 +80,10 @@ def test_rotation_matrix_and_the_order_of_its_angles(rng: np.random.Generator) -
 
 def test_quaternion_example() -> None:
     """90 degrees about z: q v q* is (0, -1, 0, 0), printed (0, 0, 0, 0), which has not even the length of v."""
-    q, v = np.array([np.sqrt(0.5), 0, 0, np.sqrt(0.5)]), np.array([0.0, 0.0, 1.0, 0.0])
+    q, v = np.array([np.sqrt(0.5), 0, 0, np.sqrt(0.5)]), np.array([0.0, 0.0, 1.0, 0.0])  # (0, v) as a quaternion
     turned = quaternion_product(quaternion_product(q, v), q * [1, -1, -1, -1])
     assert turned == pytest.approx([0, -1, 0, 0], abs=1e-15)
+    assert quaternion_rotate(q, v[1:]) == pytest.approx([-1, 0, 0], abs=1e-15)
     assert matrix_from_quaternion(q) @ [0, 1, 0] == pytest.approx([-1, 0, 0], abs=1e-15)
 
 
