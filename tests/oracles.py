@@ -203,7 +203,7 @@ def bodies(model: Model) -> list[tuple[int, float, Array, Array]]:
 
 
 def point_jacobians(model: Model, q: Any, link: int, point: Any) -> tuple[Any, Any, Any, Any]:
-    """Position (3,), rotation (3,3), Jv (3,n), Jw (3,n) of a point given in link axes; base axes; spec 6.2.
+    """Position (3,), rotation (3,3), Jv (3,n), Jw (3,n) of a point given in link axes; base axes.
 
     Jv column: z x (p - o) revolute, z prismatic; Jw column: z revolute, 0 prismatic; zero beyond the link.
     """

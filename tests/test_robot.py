@@ -1,14 +1,11 @@
-"""Laws that any rigid arm obeys, and what a call accepts: arrays of any layout, lists, leading axes.
+"""Laws that any rigid arm obeys: the quantities compared with each other, by differences and along a motion.
 
-The numbers themselves are compared with peers in test_peers.py; here the quantities are compared with each other.
+The numbers themselves are compared with peers in test_peers.py; what a call accepts is in test_calls.py.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
-import threading
 from typing import Any
 
 import numpy as np
@@ -55,6 +52,18 @@ def states(robot: tangere.Robot, count: int, seed: int = 1) -> tuple[Array, Arra
     rng = np.random.default_rng(seed)
     shape = (count, robot.dof)
     return rng.uniform(-3.0, 3.0, shape), rng.uniform(-2.0, 2.0, shape), rng.uniform(-5.0, 5.0, shape)
+
+
+METHODS: dict[str, int] = {
+    "pose": 1, "link_poses": 1, "jacobian": 1, "link_jacobians": 1, "jacobian_rate_times_velocity": 2,
+    "mass_matrix": 1, "coriolis_matrix": 2, "gravity_torque": 1, "bias_torque": 2, "inverse_dynamics": 3,
+    "forward_dynamics": 3, "momentum_terms": 2, "inverse_dynamics_derivatives": 3, "energy": 2, "regressor": 3,
+}  # fmt: skip
+
+
+def call(robot: tangere.Robot, method: str, *args: Any) -> tuple[Array, ...]:
+    result = getattr(robot, method)(*args)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def slope(function: Any, x: Array) -> Array:
@@ -221,149 +230,3 @@ def test_pose_and_jacobian_against_plain_products(robot: tangere.Robot) -> None:
     for q in states(robot, 20)[0]:
         assert relative_error(robot.pose(q), tcp_pose(robot.model, q)) < 1e-13
         assert relative_error(robot.jacobian(q), tcp_jacobian(robot.model, q)) < 1e-13
-
-
-# ----------------------------------------------------------------------------------------------- what a call accepts
-
-METHODS: dict[str, int] = {
-    "pose": 1, "link_poses": 1, "jacobian": 1, "link_jacobians": 1, "jacobian_rate_times_velocity": 2,
-    "mass_matrix": 1, "coriolis_matrix": 2, "gravity_torque": 1, "bias_torque": 2, "inverse_dynamics": 3,
-    "forward_dynamics": 3, "momentum_terms": 2, "inverse_dynamics_derivatives": 3, "energy": 2, "regressor": 3,
-}  # fmt: skip
-
-
-def call(robot: tangere.Robot, method: str, *args: Any) -> tuple[Array, ...]:
-    result = getattr(robot, method)(*args)
-    return result if isinstance(result, tuple) else (result,)
-
-
-class Marked(np.ndarray):
-    """A subclass of ndarray, as units or tables bring along."""
-
-
-def forms_of(x: Array) -> dict[str, Any]:
-    strided = np.zeros((*x.shape[:-1], 2 * x.shape[-1]))
-    strided[..., ::2] = x
-    frozen = x.copy()
-    frozen.flags.writeable = False
-    return {
-        "list": x.tolist(),
-        "tuple": tuple(x.tolist()) if x.ndim == 1 else tuple(map(tuple, x.tolist())),
-        "Fortran order": np.asfortranarray(x),
-        "every second": strided[..., ::2],
-        "backwards": np.ascontiguousarray(x[..., ::-1])[..., ::-1],
-        "read-only": frozen,
-        "subclass": x.view(Marked),
-        "big-endian": x.astype(">f8"),
-        "list of arrays": list(x),
-    }
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["ur10e", "scara"])
-def test_any_layout_gives_the_same(name: str, method: str) -> None:
-    robot = ROBOTS[name]
-    args = states(robot, 5)[: METHODS[method]]
-    for single in (True, False):
-        plain = [np.ascontiguousarray(x[0] if single else x) for x in args]
-        expected = call(robot, method, *plain)
-        kept = [x.copy() for x in plain]
-        for form in forms_of(plain[0]):
-            result = call(robot, method, *(forms_of(x)[form] for x in plain))
-            for ours, wanted in zip(result, expected, strict=True):
-                assert np.array_equal(ours, wanted), form
-                assert type(ours) in (np.ndarray, float)
-        for x, before in zip(plain, kept, strict=True):
-            assert np.array_equal(x, before)  # arguments are never written to
-
-
-def test_numbers_that_are_not_doubles() -> None:
-    """Integers, truth values and float32 are read as what they are."""
-    robot = ROBOTS["ur10e"]
-    assert np.array_equal(robot.pose([0, -1, 1, 2, 0, 1]), robot.pose([0.0, -1.0, 1.0, 2.0, 0.0, 1.0]))
-    assert np.array_equal(robot.pose(np.arange(6, dtype=np.int8)), robot.pose(np.arange(6.0)))
-    assert np.array_equal(robot.pose([True] * 6), robot.pose(np.ones(6)))
-    single = np.linspace(-1, 1, 6, dtype=np.float32)
-    assert np.array_equal(robot.pose(single), robot.pose(single.astype(float)))
-    assert robot.pose(single).dtype == np.float64
-
-
-@pytest.mark.parametrize("name", ["ur10e", "scara"])
-def test_leading_axes(name: str) -> None:
-    """Any number of them, broadcast between the arguments, none lost where a batch is empty."""
-    robot = ROBOTS[name]
-    n = robot.dof
-    q, qd, qdd = (x.reshape(3, 4, n) for x in states(robot, 12))
-    for method, count in METHODS.items():
-        args = (q, qd, qdd)[:count]
-        whole = call(robot, method, *args)
-        one = call(robot, method, *(x[1, 2] for x in args))
-        for w, o in zip(whole, one, strict=True):
-            assert np.shape(w) == (3, 4, *np.shape(o))
-            assert relative_error(w[1, 2], o) < 1e-12
-        for empty in ((0,), (3, 0)):
-            for e, o in zip(call(robot, method, *(np.zeros((*empty, n)) for _ in args)), one, strict=True):
-                assert np.shape(e) == (*empty, *np.shape(o))
-    spread = np.broadcast_to(qd[0, 0], (3, 1, n))
-    assert np.array_equal(robot.bias_torque(q[:, :1], qd[0, 0]), robot.bias_torque(q[:, :1], spread))
-    assert robot.inverse_dynamics(q[:, :1], qd[:1], qdd[0, 0]).shape == (3, 4, n)
-    point = np.zeros((4, 3))
-    assert robot.jacobian(q, link=n, point=point).shape == (3, 4, 6, n)
-    assert robot.jacobian(q[0, 0], link=n, point=point).shape == (4, 6, n)
-
-
-def test_results_are_fresh_and_writable() -> None:
-    robot = ROBOTS["ur10e"]
-    q = np.zeros(6)
-    first = robot.mass_matrix(q)
-    again = first.copy()
-    robot.mass_matrix(np.ones(6))
-    assert np.array_equal(first, again)
-    first[0, 0] = 7.0
-    assert robot.mass_matrix(q)[0, 0] != 7.0
-
-
-@pytest.mark.parametrize("name", list(ROBOTS))
-def test_pickle_and_deepcopy(name: str) -> None:
-    robot = ROBOTS[name]
-    q, qd, qdd = states(robot, 3)
-    for twin in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot), copy.copy(robot)):
-        assert repr(twin) == repr(robot)
-        for method, count in METHODS.items():
-            for a, b in zip(*(call(r, method, *(q, qd, qdd)[:count]) for r in (twin, robot)), strict=True):
-                assert np.array_equal(a, b)
-        assert np.array_equal(twin.rotor_inertia, robot.rotor_inertia)
-
-
-def test_what_a_robot_says_about_itself() -> None:
-    robot = tangere.robot("ur10e")
-    assert (robot.name, robot.dof) == ("ur10e", 6)
-    assert repr(robot) == "Robot('ur10e', parameters='official', dof=6)"
-    assert robot.drives is robot.model.drives
-    assert np.array_equal(robot.tau_max, [j.tau_max for j in robot.model.joints])
-    for array in (robot.q_min, robot.q_max, robot.qd_max, robot.tau_max, robot.rotor_inertia, robot.revolute):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
-
-
-def test_threads_compute_at_the_same_time() -> None:
-    """Batches release the interpreter: four threads on one robot, each with its own result."""
-    robot = ROBOTS["ur10e"]
-    q, qd, qdd = states(robot, 4000)
-    T = robot.pose(q)
-    expected = [robot.inverse_dynamics(q + k, qd, qdd) for k in range(4)]
-    solutions = robot.inverse_kinematics(T).q
-    wrong: list[int] = []
-
-    def work(k: int) -> None:
-        for _ in range(5):
-            same = np.array_equal(robot.inverse_dynamics(q + k, qd, qdd), expected[k])
-            if not (same and np.array_equal(robot.inverse_kinematics(T).q, solutions)):
-                wrong.append(k)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []

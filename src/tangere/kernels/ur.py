@@ -1,6 +1,6 @@
 """The UR arm as a chain whose numbers are run-time parameters: one set of kernels serves every UR and payload.
 
-All UR arms share one structure, alpha = (90, 0, 0, 90, -90, 0) deg with a2, a3, d1, d4, d5, d6 (spec 6.1); its zeros
+All UR arms share one structure, alpha = (90, 0, 0, 90, -90, 0) deg with a2, a3, d1, d4, d5, d6; its zeros
 and quarter turns are written into the kernels, its lengths and moments of mass are parameters. Joint frames are taken
 where the arithmetic is cheapest: d4, d5, d6 before their joints' turns.
 """

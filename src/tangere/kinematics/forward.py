@@ -27,7 +27,7 @@ class Frames:
 
 
 def frames(chain: Chain, q: Vector) -> Frames:
-    """All joint frames: T_i = T_{i-1} [R_i, p_i] motion(q_i) (000 eqs 2-52, spec 6.1)."""
+    """All joint frames: T_i = T_{i-1} [R_i, p_i] motion(q_i) (000 eqs 2-52 corrected)."""
     W, start = v.IDENTITY, [0.0, 0.0, 0.0]  # orientation of the working frame, and a point to count from
     arm = [0.0, 0.0, 0.0]  # from that point to the joint, in working axes: summed there, turned once
     out = Frames([], [], [])
@@ -84,7 +84,7 @@ def _rows(linear: Matrix, angular: Matrix) -> list[Scalar]:
 
 
 def jacobian(chain: Chain, q: Vector) -> list[Scalar]:
-    """Geometric Jacobian (6, n) at the tcp: J_i = (z_i x (p - o_i), z_i) (spec 6.2)."""
+    """Geometric Jacobian (6, n) at the tcp: J_i = (z_i x (p - o_i), z_i)."""
     f = frames(chain, q)
     point = v.add(f.o[-1], v.matvec(f.R[-1], chain.p_tcp))
     return _rows(*_columns(chain, f, point, chain.dof - 1))

@@ -1,8 +1,8 @@
 """Closed-form inverse kinematics of a UR arm: one branch, over any number type.
 
 A pose has up to eight solutions, 2 (shoulder) x 2 (wrist) x 2 (elbow). `branch` computes the one that three signs pick,
-without a conditional, so that eight lanes of a vector unit evaluate the eight signs of one pose at once. It is spec
-6.4 (004's steps corrected; 000 eqs 89-97 are its tool-down case) arranged so that nothing is divided by sin q5 or
+without a conditional, so that eight lanes of a vector unit evaluate the eight signs of one pose at once. It is
+004's sequence of steps, corrected (000 eqs 89-97 are its tool-down case), arranged so that nothing is divided by sin q5 or
 cos q5, and so that singular poses are solved:
 
 - shoulder: rho - d4 slightly negative is clamped to 0, both shoulder branches coincide;

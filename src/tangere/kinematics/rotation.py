@@ -232,7 +232,7 @@ def rotation_vector_from_ypr(ypr: ArrayLike) -> Array:
 
 
 def rotation_error(R_des: ArrayLike, R: ArrayLike) -> Array:
-    """dphi = log(R_des R^T) (..., 3) [rad], base axes: the turn that takes R to R_des (spec: 003's Delta phi)."""
+    """dphi = log(R_des R^T) (..., 3) [rad], base axes: the turn that takes R to R_des (003's Delta phi)."""
     return rotation_vector_from_matrix(checked_rotation(R_des) @ np.swapaxes(checked_rotation(R), -1, -2))
 
 
