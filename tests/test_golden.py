@@ -84,6 +84,7 @@ def test_determinant_of_the_jacobian_in_closed_form(robot: tangere.Robot, rng: n
 
 def test_inverse_kinematics_of_b(robot: tangere.Robot) -> None:
     found = robot.inverse_kinematics(robot.pose(B))
+    assert isinstance(found, tangere.IKSolutions)
     expected = np.array(SOLUTIONS_OF_B)
     assert found.q.shape == (8, 6)
     for q in found:

@@ -62,9 +62,11 @@ def missed(answer: tangere.IKBatch, q: Array) -> Array:
 
 
 def duplicates(answer: tangere.IKBatch) -> int:
-    pairs = combinations(range(8), 2)
-    both = lambda i, j: answer.valid[..., i] & answer.valid[..., j]  # noqa: E731
-    return sum(int(np.sum((gap(answer.q[..., i, :], answer.q[..., j, :]) < SAME) & both(i, j))) for i, j in pairs)
+    found = 0
+    for i, j in combinations(range(8), 2):
+        both = answer.valid[..., i] & answer.valid[..., j]
+        found += int(np.sum((gap(answer.q[..., i, :], answer.q[..., j, :]) < SAME) & both))
+    return found
 
 
 def in_half_open_turn(answer: tangere.IKBatch) -> bool:

@@ -110,11 +110,15 @@ def test_against_lagrange(robot: tangere.Robot) -> None:
         assert relative_error(robot.gravity_torque(x), g) < 1e-12
 
 
+def times(A: Array, x: Array) -> Array:
+    """Matrix times vector, row by row of a batch."""
+    return np.asarray(np.einsum("...ij,...j->...i", A, x))
+
+
 def test_torques_fit_together(robot: tangere.Robot) -> None:
     """tau = M qdd + C qd + g; p = M qd; forward undoes inverse. 1e-10: the condition of M times rounding."""
     q, qd, qdd = states(robot, 200)
     M, C, g = robot.mass_matrix(q), robot.coriolis_matrix(q, qd), robot.gravity_torque(q)
-    times = lambda A, x: np.einsum("...ij,...j->...i", A, x)  # noqa: E731
     tau = robot.inverse_dynamics(q, qd, qdd)
     assert relative_error(tau, times(M, qdd) + times(C, qd) + g) < 1e-12
     assert relative_error(robot.bias_torque(q, qd), times(C, qd) + g) < 1e-12

@@ -165,7 +165,10 @@ def test_derivative_with_symbolic_seeds_and_of_constants() -> None:
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "rounded", "absolute"])
 def test_symbols_arrays_and_floats_agree(name: str, rng: np.random.Generator) -> None:
-    extra = {"rounded": lambda x, y: f.rounded(3.0 * x) * y, "absolute": lambda x, y: f.absolute(x * y)}
+    extra: dict[str, Callable[..., Any]] = {
+        "rounded": lambda x, y: f.rounded(3.0 * x) * y,
+        "absolute": lambda x, y: f.absolute(x * y),
+    }
     function = {**FUNCTIONS, **extra}[name]
     graph, x, y = two()
     out = function(x, y)

@@ -39,7 +39,7 @@ def sqrt(x: Any) -> Any:
 
 
 def atan2(y: Any, x: Any) -> Any:
-    """Angle of the point (x, y), in (-pi, pi]; 0 at the origin."""
+    """Angle of the point (x, y), in [-pi, pi]; 0 at the origin."""
     for s in (y, x):
         if isinstance(s, Symbol):
             return s.graph.operation("atan2", s.graph.lift(y), s.graph.lift(x))

@@ -52,5 +52,5 @@ def say_once() -> None:
             "tangere's compiled kernels are not available (no C compiler at installation, or TANGERE_KERNELS=python): "
             "the Python form computes the same, about 20 times slower per call",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

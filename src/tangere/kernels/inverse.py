@@ -84,9 +84,10 @@ def _closed_batch(
     x: list[Any] = [prepared[..., None, i] for i in range(12)] + [*held, prepared[..., None, 12], *signs]
     branches = _stacked(kernels["ik_branch"](x, parameters), (*lead, inverse.LANES))
     valid = branches[..., 6] > 0.5
-    # Lanes can only coincide next to a singularity, or where a correction lets the reference replace two roots.
-    flagged = np.any(branches[..., 8:11] > 0.5, axis=-1) | (prepared[..., None, 12] > inverse.EXACT_ROTATION)
-    doubtful = np.any(valid & flagged, axis=-1)
+    # Lanes can only coincide next to a singularity: both shoulders nearly one, or the elbow or the wrist straight.
+    near = np.abs(np.sin(branches[..., (2, 4)])).min(axis=(-1, -2)) <= inverse.NEAR
+    near |= np.abs(inverse.wrapped(branches[..., 0, 0] - branches[..., -1, 0])) <= 10.0 * inverse.NEAR
+    doubtful = near & valid.any(axis=-1)
     for index in zip(*np.nonzero(doubtful), strict=True) if lead else ([()] if doubtful else []):
         ref = np.zeros(6) if reference is None else reference[index] if reference.ndim > 1 else reference
         values = [*branches[index][:, :6].ravel(), *valid[index].astype(float), *ref, float(reference is not None)]
@@ -115,12 +116,12 @@ def rescue(answer: Any, T: ArrayLike, reference: ArrayLike | None) -> IKSolution
     """A second look at an empty answer that misses by less than RESCUE; the same answer where nothing is found."""
     pose = argument(T, "T", (4, 4))
     ref = None if reference is None else argument(reference, "reference", (6,))
-    found = _rescued(answer.robot, pose, answer.candidates, ref)
+    found = _rescued(answer.robot, pose, answer._candidates, ref)
     if not len(found):
         empty: IKSolutions = answer
         return empty
     lanes = found[:, 6].astype(np.uint8)
-    flags = _flags(answer.candidates[lanes])
+    flags = _flags(answer._candidates[lanes])
     return FoundSolutions(found[:, :6], flags, lanes, answer.correction, 0.0, answer.robot)
 
 

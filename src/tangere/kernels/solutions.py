@@ -169,6 +169,9 @@ class IKSolutions:
         """Only the solutions with the elbow up (004's first filter)."""
         return self.only((self.flags & ELBOW_UP) > 0)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FoundSolutions, (self.q, self.flags, self.lanes, self.correction, self.distance, self.robot))
+
     def __repr__(self) -> str:
         head = f"IKSolutions: {len(self)} of {self.robot.name}"
         if not self:
@@ -196,12 +199,18 @@ class FoundSolutions(IKSolutions):
     ) -> None:
         self._values = (q, flags, lanes, float(correction), float(distance), robot)
 
-    q = property(lambda self: self._values[0])
-    flags = property(lambda self: self._values[1])
-    lanes = property(lambda self: self._values[2])
+    # copies, as the compiled answer gives: writing to what was handed out changes nothing here
+    q = property(lambda self: self._values[0].copy())
+    flags = property(lambda self: self._values[1].copy())
+    lanes = property(lambda self: self._values[2].copy())
     correction = property(lambda self: self._values[3])
     distance = property(lambda self: self._values[4])
     robot = property(lambda self: self._values[5])
+
+    @property
+    def count(self) -> int:
+        """Number of solutions."""
+        return len(self._values[0])
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ static PyObject *answer_arm(Answer *self, void *closure)
 static PyGetSetDef answer_getset[] = {
     {"q", (getter)answer_q, NULL, "solutions (k, 6) [rad], each angle in (-pi, pi]", NULL},
     {"flags", (getter)answer_flags, NULL, "bits: singular shoulder 1, elbow 2, wrist 4; elbow up 8 (k,)", NULL},
-    {"candidates", (getter)answer_candidates, NULL, "all eight branches as computed, valid or not (8, 12)", NULL},
+    {"_candidates", (getter)answer_candidates, NULL, "all eight branches as computed, valid or not (8, 12)", NULL},
     {"lanes", (getter)answer_lanes, NULL, "which of the eight branches each solution is (k,)", NULL},
     {"count", (getter)answer_count, NULL, "number of solutions", NULL},
     {"correction", (getter)answer_correction, NULL, "largest change made to the given rotation's entries", NULL},

@@ -1,0 +1,237 @@
+"""The emitters: printed code computes what was traced, C and Python alike, and holds no word that came from data."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import random_arm
+
+import tangere
+from tangere.codegen import emit_c, emit_python
+from tangere.codegen import functions as f
+from tangere.codegen.trace import Graph, Symbol
+from tangere.kernels import generate
+from tangere.kernels.table import KERNELS, all_kernels, trace
+from tangere.kinematics.chain import chain_of
+from tangere.model.model import Model
+
+HOSTILE = ('"); import os #', "'''\nimport os\n'''", "*/ int main() {", "\\\n#include <x>", "{0.__class__}", "été\x00")
+
+
+def everything() -> tuple[Graph, list[Symbol]]:
+    """A graph with every operation, over two inputs and one parameter."""
+    graph = Graph()
+    x, y = graph.inputs("x", 2)
+    (P,) = graph.inputs("P", 1, uniform=True)
+    inside = (x < y) & (P <= x) | (y > 1.0)
+    return graph, [
+        x + y * P, x - y, x / y, -(x * P), f.sin(x) + f.cos(x), f.cos(y), f.sqrt(f.absolute(x)), f.atan2(y, x),
+        f.where(inside, x, -y), f.rounded(3.0 * x), f.where(P < 0.0, x, y), graph.constant(-2.5), P, P * P + 0.1,
+        f.where(P < 2.0, 1.0, P) * x,
+    ]  # fmt: skip
+
+
+def expected(x: float, y: float, P: float) -> list[float]:
+    inside = (x < y and P <= x) or y > 1.0
+    return [
+        x + y * P, x - y, x / y, -(x * P), np.sin(x) + np.cos(x), np.cos(y), np.sqrt(abs(x)), np.arctan2(y, x),
+        x if inside else -y, float(round(3.0 * x)), x if P < 0.0 else y, -2.5, P, P * P + 0.1,
+        (1.0 if P < 2.0 else P) * x,
+    ]  # fmt: skip
+
+
+SAMPLES = [(0.3, -0.7, 1.5), (2.0, 2.5, -1.0), (-1.2, 0.4, 0.1), (0.9, 1.2, 0.5), (0.5, 0.6, 2.5)]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_python_single_and_batch(sample: tuple[float, float, float]) -> None:
+    graph, outputs = everything()
+    x, y, P = sample
+    wanted = expected(*sample)
+    single = emit_python.compiled(graph, ["x"], outputs, batch=False)([x, y], [P])
+    assert single == pytest.approx(wanted, abs=1e-15)
+    batch = emit_python.compiled(graph, ["x"], outputs, batch=True)([np.array([x, y]), np.array([y, x])], [P])
+    other = expected(y, x, P)
+    for column, a, b in zip(batch, wanted, other, strict=True):
+        assert np.broadcast_to(column, (2,)) == pytest.approx([a, b], abs=1e-15)
+
+
+C_MAIN = """
+#include <math.h>
+#include <string.h>
+#define TG_WIDTH {width}
+#define TG_SUFFIX test
+#include "lanes.h"
+{math}
+{text}
+void run(const double *x, const double *P, double *out)
+{{
+    V in[2], result[{count}];
+    for (int i = 0; i < 2; i++)
+        in[i] = TG_SPREAD(x[i]);
+    TG_FN(all)(in, P, result);
+    for (int i = 0; i < {count}; i++)
+        memcpy(out + i, &result[i], sizeof(double));
+}}
+"""
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_c(width: int, tmp_path: Path) -> None:
+    """Compiled with the kernels' own macros, in one lane and in several, the C form gives the same numbers.
+
+    1e-15: sin, cos and atan2 are polynomials of our own there, an ulp apart.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler on this machine")
+    graph, outputs = everything()
+    text = emit_c.function("all", graph, ["x"], outputs, inline=True)
+    # joint angles are taken from the core's table of sines there; here each is computed on its own
+    text = text.replace("TG_ANGLES(x)", "")
+    text = re.sub(r"TG_SINCOS\(\d+, (x\[\d+\]), (\w+), (\w+)\)", r"V \2, \3; TG_FN(sincos)(\1, &\2, &\3);", text)
+    source = tmp_path / "all.c"
+    source.write_text(C_MAIN.format(width=width, math=emit_c.math_functions(), text=text, count=len(outputs)))
+    library = tmp_path / "all.so"
+    headers = Path(tangere.__file__).parent / "kernels" / "c"
+    flags = ["-std=gnu11", "-O1", "-ffp-contract=off", "-shared", "-fPIC", f"-I{headers}", "-Wno-psabi"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True, capture_output=True)
+    run = ctypes.CDLL(str(library)).run
+    for x, y, P in SAMPLES:
+        out = (ctypes.c_double * len(outputs))()
+        run((ctypes.c_double * 2)(x, y), (ctypes.c_double * 1)(P), out)
+        assert list(out) == pytest.approx(expected(x, y, P), abs=1e-15)
+
+
+def test_numbers_are_printed_exactly() -> None:
+    """Hexadecimal in C, repr in Python: every bit of a constant survives."""
+    graph = Graph()
+    (x,) = graph.inputs("x", 1)
+    value = 0.1 + 1e-17 + 2**-55
+    out = [x * value]
+    assert value.hex() in emit_c.function("k", graph, ["x"], out, inline=False)
+    assert repr(value) in emit_python.source(graph, ["x"], out, parameters="P", batch=False)
+    assert emit_python.compiled(graph, ["x"], out, batch=False)([1.0], []) == (value,)
+
+
+def test_negative_constants_keep_their_sign_behind_a_minus() -> None:
+    graph = Graph()
+    (x,) = graph.inputs("x", 1)
+    out = [x - graph.constant(-2.0), x + (-3.0), graph.constant(-1.5) - x]
+    assert emit_python.compiled(graph, ["x"], out, batch=False)([10.0], []) == (12.0, 7.0, -11.5)
+
+
+def test_only_what_is_needed_is_printed() -> None:
+    graph = Graph()
+    x, y = graph.inputs("x", 2)
+    wanted, other = x + y, f.sqrt(x)
+    text = emit_python.source(graph, ["x"], [wanted], parameters="P", batch=False)
+    assert "sqrt" not in text
+    assert other.index != wanted.index
+
+
+def test_names_must_be_identifiers() -> None:
+    graph = Graph()
+    (x,) = graph.inputs("x", 1)
+    for name in (*HOSTILE, "two words", ""):
+        with pytest.raises(ValueError, match="not an identifier"):
+            emit_c.function(name, graph, ["x"], [x], inline=False)
+
+
+def test_unknown_operations_are_refused() -> None:
+    graph = Graph()
+    (x,) = graph.inputs("x", 1)
+    strange = graph.operation("lambertw", x)
+    with pytest.raises(ValueError, match="lambertw"):
+        emit_c.function("k", graph, ["x"], [strange], inline=False)
+    with pytest.raises(ValueError, match="lambertw"):
+        emit_python.source(graph, ["x"], [strange], parameters="P", batch=False)
+
+
+# ----------------------------------------------------------------------------- no string from data in generated text
+
+
+def hostile_arm() -> Model:
+    """An arm whose every name is an attempt to become code."""
+    arm = random_arm(2, "rprr")
+    joints = tuple(dataclasses.replace(j, name=HOSTILE[i]) for i, j in enumerate(arm.joints))
+    links = tuple(dataclasses.replace(k, name=HOSTILE[-1 - i]) for i, k in enumerate(arm.links))
+    return dataclasses.replace(
+        arm, name=HOSTILE[0], title=HOSTILE[1], parameters=HOSTILE[2], joints=joints, links=links
+    )
+
+
+def test_hostile_names_never_reach_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text that is compiled while such a robot computes consists of our own tokens and of numbers."""
+    texts: list[str] = []
+    source = emit_python.source
+
+    def recorded(*args: object, **keywords: object) -> str:
+        text: str = source(*args, **keywords)  # type: ignore[arg-type]
+        texts.append(text)
+        return text
+
+    monkeypatch.setattr(emit_python, "source", recorded)
+    robot = tangere.Robot(hostile_arm())
+    q = [0.1, 0.2, 0.3, 0.4]
+    for kernel in KERNELS:
+        getattr(robot, kernel.name)(*[q] * len(kernel.inputs))
+    robot.jacobian(q, 2, [0.1, 0.2, 0.3])
+    assert len(texts) >= len(KERNELS)
+    line = re.compile(r"    (t\d+ = |return \()[-+*/<=&|(), .\w\[\]]*$")
+    words = {"sin", "cos", "sqrt", "atan2", "abs", "rint", "where", "if", "else", "return", "x", "P"}
+    for text in texts:
+        head, *body = text.splitlines()
+        assert head == "def kernel(x, P):"
+        assert all(line.match(row) for row in body)
+        found = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"\b(t\d+|\d[\d.]*e[-+]?\d+)\b", "", "\n".join(body))))
+        assert found <= words
+
+
+def test_constants_from_a_file_are_numbers_or_nothing() -> None:
+    """What is not a finite real number never becomes a constant of the trace."""
+    graph = Graph()
+    (x,) = graph.inputs("x", 1)
+    with pytest.raises((TypeError, ValueError)):
+        x + "1); import os; (1"  # type: ignore[operator]
+    arm = random_arm(2, "rr")
+    bad = dataclasses.replace(arm.links[0], mass='1"); import os #')  # type: ignore[arg-type]
+    with pytest.raises((TypeError, ValueError)):
+        chain_of(dataclasses.replace(arm, links=(bad, *arm.links[1:])))
+
+
+def test_the_c_text_is_made_from_the_table_alone() -> None:
+    """Its words are C, our macros, and the names of our kernels; nothing else could get in."""
+    text, table = generate.kernels_text(), generate.table_text()
+    assert text.isascii()
+    assert table.isascii()
+    bare = re.sub(r"/\*.*?\*/|0x[\d.a-f]+p[-+]\d+|0X\S+", " ", text, flags=re.DOTALL)
+    words = set(re.findall(r"[A-Za-z_]\w*", bare))
+    words -= {w for w in words if re.fullmatch(r"(t|unused)\d+|TG_\w+", w)}
+    ours = {k.name for k in all_kernels(6)}
+    language = {"void", "const", "double", "int", "restrict", "return", "V", "x", "P", "p", "out", "in", "y", "s", "c"}
+    language |= {"define", "undef", "ifdef", "ifndef", "if", "else", "endif", "defined", "static", "inline"}
+    left = words - ours - language
+    assert {w for w in left if not re.fullmatch(r"(sincos|atan2|ik|tg|angles|sines|cosines)\w*", w)} == set()
+    for kernel in all_kernels(6):
+        assert f"TG_FN({kernel.name})" in text
+        assert f'{{"{kernel.name}"' in table
+
+
+def test_the_text_is_the_same_every_time() -> None:
+    """No order of a set, no address: a build repeats byte by byte."""
+    kernel = next(k for k in KERNELS if k.name == "inverse_dynamics_derivatives")
+    arm = random_arm(4, "rpr")
+    texts = set()
+    for _ in range(2):
+        t = trace(kernel, 3, lambda _: chain_of(arm), 0)
+        texts.add(emit_python.source(t.graph, ["x"], t.outputs, parameters="P", batch=True))
+    assert len(texts) == 1
+    assert generate.table_text() == generate.table_text()
