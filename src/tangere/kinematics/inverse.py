@@ -2,8 +2,8 @@
 
 A pose has up to eight solutions, 2 (shoulder) x 2 (wrist) x 2 (elbow). `branch` computes the one that three signs pick,
 without a conditional, so that eight lanes of a vector unit evaluate the eight signs of one pose at once. It is
-004's sequence of steps, corrected (000 eqs 89-97 are its tool-down case), arranged so that nothing is divided by sin q5 or
-cos q5, and so that singular poses are solved:
+004's sequence of steps, corrected (000 eqs 89-97 are its tool-down case), arranged so that nothing is divided by
+sin q5 or cos q5, and so that singular poses are solved:
 
 - shoulder: rho - d4 slightly negative is clamped to 0, both shoulder branches coincide;
 - elbow: a reach slightly too long or short is clamped, both elbow branches coincide;
