@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tangere.errors import TangereError
+from tangere.interfaces import cli_run
 from tangere.interfaces.terminal import paint, table, wants_colour
 
 EXAMPLES = """\
@@ -96,6 +97,8 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    cli_run.add(commands)
 
     p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
     p.set_defaults(run=models)

@@ -1,0 +1,199 @@
+"""The commands that run: run, scenarios, report, rerun."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tangere.interfaces.terminal import table
+
+EXAMPLES = """examples:
+  tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
+  tangere run circle --model 000-C --plant rigid --set drives=off period=2ms
+  tangere run hold --push link=4,force=0/0/-30,start=2,duration=1 --set friction=full
+  tangere run my_scenario.toml --out out/mine
+  tangere scenarios                         what can be run, and every setting"""
+
+
+def add(commands: Any) -> None:
+    """Add the four commands to the parser's."""
+    raw = argparse.RawDescriptionHelpFormatter
+    p = commands.add_parser(
+        "run",
+        help="simulate a scenario: log, summary and report into a folder",
+        description="Run a scenario, or a TOML file with `scenario = NAME` and settings, and leave log.mcap, log.csv,\n"
+        "manifest.json, summary.json and report.html in a folder.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
+    p.add_argument("--robot", metavar="NAME|FILE", help="the arm")
+    p.add_argument("--model", metavar="NAME|FILE", help="parameter set that controller and observer believe")
+    p.add_argument("--plant", choices=("mujoco", "rigid"), help="what is simulated with")
+    p.add_argument(
+        "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
+        help="something pushes; may be given several times",
+    )  # fmt: skip
+    p.add_argument("--seed", type=int, metavar="N", help="of everything random")
+    p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
+    p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
+    p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
+    p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
+    p.set_defaults(run=run)
+
+    p = commands.add_parser("scenarios", help="list the scenarios and their settings")
+    p.add_argument("scenario", nargs="?", metavar="NAME", help="one of them, with all its settings")
+    p.set_defaults(run=scenarios)
+
+    p = commands.add_parser("report", help="make the report of a run or a log again")
+    p.add_argument("source", metavar="LOG|DIR", help="a run's folder, or a log (.mcap, .csv)")
+    p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder)")
+    p.set_defaults(run=report)
+
+    p = commands.add_parser("rerun", help="repeat a run from its manifest and compare it bit by bit")
+    p.add_argument("folder", metavar="DIR", help="a run's folder")
+    p.set_defaults(run=rerun)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a scenario into a folder."""
+    from tangere.run.execute import execute
+    from tangere.run.scenarios import push_of
+    from tangere.run.settings import assignments, read_scenario
+
+    name, told, pushes = arguments.scenario, {}, []
+    if name.endswith(".toml") or "/" in name:
+        told = read_scenario(name)
+        name = told.pop("scenario")
+        listed = told.pop("push", [])
+        pushes = [push_of(p) for p in (listed if isinstance(listed, list) else [listed])]
+    for key in ("robot", "model", "plant", "seed"):
+        if getattr(arguments, key) is not None:
+            told[key] = getattr(arguments, key)
+    told |= assignments([text for group in arguments.set for text in group])
+    pushes += [push_of(text) for text in arguments.push]
+    out = Path(arguments.out or Path("out") / name)
+    command = ["tangere", *(sys.argv[1:] if sys.argv else [])]
+    bar = _bar()
+    done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
+    bar.end()
+    if arguments.video:
+        _video(done)
+    where = _report(done.folder, done)
+    _tell(done.summary, where)
+    return 1 if done.result.aborted else 0
+
+
+def _video(done: Any) -> None:
+    from tangere.errors import TangereError
+    from tangere.interfaces.report.video import write_video
+
+    try:
+        write_video(done.built.world.true, done.result.log, done.folder / "video.mp4")
+    except (TangereError, OSError) as problem:
+        print(f"no video: {problem}", file=sys.stderr)
+
+
+def _report(folder: Path, done: Any) -> Path:
+    from tangere.interfaces.report import write_report
+
+    changes: dict[str, Any] = {}
+    if done is not None:
+        built = done.built
+        changes = {
+            "robot": built.world.true,
+            "blocks": {"plant": built.settings["plant"], "observer": "momentum", **built.motion.blocks},
+            "thresholds": built.detector.on,
+        }
+    return write_report(folder, folder / "report.html", **changes)
+
+
+def _tell(summary: dict[str, Any], where: Path) -> None:
+    """The few numbers that matter, and where the rest is."""
+    if summary["aborted"]:
+        print(f"aborted: {summary['aborted']}")
+    rows = []
+    for key, label, unit in (
+        ("tracking_rms_mm", "tracking rms", "mm"),
+        ("tracking_max_mm", "tracking max", "mm"),
+        ("tracking_push_max_mm", "tracking max while pushed", "mm"),
+        ("realtime_factor", "faster than real time", "x"),
+    ):
+        if summary.get(key) is not None:
+            rows.append((label, f"{summary[key]:.4g}", unit))
+    if summary.get("residual_rms_nm"):
+        rows.append(("quiet residual, largest rms", f"{max(summary['residual_rms_nm']):.4g}", "Nm"))
+    print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
+    for event in summary["events"]:
+        delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
+        torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
+        true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
+        print(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}")
+    for note, periods in summary["interventions"].items():
+        print(f"the guard intervened in {periods} periods: {note}")
+    print(f"report: {where}")
+
+
+def scenarios(arguments: argparse.Namespace) -> int:
+    """List what can be run."""
+    from tangere.run.scenarios import COMMON, SCENARIOS, keys_of
+
+    if arguments.scenario is None:
+        every = [(name, s.title, ", ".join(s.keys)) for name, s in SCENARIOS.items()]
+        print("\n".join(table(every, ("scenario", "what", "own settings"), "lll", indent=0)))
+        print("\nevery scenario also takes: " + ", ".join(COMMON))
+        print("`tangere scenarios NAME` shows each setting with its default; --set key=value changes it")
+        return 0
+    rows = []
+    for key, k in keys_of(arguments.scenario).items():
+        default = "" if k.default is None else str(k.default)
+        rows.append((key, default, k.unit or " | ".join(k.choices), k.help))
+    print("\n".join(table(rows, ("setting", "default", "unit or choices", "what"), "llll", indent=0)))
+    return 0
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Make a report again from what a run left."""
+    from tangere.interfaces.report import write_report
+
+    source = Path(arguments.source)
+    out = Path(arguments.out) if arguments.out else (source if source.is_dir() else source.parent) / "report.html"
+    print(f"report: {write_report(source, out)}")
+    return 0
+
+
+def rerun(arguments: argparse.Namespace) -> int:
+    """Repeat a run and compare."""
+    from tangere.run.execute import again, difference
+
+    bar = _bar()
+    done, kept = again(arguments.folder, progress=bar)
+    bar.end()
+    differs = difference(kept, done.result.log)
+    print(f"differs: {differs}" if differs else f"the same, bit by bit: {len(kept)} samples")
+    return 1 if differs else 0
+
+
+class _bar:
+    """Progress with the real-time factor, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, elapsed: float, duration: float) -> None:
+        if self._shown:
+            share = min(1.0, elapsed / duration)
+            factor = elapsed / max(1e-9, time.perf_counter() - self._start)
+            full = int(30 * share)
+            bar = "#" * full + "-" * (30 - full)
+            print(f"\r[{bar}] {elapsed:6.1f} of {duration:.1f} s, {factor:.1f}x real time ", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._shown:
+            print(file=sys.stderr)
+

@@ -1,0 +1,32 @@
+/* Bring the page to life. */
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const plots = [];
+  shared.times = decode(data.t);
+  for (const figure of data.figures) {
+    const element = document.getElementById(figure.id);
+    if (!element) continue;
+    if (figure.scene) new Scene(element, figure); else plots.push(new TimePlot(element, figure));
+  }
+  document.documentElement.classList.add("live");
+  const bar = document.createElement("div");
+  bar.className = "zoombar";
+  bar.hidden = true;
+  const words = document.createElement("span"), button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Show all";
+  button.addEventListener("click", () => shared.zoom(null));
+  bar.append(words, button);
+  document.body.append(bar);
+  shared.listeners.push(() => {
+    bar.hidden = !shared.range;
+    if (shared.range) words.textContent = `${shared.range[0].toFixed(3)} to ${shared.range[1].toFixed(3)} s`;
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") shared.zoom(null); });
+  let waiting = 0;
+  window.addEventListener("resize", () => {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => { for (const plot of plots) plot.update(); });
+  });
+  window.addEventListener("beforeprint", () => { for (const plot of plots) plot.draw(); });
+})();

@@ -1,0 +1,130 @@
+"""A path in space with a time law, as joint motion: branch-continuous inverse kinematics and its derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.errors import InvalidValue, NoSolution
+from tangere.kinematics.checks import checked
+from tangere.kinematics.resolution import damped_inverse, damping_schedule
+from tangere.planning.branches import joint_path
+from tangere.planning.limits import MARGIN, Limits, Violation, violations
+from tangere.planning.paths import Path, positive
+from tangere.planning.samples import ON_GRID, PERIOD, Sampled
+from tangere.planning.timing import Stretched, TimeLaw
+from tangere.robot import Robot
+from tangere.types import Array
+
+# Below this smallest singular value J^-1 is damped. The joints follow the path exactly all the same (they come from
+# inverse kinematics); only their derivatives are softened where 3 mm/s would already ask for 3 rad/s.
+SINGULAR = 1e-3
+# A step between samples beyond so many times what the joint's top speed allows means that the branch has jumped.
+JUMP = 2.0
+# Named in a message: below this value singularity is likely what made the joints fast.
+NEAR_SINGULAR = 0.05
+# Stretching is repeated as the samples lie elsewhere after it; the second pass is already a formality.
+PASSES = 4
+
+
+class PathTrajectory(Sampled):
+    """The tool follows a path with a time law.
+
+        q = IK(T(s(t))) along one branch,  qd = J^-1 v,  qdd = J^-1 (a - Jdot qd)      (spec 6.5; 000 gives q only)
+
+    Precomputed every `period`; see Sampled for `at`. Joint limits (velocity, and what `limits` asks for) are checked
+    on that grid. Where one is broken: NoSolution that says which joint, where and by how much, or with slower=True the
+    whole motion is stretched (`stretch` says by what factor) until it fits.
+    """
+
+    __slots__ = ("law", "mismatch", "path", "sigma_min", "stretch")
+
+    def __init__(
+        self,
+        robot: Robot,
+        path: Path,
+        law: TimeLaw,
+        *,
+        q_start: ArrayLike | None = None,
+        period: float = PERIOD,
+        limits: Limits | None = None,
+        slower: bool = False,
+    ) -> None:
+        """q_start (n,): where the arm stands, to choose the branch (None: the best one for the whole path)."""
+        period = positive(period, "period", "s")
+        start = None if q_start is None else checked(q_start, (robot.dof,), "q_start")
+        asked = Limits.of(robot) if limits is None else limits
+        stretch = 1.0
+        for _ in range(PASSES):
+            used: TimeLaw = law if stretch == 1.0 else Stretched(law, stretch)
+            times = grid(used.duration, period)
+            q, qd, qdd, sigma = _joints(robot, path, used, times, start, period)
+            broken = violations(robot, asked, period, q, qd, qdd)
+            if not broken:
+                break
+            worst = max(broken, key=lambda found: found.factor)
+            if not slower or not np.isfinite(worst.factor):
+                raise NoSolution(_sentence(robot, worst, times, q, sigma))
+            stretch *= worst.factor * (1.0 + MARGIN)
+        else:
+            raise NoSolution(f"after slowing down by {stretch:.3g}: " + _sentence(robot, worst, times, q, sigma))
+        self.path, self.law, self.stretch = path, used, stretch
+        self.sigma_min = sigma  # (k,) smallest singular value of J (a lower bound where J is far from singular)
+        # rad/s by which step/period and the mean of qd differ at most: rounding and curvature (1e-6) on regular paths,
+        # more where qd was damped or jumps at a singularity (`velocity_ik.follow` gives joints and rates that agree)
+        self.mismatch = float(np.max(np.abs(np.diff(q, axis=0) / period - 0.5 * (qd[1:] + qd[:-1]))))
+        super().__init__(robot, q, qd, qdd, period, used.duration)
+
+
+def grid(duration: float, period: float) -> Array:
+    """Times every `period` from 0 to the first that is not before the duration."""
+    if not np.isfinite(duration):
+        raise InvalidValue("a trajectory held as samples needs a finite duration")
+    return np.arange(int(np.ceil(duration / period - ON_GRID)) + 1, dtype=np.float64) * period
+
+
+def _joints(
+    robot: Robot, path: Path, law: TimeLaw, times: Array, q_start: Array | None, period: float
+) -> tuple[Array, Array, Array, Array]:
+    s, sd, sdd = law.at(times)
+    if not path.closed and (s.min() < -1e-9 or s.max() > path.length * (1.0 + 1e-9)):
+        raise InvalidValue(
+            f"the time law runs from s = {s.min():g} to {s.max():g} m, the path from 0 to {path.length:g} m"
+        )
+    points = path.at(s)
+    v = points.first * sd[:, None]
+    a = points.first * sdd[:, None] + points.second * (sd**2)[:, None]
+    q = joint_path(robot, points.T, times, q_start, JUMP * robot.qd_max * period)
+    inverse, sigma = softened_inverse(robot.jacobian(q))
+    qd = (inverse @ v[:, :, None])[:, :, 0]
+    drift = robot.jacobian_rate_times_velocity(q, qd)
+    qdd = (inverse @ (a - drift)[:, :, None])[:, :, 0]
+    return q, qd, qdd, sigma
+
+
+def softened_inverse(J: Array) -> tuple[Array, Array]:
+    """J^-1 (k, n, 6), damped where J is nearly singular, and a lower bound of sigma_min (k,), exact below SINGULAR.
+
+    sigma_min >= 1/|J^-1| (Frobenius) decides cheaply that most samples are regular.
+    """
+    bound = np.zeros(len(J))
+    inverse = np.empty((len(J), J.shape[2], J.shape[1]))
+    if J.shape[1] == J.shape[2]:
+        regular = np.abs(np.linalg.det(J)) > 1e-12  # below, the inverse has no digits (columns are of order one)
+        inverse[regular] = np.linalg.inv(J[regular])
+        bound[regular] = 1.0 / np.linalg.norm(inverse[regular], axis=(1, 2))
+    rest = np.nonzero(bound < SINGULAR)[0]
+    if len(rest):
+        bound[rest] = np.linalg.svd(J[rest], compute_uv=False)[:, -1]
+        inverse[rest] = damped_inverse(J[rest], damping_schedule(J[rest], SINGULAR, SINGULAR))
+    return inverse, bound
+
+
+def _sentence(robot: Robot, worst: Violation, times: Array, q: Array, sigma: Array) -> str:
+    i = worst.index
+    message = worst.text(times[i], robot.pose(q[i]))
+    if sigma[i] < NEAR_SINGULAR:
+        message += f"; the arm is near a singularity there (smallest singular value of J {sigma[i]:.2g})"
+    if np.isfinite(worst.factor):
+        return message + f"; {worst.factor:.3g} times slower would do (slower=True)"
+    return message + "; no slower motion helps"

@@ -1,0 +1,139 @@
+"""A trajectory held as samples: the grid values on the grid, quintic Hermite interpolation between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.planning.paths import positive
+from tangere.robot import Robot
+from tangere.types import Array, Reference
+
+# A time this share of a period off a grid point counts as on it. Sums of 1e6 periods drift by 1e-10 of a period;
+# at 3 rad/s and 1 ms the error is 3e-9 rad, a thousandth of an encoder's count.
+ON_GRID = 1e-6
+# Default sampling period [s]: the control period of the simulated runs; at 500 Hz every second sample is hit.
+PERIOD = 1e-3
+
+
+# Column k: coefficients of 1, u, .. u^5 of the polynomial that has one of the six end values (unit interval).
+HERMITE = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
+        [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5],
+        [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
+        [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5],
+    ]
+)
+
+
+class Sampled:
+    """q, qd, qdd (k, n) every `period` from t = 0, with the tool's pose, velocity and acceleration that belong to them.
+
+    `at` costs about a microsecond on the grid. Between two samples a polynomial of degree five takes over position,
+    velocity and acceleration of both, so all three are continuous; the pose follows from the joints.
+    Implements types.Trajectory.
+    """
+
+    __slots__ = (
+        "_T",
+        "_a",
+        "_after",
+        "_before",
+        "_last",
+        "_rate",
+        "_samples",
+        "_v",
+        "duration",
+        "period",
+        "q",
+        "qd",
+        "qdd",
+        "robot",
+    )
+
+    def __init__(self, robot: Robot, q: Array, qd: Array, qdd: Array, period: float, duration: float) -> None:
+        """The samples cover the duration: (k - 1) period >= duration."""
+        self.robot = robot
+        self.period = positive(period, "period", "s")
+        self.duration = float(duration)
+        n = robot.dof
+        if not (q.shape == qd.shape == qdd.shape == (len(q), n)) or (len(q) - 1) * period < duration - ON_GRID * period:
+            raise InvalidValue(
+                f"samples: q, qd, qdd need the shape (k, {n}) with k > duration/period = {duration / period:g}, "
+                f"got {q.shape}, {qd.shape}, {qdd.shape}"
+            )
+        self._samples = np.stack([q, qd, qdd], axis=1)  # (k, 3, n): two neighbours are one block
+        self._samples.flags.writeable = False
+        q, qd, qdd = (self._samples[:, i] for i in range(3))
+        self.q, self.qd, self.qdd = q, qd, qdd
+        J = robot.jacobian(q)
+        self._T = robot.pose(q)
+        self._v = (J @ qd[:, :, None])[:, :, 0]
+        self._a = (J @ qdd[:, :, None])[:, :, 0] + robot.jacobian_rate_times_velocity(q, qd)
+        for array in (self._T, self._v, self._a):
+            array.flags.writeable = False
+        self._rate = 1.0 / self.period
+        self._last = len(q) - 1
+        self._before = at_rest(robot, q[0])
+        end = self.duration * self._rate
+        i = round(end)
+        self._after = at_rest(robot, q[i] if abs(end - i) < ON_GRID else self._between(end).q)
+
+    @property
+    def times(self) -> Array:
+        """(k,) s."""
+        return np.arange(self._last + 1, dtype=np.float64) * self.period
+
+    def at(self, time: float) -> Reference:
+        """The reference at that time [s]; the start at rest before 0, the end at rest after the duration."""
+        x = time * self._rate
+        if not x >= 0.0:
+            return self._before
+        if time > self.duration + ON_GRID * self.period:
+            return self._after
+        i = int(x + 0.5)
+        if -ON_GRID < x - i < ON_GRID:
+            return Reference(self.q[i], self.qd[i], self.qdd[i], self._T[i], self._v[i], self._a[i])
+        return self._between(x)
+
+    def _between(self, x: float) -> Reference:
+        i = min(int(x), self._last - 1)
+        q, qd, qdd = basis(x - i, self.period) @ self._samples[i : i + 2].reshape(6, -1)
+        J = self.robot.jacobian(q)
+        a = J @ qdd + self.robot.jacobian_rate_times_velocity(q, qd)
+        return Reference(q, qd, qdd, self.robot.pose(q), J @ qd, a)
+
+
+def basis(u: float, h: float) -> Array:
+    """(3, 6): times (q_0, qd_0, qdd_0, q_1, qd_1, qdd_1) it gives q, qd, qdd at the share u of an interval h [s].
+
+    The polynomial of degree five is the only one with these six values at its ends.
+    """
+    u2, u3 = u * u, u * u * u
+    powers = np.array(
+        (
+            (1.0, u, u2, u3, u2 * u2, u2 * u3),
+            (0.0, 1.0, 2 * u, 3 * u2, 4 * u3, 5 * u2 * u2),
+            (0.0, 0.0, 2.0, 6 * u, 12 * u2, 20 * u3),
+        )
+    )
+    scale = np.array(
+        (
+            (1.0, h, h * h, 1.0, h, h * h),
+            (1 / h, 1.0, h, 1 / h, 1.0, h),
+            (1 / (h * h), 1 / h, 1.0, 1 / (h * h), 1 / h, 1.0),
+        )
+    )
+    return np.asarray(powers @ HERMITE * scale)
+
+
+def at_rest(robot: Robot, q: Array) -> Reference:
+    """The reference of standing still at q (n,)."""
+    zero, zero_6 = np.zeros(robot.dof), np.zeros(6)
+    T = robot.pose(q)
+    for array in (q, zero, zero_6, T):
+        array.flags.writeable = False
+    return Reference(q, zero, zero, T, zero_6, zero_6)

@@ -1,0 +1,256 @@
+"""A simulated arm in MuJoCo, written from our own model: contacts, stiction, joint limits, pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.model.mjcf import to_mjcf
+from tangere.model.scene import Pen, Scene
+from tangere.plants.faults import Actuators, Fault, braked
+from tangere.plants.lost import PlantLost
+from tangere.plants.pushes import Push, Pushes, PushForce
+from tangere.plants.render import Camera, OffScreen
+from tangere.plants.rigid import initial, refuse_stiff_friction
+from tangere.plants.sensors import SensorModel, Sensors
+from tangere.robot import Robot
+from tangere.types import Array, Command, State, Truth
+
+# kg m2 on a braked joint: 330 Nm then give 3e-10 rad/s2, and the other joints' equations lose no digit to it.
+_BRAKED = 1e12
+
+
+class MujocoPlant:
+    """One write is one mj_step of the period, under a held torque.
+
+    integrator "euler" is MuJoCo's default: semi-implicit, first order, with the viscous friction B implicit,
+
+        M(q) (qd' - qd) / h + C qd + g + B qd' = tau + tau_ext,  q' = q + h qd'
+
+    (spec of the observer's exact form for it: see tangere.observe). "implicitfast" and "rk4" are MuJoCo's others.
+    Rotor inertia: what the robot was made with, as armature. Torques beyond robot.tau_max are cut at this border.
+
+    friction: viscous as damping; Coulomb as a smooth torque (the law of JointFriction, so that it can be compensated
+        exactly) or, with stiction=True, as frictionloss: below breakaway the joint stands still.
+    scene: surfaces, pen, and what collides. joint_limits: whether joint ranges are end stops.
+    force_sensor: whether State.wrench is measured: the contacts and forces on the last link, at the tcp.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        period: float = 1e-3,
+        *,
+        friction: JointFriction | None = None,
+        stiction: bool = False,
+        scene: Scene | None = None,
+        integrator: Literal["euler", "implicitfast", "rk4"] = "euler",
+        joint_limits: bool = True,
+        sensors: SensorModel | None = None,
+        faults: Sequence[Fault] = (),
+        pushes: Sequence[Push | PushForce] = (),
+        force_sensor: bool = True,
+    ) -> None:
+        mujoco = _mujoco()
+        integrators = {"euler": "EULER", "implicitfast": "IMPLICITFAST", "rk4": "RK4"}
+        if integrator not in integrators:
+            raise UnknownName(f"unknown integrator {integrator!r}; known: {', '.join(integrators)}")
+        if not (math.isfinite(period) and period > 0.0):
+            raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
+        n = robot.dof
+        friction = JointFriction.none(n) if friction is None else friction
+        if friction.coulomb.shape != (n,):
+            raise InvalidValue(f"friction: of {n} joints, got {friction.coulomb.shape}")
+        self.robot, self.period, self.dof = robot, period, n
+        self.adds: frozenset[str] = frozenset()
+        self.scene = Scene() if scene is None else scene
+        if self.scene.pen is not None and self.scene.pen.stiffness is not None:
+            _refuse_stiff_tip(self.scene.pen, period)
+        self.xml = to_mjcf(
+            robot.model,
+            rotor_inertia=robot.rotor_inertia,
+            damping=friction.viscous,
+            frictionloss=friction.coulomb if stiction else None,
+            scene=self.scene,
+        )
+        self.model: Any = mujoco.MjModel.from_xml_string(self.xml)
+        self.data: Any = mujoco.MjData(self.model)
+        self.model.opt.timestep = period
+        self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrators[integrator]}")
+        # a simulation that diverges must say so, not start again at zero by itself
+        self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+        if not joint_limits:
+            self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+        dry = JointFriction(friction.coulomb, np.zeros(n), friction.width)
+        self._smooth = dry if np.any(friction.coulomb) and not stiction else None
+        self._mujoco, self._mj_step = mujoco, mujoco.mj_step
+        self._mj_contact_force = mujoco.mj_contactForce
+        self._qpos, self._qvel = self.data.qpos[:n], self.data.qvel[:n]
+        self._applied = self.data.qfrc_applied[:n]
+        self._armature = np.array(self.model.dof_armature[:n])
+        site = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_SITE, "tcp")
+        tool = int(self.model.site_bodyid[site])  # bodies are numbered from the base outwards
+        self._on_tool: list[bool] = [bool(body >= tool) for body in self.model.geom_bodyid]
+        self._tcp_at, self._local = self.data.site_xpos[site], np.zeros(6)
+        self._sliding = self.model.nv > n
+        self._force_sensor, self._nothing = force_sensor, np.zeros(6)
+        self._nothing.flags.writeable = False
+        self._sensors = Sensors(sensors, n, period)
+        self._actuators = Actuators(robot.tau_max, faults)
+        self._pushes = Pushes(robot, pushes)
+        self._pictures: OffScreen | None = None
+        self.reset(np.clip(np.zeros(n), robot.q_min, robot.q_max))
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> State:
+        """Place the arm at q (n,) [rad] with velocity qd (n,) (at rest if not given); time starts at 0."""
+        start, speed = initial(q, qd, self.dof)
+        if self._smooth is not None:
+            refuse_stiff_friction(self._smooth, self.robot.mass_matrix(start), self.period)
+        self._mujoco.mj_resetData(self.model, self.data)
+        self._qpos[:], self._qvel[:] = start, speed
+        self.model.dof_armature[: self.dof] = self._armature
+        self._mujoco.mj_forward(self.model, self.data)
+        self._count, self._failed = 0, False
+        self._stuck: tuple[int, ...] = ()
+        self._q, self._qd = start, speed
+        self._actuators.reset()
+        self._push, self._wrench = np.zeros(self.dof), self._nothing
+        self._state = self._sensors.first(start, speed, self._actuators.reported, self._felt())
+        return self._state
+
+    def read(self) -> State:
+        """The newest sample."""
+        if self._failed:
+            raise PlantLost(f"the simulation left the finite numbers at {self._count * self.period:.6g} s")
+        return self._state
+
+    def write(self, command: Command) -> None:
+        """Hold the torque for one period and move on by it."""
+        if self._failed:
+            return
+        middle = (self._count + 0.5) * self.period
+        tau = self._actuators.apply(command.tau, middle)
+        pushed = self._pushes.schedule(middle)
+        self._push = self._pushes.torque(self._q)
+        self._wrench = self._pushes.wrench(self._q) if pushed else self._nothing
+        if self._actuators.stuck != self._stuck:
+            self._brake(self._actuators.stuck)
+        applied = self._applied
+        if pushed:
+            np.add(tau, self._push, out=applied)
+        else:
+            applied[:] = tau
+        if self._smooth is not None:
+            applied -= self._smooth.torque(self._qd)
+        self._mj_step(self.model, self.data)
+        self._q, self._qd = self._qpos.copy(), self._qvel.copy()
+        self._count += 1
+        if not math.isfinite(self._qd @ self._qd):
+            self._failed = True
+            return
+        if self.data.ncon:
+            self._wrench = self._wrench + self._contact_wrench()
+        self._state = self._sensors.next(
+            self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
+        )
+
+    def truth(self) -> Truth:
+        """The noise-free state now; tau_ext (pushes, contacts, end stops) and wrench as they acted in the last period.
+
+        T is where the tcp is; with a sliding pen tip, pushed in with it. The wrench has what acts on the last link.
+        """
+        tau_ext = self._push
+        data = self.data
+        inner = data.ne + data.nf  # equality and friction rows come first; then limits and contacts
+        if self._count and data.nefc > inner:
+            force, torque = np.array(data.efc_force), np.zeros(self.model.nv)
+            force[:inner] = 0.0
+            self._mujoco.mj_mulJacTVec(self.model, data, torque, force)
+            tau_ext = tau_ext + torque[: self.dof]
+        T = self.robot.pose(self._q)
+        if self._sliding:
+            T[:3, 3] += float(data.qpos[self.dof]) * self.robot.link_poses(self._q)[-1][:3, 2]
+        return Truth(self._q, self._qd, tau_ext, T, self._wrench)
+
+    def render(self, width: int = 640, height: int = 480, camera: Camera | None = None) -> NDArray[np.uint8]:
+        """A picture (height, width, 3) of the scene now, off screen."""
+        if self._pictures is None or self._pictures.size != (width, height):
+            if self._pictures is not None:
+                self._pictures.close()
+            self._pictures = OffScreen(self.model, width, height)
+        self._mujoco.mj_kinematics(self.model, self.data)  # shapes where q is now; a step leaves them one behind
+        self._mujoco.mj_camlight(self.model, self.data)
+        return self._pictures.picture(self.data, camera)
+
+    def close(self) -> None:
+        """Release the picture's memory, if any; may be called twice."""
+        if self._pictures is not None:
+            self._pictures.close()
+            self._pictures = None
+
+    def _felt(self) -> Array | None:
+        return self._wrench if self._force_sensor else None
+
+    def _brake(self, stuck: tuple[int, ...]) -> None:
+        self._stuck = stuck
+        self.model.dof_armature[: self.dof] = self._armature
+        if stuck:
+            self.model.dof_armature[list(stuck)] = _BRAKED
+            self._qvel[:] = braked(self.robot.mass_matrix(self._q), self._qd, stuck)
+
+    def _contact_wrench(self) -> Array:
+        """Wrench (6,) at the tcp, base axes, of the contacts of the last link and what it carries, last step.
+
+        MuJoCo gives the force that the first geom exerts on the second, in the contact's axes.
+        """
+        data, local = self.data, self._local
+        px, py, pz = self._tcp_at.tolist()
+        fx = fy = fz = mx = my = mz = 0.0
+        for i in range(data.ncon):  # plain numbers: a few contacts, and numpy's small products cost more than these
+            contact = data.contact[i]
+            sign = self._on_tool[contact.geom2] - self._on_tool[contact.geom1]  # the force acts on the second geom
+            if not sign:
+                continue
+            self._mj_contact_force(self.model, data, i, local)
+            a, b, c, u, v, w = (sign * value for value in local.ravel().tolist())
+            e = contact.frame.tolist()
+            x, y, z = contact.pos.tolist()
+            x, y, z = x - px, y - py, z - pz
+            gx, gy, gz = a * e[0] + b * e[3] + c * e[6], a * e[1] + b * e[4] + c * e[7], a * e[2] + b * e[5] + c * e[8]
+            fx, fy, fz = fx + gx, fy + gy, fz + gz
+            mx += u * e[0] + v * e[3] + w * e[6] + y * gz - z * gy
+            my += u * e[1] + v * e[4] + w * e[7] + z * gx - x * gz
+            mz += u * e[2] + v * e[5] + w * e[8] + x * gy - y * gx
+        return np.array((fx, fy, fz, mx, my, mz))
+
+
+def _refuse_stiff_tip(pen: Pen, period: float) -> None:
+    """Raise InvalidValue for a sliding tip that this period cannot simulate.
+
+    Its spring is explicit: w h < 1 (2 is where it explodes). Its damping D is implicit, which MuJoCo's contact solver
+    does not know of: measured, a tip pressed on a table with 5 N bounced for ever (2 N rms) from h D / m between 1.1
+    and 1.5 at 1 ms (1.5 and 3 at 0.5 ms) and was still (1e-7 N) below, whatever the damping ratio; with rk4, where
+    damping is explicit, it was still. Hence h D / m <= 1.
+    """
+    swing = math.sqrt((pen.stiffness or 0.0) / pen.tip_mass) * period
+    drag = pen.tip_damping() * period / pen.tip_mass
+    if swing > 1.0 or drag > 1.0:
+        raise InvalidValue(
+            f"the pen's tip is too light for a period of {period:g} s: sqrt(stiffness / tip_mass) * period is "
+            f"{swing:.3g} and damping * period / tip_mass = {drag:.3g}, both at most 1; "
+            f"take less stiffness or damping, or more tip_mass"
+        )
+
+
+def _mujoco() -> Any:
+    try:
+        import mujoco
+    except ImportError as problem:
+        raise MissingExtra("the MuJoCo plant needs mujoco: pip install 'tangere[sim]'") from problem
+    return mujoco

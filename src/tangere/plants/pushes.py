@@ -1,0 +1,103 @@
+"""What the environment does to a simulated arm by schedule: torques on joints and forces on links."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.robot import Robot
+from tangere.types import Array
+
+
+@dataclass(frozen=True)
+class Push:
+    """A torque on one joint, constant while it lasts: tau_ext[joint] = torque for start <= time < start + duration."""
+
+    joint: int  # counted from 1
+    torque: float  # Nm (N for a prismatic joint), positive along the joint's axis
+    start: float  # s
+    duration: float = math.inf  # s
+
+
+@dataclass(frozen=True)
+class PushForce:
+    """A force on a point of a link, constant in base axes while it lasts: tau_ext = J_point(q)^T force."""
+
+    link: int  # counted from 1
+    point: tuple[float, float, float]  # m, in the link's own frame (DH: the distal frame)
+    force: tuple[float, float, float]  # N, base axes
+    start: float  # s
+    duration: float = math.inf  # s
+
+
+class Pushes:
+    """The pushes of one plant: tau_ext and the wrench at the tcp at a time and a configuration.
+
+    A push acts in whole periods, those whose middle lies inside it: rounding of start / period decides nothing.
+    """
+
+    def __init__(self, robot: Robot, pushes: Sequence[Push | PushForce]) -> None:
+        self._robot = robot
+        self._nothing = np.zeros(robot.dof)
+        self._nothing.flags.writeable = False
+        self._all = [_checked(push, robot.dof) for push in pushes]
+        self._torque = self._nothing  # of the joint pushes at work
+        self._forces: list[tuple[PushForce, Array, Array]] = []
+        self._until = -math.inf  # s; up to then nothing begins or ends
+        self._since = math.inf
+
+    def schedule(self, middle: float) -> bool:
+        """Take up the pushes whose interval holds `middle` [s]; whether any is at work."""
+        if not self._since <= middle < self._until:
+            self._look(middle)
+        return self._torque is not self._nothing or bool(self._forces)
+
+    def torque(self, q: Array) -> Array:
+        """tau_ext (n,) of the scheduled pushes at q. Not to be written to."""
+        if not self._forces:
+            return self._torque
+        total = self._torque.copy()
+        for push, point, force in self._forces:
+            total += force @ self._robot.jacobian(q, link=push.link, point=point)[:3]
+        return total
+
+    def wrench(self, q: Array) -> Array:
+        """Wrench (6,) at the tcp, base axes, of the scheduled forces on the last link; other links have none there."""
+        total = np.zeros(6)
+        last = [entry for entry in self._forces if entry[0].link == self._robot.dof]
+        if last:
+            T = self._robot.link_poses(q)[-1]
+            tcp = self._robot.pose(q)[:3, 3]
+            for _, point, force in last:
+                total[:3] += force
+                total[3:] += np.cross(T[:3, :3] @ point + T[:3, 3] - tcp, force)
+        return total
+
+    def _look(self, middle: float) -> None:
+        active = [push for push in self._all if push.start <= middle < push.start + push.duration]
+        edges = [edge for push in self._all for edge in (push.start, push.start + push.duration)]
+        self._since = max((edge for edge in edges if edge <= middle), default=-math.inf)
+        self._until = min((edge for edge in edges if edge > middle), default=math.inf)
+        self._torque, self._forces = self._nothing, []
+        for push in active:
+            if isinstance(push, Push):
+                self._torque = self._torque.copy()
+                self._torque[push.joint - 1] += push.torque
+            else:
+                self._forces.append((push, np.array(push.point, dtype=float), np.array(push.force, dtype=float)))
+
+
+def _checked(push: Push | PushForce, dof: int) -> Push | PushForce:
+    number, what = (push.joint, "joint") if isinstance(push, Push) else (push.link, "link")
+    if not (isinstance(number, int) and 1 <= number <= dof):
+        raise InvalidValue(f"{what} of a push: got {number!r}, valid are 1 to {dof}")
+    if not math.isfinite(push.start) or not push.duration > 0.0:
+        raise InvalidValue(f"a push starts at a finite time and lasts > 0 s, got {push.start} s for {push.duration} s")
+    size = (push.torque,) if isinstance(push, Push) else (*push.point, *push.force)
+    if len(size) not in (1, 6) or not all(math.isfinite(value) for value in size):
+        raise InvalidValue(f"a push has a finite torque, or a point and a force of 3 numbers each, got {push!r}")
+    return push

@@ -1,0 +1,1 @@
+"""Runs: plant, controller, observers and reaction joined in one loop, and what they leave: log, manifest, summary."""

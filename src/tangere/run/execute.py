@@ -1,0 +1,135 @@
+"""A scenario run into a folder: log, manifest, summary; and run again from its manifest."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.plants.pushes import Push, PushForce
+from tangere.run.csv_log import read_csv, write_csv
+from tangere.run.log import Log
+from tangere.run.manifest import Manifest, load_manifest, write_json, write_manifest
+from tangere.run.result import RunResult
+from tangere.run.run import Progress, run
+from tangere.run.scenarios import Built, build, push_of
+from tangere.run.shares import error_shares
+from tangere.run.summary import summarise
+from tangere.run.wall_circle import force_summary
+
+LOG, CSV, SUMMARY = "log.mcap", "log.csv", "summary.json"
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A run that has been made, and the folder that holds it."""
+
+    built: Built
+    result: RunResult
+    summary: dict[str, Any]
+    folder: Path
+
+
+def prepared(out: str | os.PathLike[str]) -> Path:
+    """The folder, made and proven writable; files of an earlier run in it are removed, so that nothing looks whole."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (LOG, CSV, SUMMARY, "manifest.json", "report.html", "video.mp4"):
+            (folder / name).unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
+    return folder
+
+
+def execute(
+    scenario: str,
+    given: Mapping[str, Any],
+    pushes: Sequence[Push | PushForce] = (),
+    *,
+    out: str | os.PathLike[str],
+    command: Sequence[str] = (),
+    progress: Progress | None = None,
+    paced: bool = False,
+) -> Executed:
+    """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder."""
+    built = build(scenario, given, tuple(pushes))
+    folder = prepared(out)
+    told = {"scenario": scenario, **built.settings, "push": [_plain(push) for push in pushes]}
+    models = {"plant": built.world.true, "controller": built.world.believed}
+    seeds = {"seed": built.settings["seed"]}
+    write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
+    duration = built.settings["duration"] or built.motion.trajectory.duration
+    result = run(
+        built.plant, built.controller, built.observers, duration=duration, trajectory=built.motion.trajectory,
+        detector=built.detector, log=folder / LOG, joints=[j.name for j in built.world.true.model.joints],
+        progress=progress, paced=paced,
+    )  # fmt: skip
+    write_csv(result.log, folder / CSV)
+    summary = summary_of(built, result)
+    write_json(summary, folder / SUMMARY)
+    return Executed(built, result, summary, folder)
+
+
+def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
+    """The numbers of summary.json, with the thresholds and the shares of a wrong model."""
+    summary = summarise(
+        result, pushes=built.pushes, settle=built.motion.settle, robot=built.world.true,
+        gain=built.settings["observer_gain"],
+    )  # fmt: skip
+    summary["thresholds_nm"] = built.detector.on.tolist()
+    world = built.world
+    if built.name == "wall-circle" and len(result.log) and "wrench_true" in result.log:
+        summary["force"] = force_summary(result.log, built.settings["force"], built.motion.settle, world.true)
+    if len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
+        shares = (result.log, world.true, world.believed, world.friction, world.believed_friction)
+        summary["shares"] = error_shares(*shares, built.settings["kp"])
+    return summary
+
+
+def _plain(push: Push | PushForce) -> dict[str, Any]:
+    """A push as data that push_of reads back; one without end has no duration."""
+    return {name: value for name, value in asdict(push).items() if value != math.inf}
+
+
+def again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> tuple[Executed, Log]:
+    """The run of a folder made once more, in a temporary folder, and the log that the folder holds."""
+    manifest = load_manifest(folder)
+    told = dict(manifest.scenario)
+    if "scenario" not in told:
+        raise InvalidValue(f"{folder}: the manifest names no scenario, it cannot be run again")
+    name, pushes = told.pop("scenario"), tuple(push_of(p) for p in told.pop("push", ()))
+    kept = read_csv(Path(folder) / CSV)
+    place = tempfile.mkdtemp(prefix="tangere-rerun-")
+    try:
+        return execute(name, told, pushes, out=place, command=manifest.command, progress=progress), kept
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+# columns that are measured time, not part of what is computed
+CLOCK = ("cost", "cost_log", "lateness", "cpu")
+
+
+def difference(one: Log, other: Log) -> str:
+    """"" if every column is the same bit by bit (the clock's aside); else the first that is not."""
+    for name in one.columns:
+        if name in CLOCK:
+            continue
+        if name not in other or one[name].shape != other[name].shape:
+            return f"column {name}: {one[name].shape} against {other[name].shape if name in other else 'none'}"
+        same = np.array_equal(one[name].view(np.uint64), other[name].view(np.uint64))
+        if not same:
+            row = int(np.argmax(np.any(np.atleast_2d((one[name] != other[name]).T).T, axis=-1)))
+            return f"column {name} from {one.time[row]:.6f} s on"
+    return ""

@@ -1,0 +1,188 @@
+"""The record of a run: columns over time, with units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import overload
+
+import numpy as np
+
+from tangere.errors import InvalidValue, UnknownName
+from tangere.types import Array
+
+# Columns that a run records, with units; joints along the second axis unless said otherwise. "rad" stands for m with
+# prismatic joints. A row belongs to one sample: what was measured there, what was estimated from it, what it was
+# answered.
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "time": "s",
+        "period": "s",  # since the sample before
+        "q": "rad",  # measured
+        "qd": "rad/s",
+        "tau": "Nm",  # torque applied since the sample before, as reported, gravity included
+        "wrench": "N, Nm",  # (6) measured at the tcp, base axes, environment on robot
+        "q_des": "rad",
+        "qd_des": "rad/s",
+        "qdd_des": "rad/s2",
+        "T_des": "1, m",  # (12) upper three rows of T_base_tcp, row by row
+        "tau_cmd": "Nm",  # commanded for the coming period
+        "residual": "Nm",  # of the first observer; residual_NAME of the others
+        "q_true": "rad",
+        "qd_true": "rad/s",
+        "tau_ext_true": "Nm",
+        "T_true": "1, m",  # (12) as T_des
+        "wrench_true": "N, Nm",  # (6) as wrench
+        "cost": "s",  # wall time of observers, detector and controller
+        "cost_log": "s",  # wall time of recording the row before
+        "lateness": "s",  # how long after its due time a paced period began
+        "cpu": "s",  # processor time that the paced period before took, simulator included
+    }
+)
+
+
+def unit_of(name: str) -> str:
+    """Unit of a column by its name, "" where not known."""
+    return UNITS.get(name) or ("Nm" if name.startswith("residual_") else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that happened: a controller intervened, a touch, the reason for an end."""
+
+    time: float  # s
+    text: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Log:
+    """Columns name -> (N,) or (N, k), all of one length N = len(log) and read-only; `time` is always there.
+
+    log["q"] is a column; log.between(1.0, 2.0) and log[100:200] are logs; log + other joins two of one kind;
+    log == other if every bit of every column, and every note, is the same.
+    """
+
+    columns: Mapping[str, Array]
+    units: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    complete: bool = True  # False: the file it was read from was not closed, the end of the run is missing
+
+    def __post_init__(self) -> None:
+        columns: dict[str, Array] = {}
+        for name, values in self.columns.items():
+            array = np.asarray(values, dtype=np.float64)
+            if array.ndim not in (1, 2):
+                raise InvalidValue(f"column {name!r}: must be (N,) or (N, k), got shape {array.shape}")
+            array = array.view()  # the caller's own array stays as writeable as it was
+            array.flags.writeable = False
+            columns[name] = array
+        if "time" not in columns or columns["time"].ndim != 1:
+            raise InvalidValue(f"a log needs a column 'time' of shape (N,), got {sorted(columns)}")
+        lengths = {name: len(array) for name, array in columns.items()}
+        if len(set(lengths.values())) != 1:
+            raise InvalidValue(f"columns of one length, got {lengths}")
+        units = {name: self.units.get(name, unit_of(name)) for name in columns}
+        object.__setattr__(self, "columns", MappingProxyType(columns))
+        object.__setattr__(self, "units", MappingProxyType(units))
+
+    @property
+    def time(self) -> Array:
+        """(N,) s."""
+        return self.columns["time"]
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first sample to the last."""
+        return float(self.time[-1] - self.time[0]) if len(self) else 0.0
+
+    @overload
+    def __getitem__(self, key: str) -> Array: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> Log: ...
+
+    def __getitem__(self, key: str | slice) -> Array | Log:
+        if isinstance(key, slice):
+            return self._rows(key)
+        try:
+            return self.columns[key]
+        except KeyError:
+            raise MissingColumn(f"no column {key!r} in this log; it has {', '.join(self.columns)}") from None
+
+    def get(self, name: str) -> Array | None:
+        """The column, None where there is none."""
+        return self.columns.get(name)
+
+    __iter__ = None  # rows or columns? log.columns says which
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __repr__(self) -> str:
+        return f"Log({len(self)} samples, {self.duration:g} s: {', '.join(self.columns)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Log):
+            return NotImplemented
+        mine, theirs = self.columns, other.columns
+        return (
+            list(mine) == list(theirs)
+            and all(mine[k].shape == theirs[k].shape and mine[k].tobytes() == theirs[k].tobytes() for k in mine)
+            and self.notes == other.notes
+            and dict(self.units) == dict(other.units)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _rows(self, which: slice) -> Log:
+        """The rows of a slice; notes stay where their time lies within them."""
+        columns = {name: array[which] for name, array in self.columns.items()}
+        time = columns["time"]
+        low, high = (time.min(), time.max()) if len(time) else (np.inf, -np.inf)
+        notes = tuple(note for note in self.notes if low <= note.time <= high)
+        return Log(columns, self.units, notes, self.complete)
+
+    def between(self, start: float, end: float) -> Log:
+        """The rows with start <= time < end [s]. Time must not run backwards, as it does not in a run."""
+        first, last = np.searchsorted(self.time, [start, end], side="left")
+        return self._rows(slice(int(first), int(last)))
+
+    def position(self, column: str) -> Array:
+        """Position (N, 3) [m] of the tcp in a column of poses ("T_des", "T_true")."""
+        return self[column][:, 3::4]
+
+    def without(self, names: Sequence[str]) -> Log:
+        """The same log without these columns."""
+        return Log({k: v for k, v in self.columns.items() if k not in names}, self.units, self.notes, self.complete)
+
+    def __add__(self, other: Log) -> Log:
+        if not isinstance(other, Log):
+            return NotImplemented
+        return concatenate([self, other])
+
+
+class MissingColumn(UnknownName, KeyError):
+    """A column that the log does not have; the message lists those that it has."""
+
+    def __str__(self) -> str:  # KeyError would print the message in quotes
+        return str(self.args[0])
+
+
+def concatenate(logs: Sequence[Log]) -> Log:
+    """One log of several, one after the other, all with the same columns."""
+    if not logs:
+        raise InvalidValue("concatenate: at least one log")
+    for log in logs[1:]:
+        if _kind(log) != _kind(logs[0]):
+            raise InvalidValue(f"logs of one kind: {_kind(logs[0])} against {_kind(log)}")
+    columns = {name: np.concatenate([log[name] for log in logs]) for name in logs[0].columns}
+    notes = tuple(note for log in logs for note in log.notes)
+    return Log(columns, logs[0].units, notes, all(log.complete for log in logs))
+
+
+def _kind(log: Log) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape[1:] for name, array in log.columns.items()}

@@ -1,0 +1,163 @@
+"""The records of the MCAP file format that a log needs, as bytes (https://mcap.dev/spec)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+MAGIC = b"\x89MCAP0\r\n"
+
+HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(0x01, 0x09)
+STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0B, 0x0C, 0x0D, 0x0E, 0x0F
+
+# opcode, length, channel, sequence, log time, publish time: what stands before the bytes of a message
+MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+CHUNK_HEAD = struct.Struct("<QQQI")  # first and last time, size, crc of what is inside
+
+
+def record(opcode: int, content: bytes) -> bytes:
+    """Any record."""
+    return struct.pack("<BQ", opcode, len(content)) + content
+
+
+def string(text: str) -> bytes:
+    """A string with its length before it."""
+    raw = text.encode()
+    return struct.pack("<I", len(raw)) + raw
+
+
+def mapping(pairs: Mapping[str, str]) -> bytes:
+    """A map of strings with its size in bytes before it."""
+    raw = b"".join(string(k) + string(v) for k, v in pairs.items())
+    return struct.pack("<I", len(raw)) + raw
+
+
+def header(profile: str, library: str) -> bytes:
+    """Header record."""
+    return record(HEADER, string(profile) + string(library))
+
+
+def schema(number: int, name: str, definition: str) -> bytes:
+    """Schema record of a ROS 2 message."""
+    return record(SCHEMA, struct.pack("<H", number) + string(name) + string("ros2msg") + string(definition))
+
+
+def channel(number: int, schema_number: int, topic: str, metadata: Mapping[str, str]) -> bytes:
+    """Channel record of CDR messages."""
+    return record(
+        CHANNEL, struct.pack("<HH", number, schema_number) + string(topic) + string("cdr") + mapping(metadata)
+    )
+
+
+def message(number: int, sequence: int, ns: int, data: bytes) -> bytes:
+    """Message record."""
+    return MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), number, sequence, ns, ns) + data
+
+
+@dataclass
+class Summary:
+    """What is known of the data section when it ends: chunks, counts and times."""
+
+    chunks: list[bytes] = field(default_factory=list)  # finished ChunkIndex records
+    counts: dict[int, int] = field(default_factory=dict)  # messages per channel
+    start: int = 2**64 - 1
+    end: int = 0
+
+    def chunk(self, offset: int, body: bytes, start: int, end: int, indexes: Mapping[int, bytes]) -> bytes:
+        """A chunk of message records that begins at `offset` of the file, with its message indexes behind it.
+
+        indexes: per channel its (log time, offset in the body) pairs, 16 bytes each.
+        """
+        head = CHUNK_HEAD.pack(start, end, len(body), zlib.crc32(body)) + string("") + struct.pack("<Q", len(body))
+        out = [struct.pack("<BQ", CHUNK, len(head) + len(body)), head, body]
+        length = at = sum(map(len, out))
+        places = b""
+        for number, entries in indexes.items():
+            places += struct.pack("<HQ", number, offset + at)
+            out.append(record(MESSAGE_INDEX, struct.pack("<HI", number, len(entries)) + entries))
+            at += len(out[-1])
+            self.counts[number] = self.counts.get(number, 0) + len(entries) // 16
+        self.start, self.end = min(self.start, start), max(self.end, end)
+        self.chunks.append(
+            record(
+                CHUNK_INDEX,
+                struct.pack("<QQQQI", start, end, offset, length, len(places))
+                + places
+                + struct.pack("<Q", at - length)
+                + string("")
+                + struct.pack("<QQ", len(body), len(body)),
+            )
+        )
+        return b"".join(out)
+
+    def closing(self, offset: int, schemas: list[bytes], channels: list[bytes], metadata: bytes) -> bytes:
+        """Everything behind the data section, which ends at `offset`: DataEnd, summary, footer, magic."""
+        data_end = record(DATA_END, struct.pack("<I", 0))  # 0: the data section has no checksum, the chunks have
+        start = self.start if self.chunks else 0
+        statistics = record(
+            STATISTICS,
+            struct.pack(
+                "<QHIIIIQQI",
+                sum(self.counts.values()), len(schemas), len(channels), 0, 1, len(self.chunks), start, self.end,
+                10 * len(self.counts),
+            )
+            + b"".join(struct.pack("<HQ", *pair) for pair in self.counts.items()),
+        )  # fmt: skip
+        groups = [
+            (SCHEMA, b"".join(schemas)),
+            (CHANNEL, b"".join(channels)),
+            (CHUNK_INDEX, b"".join(self.chunks)),
+            (METADATA_INDEX, metadata),
+            (STATISTICS, statistics),
+        ]
+        at = summary_start = offset + len(data_end)
+        offsets = b""
+        for opcode, content in groups:
+            if content:
+                offsets += record(SUMMARY_OFFSET, struct.pack("<BQQ", opcode, at, len(content)))
+            at += len(content)
+        body = b"".join(content for _, content in groups) + offsets
+        footer = struct.pack("<BQQQ", FOOTER, 20, summary_start, at)
+        crc = zlib.crc32(footer, zlib.crc32(body))
+        return data_end + body + footer + struct.pack("<I", crc) + MAGIC
+
+
+def records(data: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
+    """(opcode, content) of every whole record from `at` on; ends before one that is cut off."""
+    while at + 9 <= len(data):
+        opcode, length = struct.unpack_from("<BQ", data, at)
+        if at + 9 + length > len(data):
+            return
+        yield opcode, data[at + 9 : at + 9 + length]
+        at += 9 + length
+
+
+class Fields:
+    """Reads the fields of a record one after the other."""
+
+    def __init__(self, content: memoryview) -> None:
+        self.content = content
+        self.at = 0
+
+    def numbers(self, fmt: str) -> tuple[int, ...]:
+        """Little-endian integers."""
+        values = struct.unpack_from("<" + fmt, self.content, self.at)
+        self.at += struct.calcsize("<" + fmt)
+        return values
+
+    def string(self) -> str:
+        """A string."""
+        (length,) = self.numbers("I")
+        self.at += length
+        return bytes(self.content[self.at - length : self.at]).decode()
+
+    def mapping(self) -> dict[str, str]:
+        """A map of strings."""
+        (length,) = self.numbers("I")
+        end, pairs = self.at + length, {}
+        while self.at < end:
+            key = self.string()
+            pairs[key] = self.string()
+        return pairs

@@ -1,0 +1,151 @@
+"""ROS 2 messages of fixed size: their definitions, and the bytes of a thousand of them at once.
+
+A message whose strings and array lengths never change differs from the next in its numbers only. So it is laid out once
+as a template with holes (CDR, little endian), and a whole second of a run is the template repeated, its holes filled by
+array assignment.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# The first four bytes say: CDR, little endian, no options. Alignment counts from behind them.
+CDR_LITTLE_ENDIAN = b"\x00\x01\x00\x00"
+
+_HEADER = "builtin_interfaces/Time stamp\nstring frame_id"
+_TIME = "int32 sec\nuint32 nanosec"
+_VECTOR = "float64 x\nfloat64 y\nfloat64 z"
+
+
+def _definition(own: str, **parts: str) -> str:
+    """A message definition with those it needs, in the form that MCAP's "ros2msg" schemas have."""
+    rule = "\n" + "=" * 80 + "\n"
+    return own + "".join(f"{rule}MSG: {name.replace('__', '/')}\n{text}" for name, text in parts.items())
+
+
+DEFINITIONS: Mapping[str, str] = {
+    "sensor_msgs/msg/JointState": _definition(
+        "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort",
+        std_msgs__Header=_HEADER,
+        builtin_interfaces__Time=_TIME,
+    ),
+    "geometry_msgs/msg/WrenchStamped": _definition(
+        "std_msgs/Header header\ngeometry_msgs/Wrench wrench",
+        std_msgs__Header=_HEADER,
+        builtin_interfaces__Time=_TIME,
+        geometry_msgs__Wrench="geometry_msgs/Vector3 force\ngeometry_msgs/Vector3 torque",
+        geometry_msgs__Vector3=_VECTOR,
+    ),
+    "std_msgs/msg/Float64MultiArray": _definition(
+        "std_msgs/MultiArrayLayout layout\nfloat64[] data",
+        std_msgs__MultiArrayLayout="std_msgs/MultiArrayDimension[] dim\nuint32 data_offset",
+        std_msgs__MultiArrayDimension="string label\nuint32 size\nuint32 stride",
+    ),
+    "rcl_interfaces/msg/Log": _definition(
+        "builtin_interfaces/Time stamp\nuint8 level\nstring name\nstring msg\nstring file\nstring function\n"
+        "uint32 line",
+        builtin_interfaces__Time=_TIME,
+    ),
+}
+
+
+@dataclass
+class Template:
+    """Bytes of a message with holes: where each hole lies, its numpy format and how many numbers it takes."""
+
+    data: bytearray = field(default_factory=lambda: bytearray(CDR_LITTLE_ENDIAN))
+    holes: dict[str, tuple[int, str, int]] = field(default_factory=dict)  # name -> offset, format, count
+
+    def _align(self, size: int) -> None:
+        self.data.extend(b"\x00" * (-(len(self.data) - len(CDR_LITTLE_ENDIAN)) % size))
+
+    def number(self, fmt: str, value: int) -> None:
+        """A constant: "<I", "<i" or "<B"."""
+        self._align(struct.calcsize(fmt))
+        self.data.extend(struct.pack(fmt, value))
+
+    def string(self, text: str) -> None:
+        """A constant string: length with its closing zero, then the bytes."""
+        raw = text.encode() + b"\x00"
+        self.number("<I", len(raw))
+        self.data.extend(raw)
+
+    def hole(self, name: str, fmt: str, count: int = 1) -> None:
+        """`count` numbers to be filled in."""
+        size = int(fmt[-1])
+        self._align(size)
+        self.holes[name] = (len(self.data), fmt, count)
+        self.data.extend(bytes(size * count))
+
+    def sequence(self, name: str, count: int) -> None:
+        """A float64[] of fixed length; an empty one has no elements to be aligned."""
+        self.number("<I", count)
+        if count:
+            self.hole(name, "<f8", count)
+
+    def header(self, frame_id: str) -> None:
+        """std_msgs/Header with holes for the stamp."""
+        self.hole("sec", "<i4")
+        self.hole("nanosec", "<u4")
+        self.string(frame_id)
+
+
+def joint_state(names: Sequence[str], filled: Sequence[str]) -> Template:
+    """sensor_msgs/JointState; filled: which of position, velocity, effort have numbers (the others are empty)."""
+    message = Template()
+    message.header("")
+    message.number("<I", len(names))
+    for name in names:
+        message.string(name)
+    for part in ("position", "velocity", "effort"):
+        message.sequence(part, len(names) if part in filled else 0)
+    return message
+
+
+def wrench_stamped(frame_id: str) -> Template:
+    """geometry_msgs/WrenchStamped."""
+    message = Template()
+    message.header(frame_id)
+    message.hole("wrench", "<f8", 6)
+    return message
+
+
+def multi_array(columns: Mapping[str, int]) -> Template:
+    """std_msgs/Float64MultiArray: columns one after the other in `data`, each a dimension with its name and size.
+
+    (The stride of a dimension is its size too: the columns lie side by side, they do not span a product.)
+    """
+    message = Template()
+    message.number("<I", len(columns))
+    for name, size in columns.items():
+        message.string(name)
+        message.number("<I", size)
+        message.number("<I", size)
+    message.number("<I", 0)
+    message.sequence("data", sum(columns.values()))
+    return message
+
+
+def note(ns: int, text: str, time: float) -> bytes:
+    """rcl_interfaces/Log at level INFO, the whole message; `function` holds the time [s], which ns have rounded."""
+    message = Template()
+    message.number("<i", ns // 1_000_000_000)
+    message.number("<I", ns % 1_000_000_000)
+    message.number("<B", 20)
+    for string in ("tangere", text, "", repr(float(time))):
+        message.string(string)
+    message.number("<I", 0)
+    return bytes(message.data)
+
+
+def note_parts(data: bytes) -> tuple[str, float]:
+    """Text and time [s] of such a message; strings begin behind 4 + 8 + 1 bytes (encoding, stamp, level)."""
+    at, strings = 13, []
+    for _ in range(4):
+        at += -at % 4
+        (length,) = struct.unpack_from("<I", data, at)
+        strings.append(data[at + 4 : at + 4 + length - 1].decode())
+        at += 4 + length
+    return strings[1], float(strings[3])

@@ -1,0 +1,103 @@
+"""summary.json: every number from a log that was made so that it is known beforehand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.observe.threshold import Detection
+from tangere.run.log import Log
+from tangere.run.manifest import write_json
+from tangere.run.result import RunResult, Timing
+from tangere.run.summary import summarise, tracking_error
+
+K, H, N = 50.0, 1e-3, 10_000
+PUSH = SimpleNamespace(start=3.0, duration=2.0)
+
+
+def made(detections=(), truth=True):
+    """1 mm beside the path after a ramp of 2 s, 5 mm before, 30 mm while pushed; 20 Nm from 3 to 5 s on joint 2."""
+    time = np.arange(N) * H
+    error = np.where(time < 2.0, 5e-3, 1e-3)
+    error[(time >= 3.0) & (time < 5.9)] = 30e-3
+    error[7000] = 4e-3
+    T = np.tile(np.eye(4).ravel()[:12], (N, 1))
+    T_true = T.copy()
+    T_true[:, 7] += error  # y
+    r = np.where(time < 3.0, 0.0, 20 * -np.expm1(-K * (time - 3.0)))
+    r[time >= 5.0] = 20 * np.exp(-K * (time[time >= 5.0] - 5.0))
+    residual = np.zeros((N, 6))
+    residual[:, 1] = r
+    residual[:3000, 0] = 0.3 * (-1.0) ** np.arange(3000)
+    ext = np.zeros((N, 6))
+    ext[(time > 3.0) & (time <= 5.0), 1] = 20.5
+    columns = {"time": time, "T_des": T, "residual": residual, "cost": np.full(N, 2e-5), "cost_log": np.full(N, 1e-5)}
+    columns |= {"T_true": T_true, "tau_ext_true": ext} if truth else {}
+    log = Log(columns)
+    return RunResult(log, tuple(detections), "", Timing.of(log, H), 0.5, H, interventions={"limited": 3})
+
+
+TOUCH = Detection(3.002, 2, np.array([0, 1.9, 0, 0, 0, 0.0]), 5.074)
+
+
+def test_every_number(tmp_path):
+    summary = summarise(made([TOUCH]), pushes=[PUSH], settle=2.0)
+    # 1000 + 3999 samples of 1 mm and one of 4 mm: [2, 3) and (6, 10)
+    assert summary["tracking_rms_mm"] == pytest.approx(np.sqrt((4998 + 16.0) / 4999), rel=1e-12)
+    assert summary["tracking_max_mm"] == pytest.approx(4.0)
+    assert summary["tracking_push_max_mm"] == pytest.approx(30.0)
+    assert summary["residual_rms_nm"] == pytest.approx([0.3, 0, 0, 0, 0, 0])
+    (event,) = summary["events"]
+    assert (event["time_s"], event["end_s"], event["joint"]) == (3.002, 5.074, 2)
+    assert event["delay_ms"] == pytest.approx(2.0)
+    # exp(-5.1) of 20 Nm at the beginning of the mean, over 1.9 s: 20 exp(-5.1) / K / 1.9 s = 1.3e-3 Nm
+    assert event["torque_nm"] == pytest.approx(20.0 - 1.3e-3, abs=2e-4)
+    assert event["true_torque_nm"] == pytest.approx(20.5)
+    assert summary["realtime_factor"] == pytest.approx(20.0)
+    assert summary["period_us"]["median"] == pytest.approx(30.0)
+    assert summary["interventions"] == {"limited": 3}
+    write_json(summary, tmp_path / "summary.json")
+
+
+def test_a_touch_that_no_push_explains(tmp_path):
+    (event,) = summarise(made([TOUCH]))["events"]
+    assert event["delay_ms"] is None
+    assert event["torque_nm"] == pytest.approx(20.0, abs=2e-3)  # its end is cut by five time constants: no decay in it
+
+
+def test_a_touch_that_lasts_and_one_that_is_over_too_soon():
+    result = made([Detection(3.002, 2, TOUCH.residual, None), Detection(3.002, 2, TOUCH.residual, 3.05)])
+    lasting, short = summarise(result, pushes=[PUSH])["events"]
+    assert lasting["torque_nm"] == pytest.approx(20.0, abs=2e-3)
+    assert short["torque_nm"] is None
+
+
+def test_without_pushes_everything_is_quiet():
+    summary = summarise(made(), settle=2.0)
+    assert summary["tracking_push_max_mm"] is None
+    assert summary["tracking_max_mm"] == pytest.approx(30.0)
+    assert summary["residual_rms_nm"][1] > 1.0
+    assert summary["events"] == []
+
+
+def test_the_tcp_is_placed_by_the_robot_where_the_log_has_joints_only(rng):
+    robot = tangere.robot("ur10e")
+    q, q_des = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
+    log = Log({"time": np.arange(5.0), "q": q, "q_des": q_des})
+    assert tracking_error(log) is None
+    distance = [np.linalg.norm(robot.pose(a)[:3, 3] - robot.pose(b)[:3, 3]) for a, b in zip(q, q_des, strict=True)]
+    assert tracking_error(log, robot) == pytest.approx(distance)
+    T = robot.pose(q_des).reshape(5, 16)[:, :12]
+    assert tracking_error(Log({"time": np.arange(5.0), "q": q, "T_des": T}), robot) == pytest.approx(distance)
+
+
+def test_an_empty_log_has_no_numbers_but_a_summary():
+    log = Log({"time": np.zeros(0), "cost": np.zeros(0), "cost_log": np.zeros(0)})
+    result = RunResult(log, (), "the plant was lost", Timing.of(log, H), 0.1, H)
+    summary = summarise(result, pushes=[PUSH])
+    assert summary["tracking_rms_mm"] is None
+    assert summary["residual_rms_nm"] is None
+    assert summary["aborted"] == "the plant was lost"
