@@ -54,7 +54,7 @@ COMMON: dict[str, Key] = {
     "sensors": Key("word", "ideal", "noise and resolution of the measurements", ("ideal", "ur10e")),
     "kp": Key("gain", 100.0, "stiffness of the error, 1/s2"),
     "observer_gain": Key("gain", 50.0, "K of the momentum observer"),
-    "threshold": Key("torque", 5.0, "residual that counts as a touch", size=(6,)),
+    "threshold": Key("torque", (5.0,), "residual that counts as a touch, one or one per joint", size=(1, 3, 4, 6)),
     "acceleration_residual": Key("flag", False, "also the residual from differentiated velocities (000 section 5.1)"),
 }
 

@@ -37,7 +37,7 @@ class Key:
     default: Any
     help: str
     choices: tuple[str, ...] = ()  # for words
-    size: tuple[int, ...] = ()  # allowed lengths of a list; empty: one number only
+    size: tuple[int, ...] = ()  # lengths that a list may have (it becomes a tuple); empty: one number, no list
 
     @property
     def unit(self) -> str:
@@ -61,9 +61,9 @@ def value_of(name: str, key: Key, given: Any) -> Any:
             raise InvalidValue(f"{name}: got {given!r}, valid: on, off")
         return found
     parts = _parts(given)
-    if key.size and len(parts) > 1:
+    if key.size:
         if len(parts) not in key.size:
-            raise InvalidValue(f"{name}: {' or '.join(map(str, key.size))} numbers, got {len(parts)}")
+            raise InvalidValue(f"{name}: {' or '.join(map(str, key.size))} numbers, got {len(parts)}: {given!r}")
         return tuple(_number(name, key, part) for part in parts)
     if len(parts) != 1:
         raise InvalidValue(f"{name}: one number, got {given!r}")
@@ -75,37 +75,55 @@ def value_of(name: str, key: Key, given: Any) -> Any:
 
 def _parts(given: Any) -> list[Any]:
     if isinstance(given, str):
-        return [part.strip() for part in given.replace("/", ",").split(",")] if _is_list(given) else [given]
+        parts = given.split(",") if "," in given else given.split("/") if _is_list(given) else [given]
+        unit = _split(parts[-1])[1]  # "700, 100, 300 mm": a unit at the end is that of all
+        return [part if _split(part)[1] else f"{part} {unit}".strip() for part in parts]
     if isinstance(given, Sequence):
         return list(given)
     return [given]
 
 
 def _is_list(text: str) -> bool:
-    """Whether a text is several numbers: 0.7,0.1,0.3 or 0.7/0.1/0.3 (units such as rad/s are no lists)."""
-    return "," in text or ("/" in text and text.replace("/", "").replace(".", "").replace("-", "").isdigit())
+    """Whether a text is several numbers: 0.7/0.1/0.3 (units such as rad/s are no lists)."""
+    *before, last = text.split("/")
+    return bool(before) and all(_is_number(part) for part in [*before, _split(last)[0]])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Number and unit: "150 mm" or "150mm"; a text that does not begin with a number has no unit."""
+    number, _, unit = text.strip().partition(" ")
+    if not unit and not _is_number(number):
+        end = next((i for i, c in enumerate(number) if c.isalpha() and c not in "eE"), len(number))
+        number, unit = number[:end], number[end:]
+    return (number, unit.strip()) if _is_number(number) else (text.strip(), "")
 
 
 def _number(name: str, key: Key, given: Any) -> float:
     if isinstance(given, bool):
         raise InvalidValue(f"{name}: a number, got {given!r}")
-    factor = 1.0
+    text, factor = given, 1.0
     if isinstance(given, str):
-        text, _, unit = given.strip().partition(" ")
-        if not unit:  # "150mm": split where the number ends
-            end = next((i for i, c in enumerate(text) if c.isalpha() and c not in "eE"), len(text))
-            text, unit = text[:end], text[end:]
+        text, unit = _split(given)
         if unit:
-            kind, factor = UNITS.get(unit.strip(), ("", 1.0))
+            kind, factor = UNITS.get(unit, ("", 1.0))
             if kind != key.kind:
                 fitting = ", ".join(u for u, (k, _) in UNITS.items() if k == key.kind) or "none"
-                raise InvalidValue(f"{name}: {given!r} has the unit {unit.strip()!r}, valid units: {fitting}")
-        given = text
+                raise InvalidValue(f"{name}: {given!r} has the unit {unit!r}, valid units: {fitting}")
     try:
-        number = float(given) * factor
+        number = float(text) * factor
     except (TypeError, ValueError):
         example = f", e.g. 1 or '1 {key.unit}'" if key.unit else ""
         raise InvalidValue(f"{name}: a number{example}, got {given!r}") from None
+    except OverflowError:  # a whole number beyond every float
+        number = math.inf
     if not math.isfinite(number):
         raise InvalidValue(f"{name}: a finite number, got {given!r}")
     return number
