@@ -16,7 +16,7 @@ INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install into $(VENV) and show a UR10e: pose, inverse kinematics, dynamics"
+	@echo "make demo    install into $(VENV); a simulated UR10e draws a circle, is pushed, feels it; report in out/demo"
 	@echo "make test    install what the tests need, lint, check types and layers, run the tests"
 	@echo "make lint    the checks of 'make test' without the tests"
 	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
@@ -24,7 +24,7 @@ help:
 	@echo "make clean   remove everything that was built, $(VENV) too"
 
 demo: $(VENV)/.core
-	@$(BIN)/tangere demo
+	@$(BIN)/tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/demo
 
 test: lint
 	$(BIN)/python -m pytest -q
@@ -51,11 +51,11 @@ clean:
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.core: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e .
+	$(PIP) install -q -c constraints.txt -e '.[sim]'
 	@touch $@
 
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration]'
+	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video]'
 	@touch $(VENV)/.core $@
 
 $(BIN)/python:

@@ -78,8 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out or Path("out") / name)
     command = ["tangere", *(sys.argv[1:] if sys.argv else [])]
     bar = _bar()
-    done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
-    bar.end()
+    try:
+        done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
+    finally:
+        bar.end()
     if arguments.video:
         _video(done)
     where = _report(done.folder, done)
@@ -105,7 +107,6 @@ def _report(folder: Path, done: Any) -> Path:
         built = done.built
         changes = {
             "robot": built.world.true,
-            "blocks": {"plant": built.settings["plant"], "observer": "momentum", **built.motion.blocks},
             "thresholds": built.detector.on,
         }
     return write_report(folder, folder / "report.html", **changes)
@@ -115,6 +116,8 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
     """The few numbers that matter, and where the rest is."""
     if summary["aborted"]:
         print(f"aborted: {summary['aborted']}")
+    if summary["log_error"]:
+        print(f"log.mcap is not complete: {summary['log_error']}")
     rows = []
     for key, label, unit in (
         ("tracking_rms_mm", "tracking rms", "mm"),
@@ -126,6 +129,10 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
             rows.append((label, f"{summary[key]:.4g}", unit))
     if summary.get("residual_rms_nm"):
         rows.append(("quiet residual, largest rms", f"{max(summary['residual_rms_nm']):.4g}", "Nm"))
+    if summary.get("force", {}).get("samples"):
+        force = summary["force"]
+        rows.append(("force of the wall, mean", f"{force['mean_n']:.4g}", "N"))
+        rows.append(("force of the wall, least and most", f"{force['min_n']:.4g} to {force['max_n']:.4g}", "N"))
     print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
     for event in summary["events"]:
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
@@ -149,10 +156,19 @@ def scenarios(arguments: argparse.Namespace) -> int:
         return 0
     rows = []
     for key, k in keys_of(arguments.scenario).items():
-        default = "" if k.default is None else str(k.default)
-        rows.append((key, default, k.unit or " | ".join(k.choices), k.help))
-    print("\n".join(table(rows, ("setting", "default", "unit or choices", "what"), "llll", indent=0)))
+        what = f"{k.help}: {' | '.join(k.choices)}" if k.choices else k.help
+        rows.append((key, _plain(k.default), k.unit, what))
+    print("\n".join(table(rows, ("setting", "default", "unit", "what"), "llll", indent=0)))
     return 0
+
+
+def _plain(default: Any) -> str:
+    """A default as it would be typed."""
+    if default is None:
+        return ""
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -170,8 +186,10 @@ def rerun(arguments: argparse.Namespace) -> int:
     from tangere.run.execute import again, difference
 
     bar = _bar()
-    done, kept = again(arguments.folder, progress=bar)
-    bar.end()
+    try:
+        done, kept = again(arguments.folder, progress=bar)
+    finally:
+        bar.end()
     differs = difference(kept, done.result.log)
     print(f"differs: {differs}" if differs else f"the same, bit by bit: {len(kept)} samples")
     return 1 if differs else 0

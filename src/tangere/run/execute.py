@@ -7,12 +7,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from tangere.control.computed_torque import ComputedTorque
+from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
 from tangere.plants.pushes import Push, PushForce
 from tangere.run.csv_log import read_csv, write_csv
@@ -43,8 +47,10 @@ def prepared(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (LOG, CSV, SUMMARY, "manifest.json", "report.html", "video.mp4"):
+        for name in (SUMMARY, "report.html", LOG, CSV, "manifest.json", "video.mp4"):  # what makes it look whole first
             (folder / name).unlink(missing_ok=True)
+            for stray in folder.glob(f".{name}.*.part"):  # of a run that was killed
+                stray.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as problem:
@@ -69,7 +75,9 @@ def execute(
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings["seed"]}
     write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
-    duration = built.settings["duration"] or built.motion.trajectory.duration
+    duration = built.settings["duration"]
+    if duration is None:
+        duration = built.motion.trajectory.duration
     result = run(
         built.plant, built.controller, built.observers, duration=duration, trajectory=built.motion.trajectory,
         detector=built.detector, log=folder / LOG, joints=[j.name for j in built.world.true.model.joints],
@@ -87,14 +95,36 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
         result, pushes=built.pushes, settle=built.motion.settle, robot=built.world.true,
         gain=built.settings["observer_gain"],
     )  # fmt: skip
+    summary["step_us"] = {
+        "controller_and_observer": 1e6 * float(np.median(result.log["cost"])) if len(result.log) else None,
+        "bare_mj_step": bare_step(built.plant),
+    }
     summary["thresholds_nm"] = built.detector.on.tolist()
+    blocks = {"plant": built.settings["plant"], "observer": "momentum", "detection": "threshold"}
+    summary["blocks"] = {**blocks, **built.motion.blocks}
     world = built.world
     if built.name == "wall-circle" and len(result.log) and "wrench_true" in result.log:
         summary["force"] = force_summary(result.log, built.settings["force"], built.motion.settle, world.true)
-    if len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
+    follows_kp = isinstance(built.motion.controller, ComputedTorque | OperationalSpace)  # others give way by springs
+    if follows_kp and len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
         shares = (result.log, world.true, world.believed, world.friction, world.believed_friction)
-        summary["shares"] = error_shares(*shares, built.settings["kp"])
+        summary["shares"] = error_shares(*shares, built.settings["kp"], built.motion.settle)
     return summary
+
+
+def bare_step(plant: Any) -> float | None:
+    """Median time [us] of MuJoCo's own step on the model of the run, at its last state; None without MuJoCo."""
+    model, data = getattr(plant, "model", None), getattr(plant, "data", None)
+    if model is None or data is None:
+        return None
+    import mujoco
+
+    own, times = copy(data), []
+    for _ in range(1000):
+        begin = perf_counter()
+        mujoco.mj_step(model, own)
+        times.append(perf_counter() - begin)
+    return 1e6 * float(np.median(times))
 
 
 def _plain(push: Push | PushForce) -> dict[str, Any]:
@@ -123,9 +153,11 @@ CLOCK = ("cost", "cost_log", "lateness", "cpu")
 
 def difference(one: Log, other: Log) -> str:
     """"" if every column is the same bit by bit (the clock's aside); else the first that is not."""
-    for name in one.columns:
+    for name in dict.fromkeys((*one.columns, *other.columns)):
         if name in CLOCK:
             continue
+        if name not in one:
+            return f"column {name}: none against {other[name].shape}"
         if name not in other or one[name].shape != other[name].shape:
             return f"column {name}: {one[name].shape} against {other[name].shape if name in other else 'none'}"
         same = np.array_equal(one[name].view(np.uint64), other[name].view(np.uint64))

@@ -33,6 +33,12 @@ from tangere.robot import Robot, robot
 from tangere.run.settings import Key, merged, value_of
 from tangere.types import Array, Controller, Observer, Plant, Trajectory
 
+# samples of the longest run: each takes some 0.8 kB in memory until the report is written; 1.4 h at 1 kHz
+LONGEST = 5_000_000
+
+# Nm: the guard's limit for a joint whose arm states none (those of 003): beyond any arm, finite so that NaN shows
+UNLIMITED = 1e4
+
 READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)  # deg: elbow bent, tool down, far from every singularity
 
 BRANCHES = tuple(f"{s} {e} {w}" for s in ("left", "right") for e in ("up", "down") for w in ("no flip", "flip"))
@@ -167,6 +173,8 @@ def _impedance(world: World) -> Motion:
 def _reach(world: World) -> Motion:
     """Joint moves whose tool path leads through a wrist and an elbow singularity and back, followed in task space."""
     r, s = world.believed, world.settings
+    if not ur.is_ur(r.model):
+        raise InvalidValue(f"robot: the postures of reach are those of a UR arm, got {r.name}")
     bent, wrist, stretched = (0, -100, 100, -60, 40, 0), (0, -90, 80, -70, -40, 0), (0, -60, 0, -50, 50, 0)  # deg
     stops = np.deg2rad((bent, wrist, stretched, bent))
     moves = [JointMove(r, a, b, period=s["period"]) for a, b in pairwise(stops)]
@@ -257,15 +265,22 @@ def push_of(given: str | Mapping[str, Any]) -> Push | PushForce:
     """A push from joint=2,torque=20,start=3,duration=2 or link=4,force=0/0/20,point=0/0/0,start=3,duration=2."""
     kinds = {"joint": "count", "torque": "torque", "link": "count", "force": "force", "point": "length",
              "start": "time", "duration": "time"}  # fmt: skip
+    example = "joint=2,torque=20,start=3,duration=2 or link=4,force=0/0/20,start=3,duration=2"
     if isinstance(given, str):
         pairs = [part.partition("=") for part in given.split(",") if part.strip()]
         given = {name.strip(): value.strip() for name, _, value in pairs}
+    if not isinstance(given, Mapping):
+        raise InvalidValue(f"push: give {example}, got {given!r}")
     values = {}
     for name, value in given.items():
         if name not in kinds:
             raise UnknownName(f"push: unknown {name!r}; known: {', '.join(kinds)}")
         size = (3,) if name in ("force", "point") else ()
         values[name] = value_of(f"push {name}", Key(kinds[name], None, "", size=size), value)
+    foreign = ("link", "force", "point") if "joint" in values else ("torque",)
+    mixed = [name for name in foreign if name in values]
+    if mixed and ("joint" in values or "link" in values):
+        raise InvalidValue(f"push: {', '.join(mixed)} beside the other kind; give {example}")
     try:
         if "joint" in values:
             return Push(values["joint"], values["torque"], values["start"], values.get("duration", math.inf))
@@ -274,10 +289,7 @@ def push_of(given: str | Mapping[str, Any]) -> Push | PushForce:
             values.get("duration", math.inf),
         )  # fmt: skip
     except KeyError as missing:
-        raise InvalidValue(
-            f"push: {missing.args[0]!r} is missing; give joint=2,torque=20,start=3,duration=2 or "
-            "link=4,force=0/0/20,start=3,duration=2"
-        ) from None
+        raise InvalidValue(f"push: {missing.args[0]!r} is missing; give {example}") from None
 
 
 def _robots(s: Mapping[str, Any]) -> tuple[Robot, Robot]:
@@ -309,9 +321,24 @@ def _friction(true: Robot, s: Mapping[str, Any]) -> JointFriction | None:
     return law
 
 
+def _possible(s: Mapping[str, Any]) -> None:
+    """Refuse times that no run can have, before anything is computed with them."""
+    period = s["period"]
+    if not period > 0.0:
+        raise InvalidValue(f"period: must be positive [s], got {period}")
+    if s["seed"] < 0:
+        raise InvalidValue(f"seed: must not be negative, got {s['seed']}")
+    for name in ("duration", "round_time"):
+        time = s.get(name)
+        if time is not None and not period <= time <= LONGEST * period:
+            valid = f"{period:g} to {LONGEST * period:g} s with a period of {period:g} s"
+            raise InvalidValue(f"{name}: {valid}, got {time:g} s")
+
+
 def build(name: str, given: Mapping[str, Any], pushes: tuple[Push | PushForce, ...] = ()) -> Built:
     """Put a scenario together from its settings; everything is checked here, before anything moves."""
     settings = merged(keys_of(name), given)
+    _possible(settings)
     true, believed = _robots(settings)
     friction = _friction(true, settings)
     world = World(true, believed, friction, friction if settings["friction_model"] == "same" else None, settings)
@@ -333,7 +360,11 @@ def build(name: str, given: Mapping[str, Any], pushes: tuple[Push | PushForce, .
     observers: dict[str, Observer] = {"momentum": MomentumObserver(believed, gain, friction=law)}
     if settings["acceleration_residual"]:
         observers["acceleration"] = AccelerationObserver(believed, gain, friction=law)
-    threshold = np.broadcast_to(np.asarray(settings["threshold"], dtype=np.float64), (believed.dof,))
-    controller = Guarded(motion.controller, believed, period=settings["period"])
-    detector = ThresholdDetector(threshold)
+    threshold = np.asarray(settings["threshold"], dtype=np.float64)
+    if len(threshold) not in (1, believed.dof):
+        raise InvalidValue(f"threshold: 1 or {believed.dof} numbers for {believed.name}, got {len(threshold)}")
+    threshold = np.broadcast_to(threshold, (believed.dof,))
+    torque_max = np.where(np.isfinite(believed.tau_max), believed.tau_max, UNLIMITED)
+    controller = Guarded(motion.controller, believed, period=settings["period"], torque_max=torque_max)
+    detector = ThresholdDetector(threshold, dof=believed.dof)
     return Built(name, settings, world, motion, plant, controller, observers, detector, pushes)

@@ -76,8 +76,10 @@ def value_of(name: str, key: Key, given: Any) -> Any:
 def _parts(given: Any) -> list[Any]:
     if isinstance(given, str):
         parts = given.split(",") if "," in given else given.split("/") if _is_list(given) else [given]
-        unit = _split(parts[-1])[1]  # "700, 100, 300 mm": a unit at the end is that of all
-        return [part if _split(part)[1] else f"{part} {unit}".strip() for part in parts]
+        *before, unit = [_split(part)[1] for part in parts]
+        if unit and not any(before):  # "700, 100, 300 mm": a unit at the end alone is that of all
+            parts = [*(f"{part} {unit}" for part in parts[:-1]), parts[-1]]
+        return [part.strip() for part in parts]
     if isinstance(given, Sequence):
         return list(given)
     return [given]
@@ -149,7 +151,7 @@ def read_scenario(path: str | os.PathLike[str]) -> dict[str, Any]:
             data = tomllib.load(stream)
     except OSError as problem:
         raise ModelFileError(f"cannot read {file}: {problem.strerror or problem}") from None
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # of TOML, or bytes that are no UTF-8
         raise ModelFileError(f"{file} is no TOML: {problem}") from None
     if not isinstance(data.get("scenario"), str):
         raise ModelFileError(f'{file}: the field scenario is missing, e.g. scenario = "circle"')
