@@ -146,7 +146,7 @@ CALM = np.array([40.0, 40.0, 40.0, 8.0, 2.0, 0.1])  # Nm s/rad, so that the arm 
 
 
 def pressed(plant: MujocoPlant, wrench: Array, seconds: float = 4.0) -> tuple[State, Truth]:
-    """Press by tau = g - J^T F (spec 6.8) with damping: where it comes to rest the environment answers F."""
+    """Press by tau = g - J^T F with damping: where it comes to rest the environment answers F."""
     arm = plant.robot
     plant.reset(DOWN)
     for _ in range(round(seconds / plant.period)):

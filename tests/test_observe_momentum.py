@@ -67,7 +67,7 @@ def expected(samples, push, gain=K, start=0.2):
 def test_a_step_gives_the_first_order_answer_and_nothing_on_the_other_joints(robot):
     samples = simulate(robot, [1e-3] * 600, PUSH)
     r = residuals(MomentumObserver(robot, K), samples)
-    # 1e-4 Nm: the spec's figure for this form on a moving arm at 1 kHz (trapezium of beta, h^2/12 beta'')
+    # 1e-4 Nm: the figure for this form on a moving arm at 1 kHz (trapezium of beta, h^2/12 beta'')
     assert np.abs(r - expected(samples, PUSH)).max() < 1e-4
 
 

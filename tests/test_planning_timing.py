@@ -1,4 +1,4 @@
-"""Time laws: spec 6.5's smooth start, and jerk-limited laws that use their limits and keep them."""
+"""Time laws: the smooth start, and jerk-limited laws that use their limits and keep them."""
 
 from __future__ import annotations
 

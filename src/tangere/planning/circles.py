@@ -32,9 +32,9 @@ def circle_000(
     period: float = PERIOD,
     limits: Limits | None = None,
 ) -> PathTrajectory:
-    """000's horizontal circle, tool down, with the smooth start that 000 eq 88 lacks: spec 6.5 and 6.15.
+    """000's horizontal circle, tool down, with the smooth start that 000 eq 88 lacks.
 
-    The default numbers are those of the spec's comparison of models (000 itself names none), for a UR10e: 0.15 m
+    The default numbers are those of docs/results.md (000 itself names none), for a UR10e: 0.15 m
     radius, 1 rad/s, centre [m] in base axes. ramp [s]: until the full rate is reached. With stop (default) it comes to
     rest within the last `ramp` seconds; without, run it for less than the duration.
     """

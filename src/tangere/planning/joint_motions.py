@@ -84,7 +84,7 @@ class Hold:
 class Sine:
     """Some joints swing about q_0: q_j = q_0j + A_j sin(2 pi f_j x(t)), x(t) a clock that starts smoothly.
 
-    x is spec 6.5's smooth start with rate 1: velocity and acceleration begin at zero and reach the pure sine after
+    x is SmoothRate's start with rate 1: velocity and acceleration begin at zero and reach the pure sine after
     `ramp` seconds. With a duration it stops as smoothly, wherever the joints are then. joints are counted from 1.
     The tool's pose follows from the joints only where the robot computes it: T, v, a are None here.
     """

@@ -30,7 +30,7 @@ PASSES = 4
 class PathTrajectory(Sampled):
     """The tool follows a path with a time law.
 
-        q = IK(T(s(t))) along one branch,  qd = J^-1 v,  qdd = J^-1 (a - Jdot qd)      (spec 6.5; 000 gives q only)
+        q = IK(T(s(t))) along one branch,  qd = J^-1 v,  qdd = J^-1 (a - Jdot qd)      (000 gives q only)
 
     Precomputed every `period`; see Sampled for `at`. Joint limits (velocity, and what `limits` asks for) are checked
     on that grid. Where one is broken: NoSolution that says which joint, where and by how much, or with slower=True the

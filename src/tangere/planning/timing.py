@@ -1,6 +1,6 @@
 """Time laws: how far along its path a motion is at a time. s(t) with its first two derivatives, s in m (or rad).
 
-`SmoothRate` is spec 6.5, the smooth start for the circle; `along` the fastest jerk-limited law for a path.
+`SmoothRate` is a smooth start, as a circle needs it; `along` the fastest jerk-limited law for a path.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TimeLaw(Protocol):
 
 
 def smooth_ramp(time: Array, ramp: float) -> tuple[Array, Array, Array]:
-    """Unit rate with a smooth start: spec 6.5 with w = 1 (000 eq 88 has none: it jumps to full speed at t = 0).
+    """Unit rate with a smooth start (000 eq 88 has none: it jumps to full speed at t = 0).
 
         u = t/Tr < 1:  thd = 10 u^3 - 15 u^4 + 6 u^5,  th = Tr (2.5 u^4 - 3 u^5 + u^6),  thdd = 30 u^2 (1 - u)^2 / Tr
         u >= 1:        th = t - Tr/2, thd = 1, thdd = 0

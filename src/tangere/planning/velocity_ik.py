@@ -64,7 +64,7 @@ def follow(
 ) -> FollowedPath:
     """Follow a path from q_start (n,) by damped inverse velocities with feedback; midpoint rule, one step a sample.
 
-    gain K [1/s] with K step < 1; damping: largest lam, and the singular value below which it sets in (spec 6.9). The
+    gain K [1/s] with K step < 1; damping: largest lam, and the singular value below which it sets in. The
     start need not lie on the path: the feedback leads there, at most as fast as the damping allows. Joint limits are
     checked on the samples (NoSolution). qdd is the difference of qd over a step, so it is as smooth as qd is.
     """

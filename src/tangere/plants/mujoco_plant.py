@@ -33,7 +33,7 @@ class MujocoPlant:
 
         M(q) (qd' - qd) / h + C qd + g + B qd' = tau + tau_ext,  q' = q + h qd'
 
-    (spec of the observer's exact form for it: see tangere.observe). "implicitfast" and "rk4" are MuJoCo's others.
+    (the observer has an exact form for it: see tangere.observe). "implicitfast" and "rk4" are MuJoCo's others.
     Rotor inertia: what the robot was made with, as armature. Torques beyond robot.tau_max are cut at this border.
 
     friction: viscous as damping; Coulomb as a smooth torque (the law of JointFriction, so that it can be compensated
