@@ -168,10 +168,14 @@ def test_wall_circle_in_its_own_pose_survives() -> None:
     assert summary["tracking_max_mm"] < 2.0
     log, world = result.log, built.world
     assert np.all(np.abs(log["tau_cmd"]) < world.believed.tau_max)
+    # joint 1 has no spring that would hold the pen off the wall: it yields by millimetres, the others do not
+    yielded = np.abs(log["q"][-1] - log["q_des"][-1])
+    assert yielded[0] > 5e-4
+    assert np.max(yielded[1:]) < 1e-4
     # only joint 1 has a lever: J^T of a force across the wall vanishes elsewhere (another way to the same lever)
     J = world.true.jacobian(log["q"])[:, 1]
     planned = np.abs(world.true.jacobian(log["q_des"])[:, 1])
-    assert np.max(planned[:, 1:]) < 5e-4  # m; they would be 0.4 m in a regular pose
+    assert np.max(planned[:, 1:]) < 2e-3  # m; they would be 0.4 m in a regular pose
     assert summary["force"]["lever_m"][1] == pytest.approx(np.max(np.abs(J[log.time >= 2.0, 0])))
     assert summary["force"]["lever_m"][1] < 0.1
 

@@ -48,11 +48,11 @@ def test_a_cause_alone_costs_what_a_simulation_with_it_shows(given: dict[str, An
 
 
 def test_a_faster_circle_is_a_matter_of_inertia() -> None:
-    # gravity costs the same at any rate, inertia grows with its square
+    # gravity costs the same at any rate; inertia grows with its square on the way round, linearly in the ramp
     _, slow = simulated(mass=1.02, rate=0.5)
     _, fast = simulated(mass=1.02, rate=1.0)
     assert fast["gravity_mm"] == pytest.approx(slow["gravity_mm"], rel=0.3)
-    assert fast["inertia_mm"] == pytest.approx(4.0 * slow["inertia_mm"], rel=0.3)
+    assert 2.0 < fast["inertia_mm"] / slow["inertia_mm"] < 4.0
 
 
 def test_the_exact_model_has_no_share() -> None:

@@ -151,6 +151,7 @@ def _note(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
     arguments = parser().parse_args(argv)
+    arguments.words = list(sys.argv[1:] if argv is None else argv)  # as typed, for the manifest of a run
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     told |= assignments([text for group in arguments.set for text in group])
     pushes += [push_of(text) for text in arguments.push]
     out = Path(arguments.out or Path("out") / name)
-    command = ["tangere", *(sys.argv[1:] if sys.argv else [])]
+    command = ["tangere", *arguments.words]
     bar = _bar()
     try:
         done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)

@@ -295,13 +295,14 @@ def push_of(given: str | Mapping[str, Any]) -> Push | PushForce:
 def _robots(s: Mapping[str, Any]) -> tuple[Robot, Robot]:
     """The simulated arm and the believed one."""
     base = robot(s["robot"], parameters=s["parameters"])
-    pen = None
-    if "pen_mass" in s:  # a pen as long as the tool
-        pen = Pen(length=float(base.model.T_flange_tcp[2, 3])).payload(s["pen_mass"])
-        base = robot(s["robot"], parameters=s["parameters"], payload=pen)
+    pen, tool = None, None
+    if "pen_mass" in s:  # a pen as long as the tool; 002's 100 mm where the arm has no tool
+        length = float(base.model.T_flange_tcp[2, 3]) or Pen().length
+        pen, tool = Pen(length=length).payload(s["pen_mass"]), (0.0, 0.0, length)
+        base = robot(s["robot"], parameters=s["parameters"], payload=pen, tool=tool)
     known = bool(np.all(np.isfinite(base.drives.rotor_inertia)))
     rotor = s["drives"] and known
-    believed = robot(s["robot"], parameters=s["model"] or s["parameters"], payload=pen)
+    believed = robot(s["robot"], parameters=s["model"] or s["parameters"], payload=pen, tool=tool)
     if rotor:
         base = Robot(base.model, rotor_inertia=True)
         believed = Robot(believed.model, rotor_inertia=base.rotor_inertia)
@@ -338,6 +339,8 @@ def _possible(s: Mapping[str, Any]) -> None:
 def build(name: str, given: Mapping[str, Any], pushes: tuple[Push | PushForce, ...] = ()) -> Built:
     """Put a scenario together from its settings; everything is checked here, before anything moves."""
     settings = merged(keys_of(name), given)
+    if settings["robot"] != keys_of(name)["robot"].default and "parameters" not in given:
+        settings["parameters"] = None  # a scenario's own set belongs to its own arm
     _possible(settings)
     true, believed = _robots(settings)
     friction = _friction(true, settings)

@@ -51,7 +51,8 @@ def error_shares(
     J = true.jacobian(q)[:, :3]
     errors = {}
     for cause, torque in causes.items():
-        e = _response(log.time, np.linalg.solve(Mhat, torque[..., None])[..., 0], kp)
+        drive = np.asarray(np.linalg.solve(Mhat, torque[..., None])[..., 0], dtype=np.float64)
+        e = _response(log.time, drive, kp)
         errors[cause] = -(J @ e[..., None])[..., 0]  # the tool lags where the joints lag
     errors["kinematics_mm"] = true.pose(q)[:, :3, 3] - log.position("T_des")
     errors["together_mm"] = np.sum(list(errors.values()), axis=0)
