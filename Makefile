@@ -51,7 +51,7 @@ clean:
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.core: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[sim]'
+	$(PIP) install -q -c constraints.txt -e '.[sim,plan]'
 	@touch $@
 
 $(VENV)/.test: $(INPUTS) | $(BIN)/python

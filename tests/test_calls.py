@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,20 @@ def test_threads_compute_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_too_many_leading_axes_are_refused() -> None:
+    """numpy has 64 axes; what an output adds to 63 leading ones does not fit."""
+    robot = tangere.robot("ur10e")
+    with pytest.raises(tangere.InvalidValue, match="leading axes"):
+        robot.link_poses(np.zeros((1,) * 63 + (6,)))
+
+
+def test_a_result_that_is_weakly_referenced_is_not_used_again() -> None:
+    robot = tangere.robot("ur10e")
+    held = weakref.ref(robot.pose(np.zeros(6)))
+    before = None if held() is None else held().copy()  # type: ignore[union-attr]
+    for k in range(5):
+        robot.pose(np.full(6, 0.1 * k))
+    after = held()
+    assert before is None or after is None or np.array_equal(after, before)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from tangere.interfaces.cli import main
-from tangere.run.csv_log import read_csv, write_csv
 from tangere.run.log import Log
+from tangere.run.mcap_log import write_mcap
+from tangere.run.mcap_read import read_mcap
 from tangere.run.scenarios import COMMON, SCENARIOS, keys_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -223,10 +224,10 @@ def test_rerun_says_the_same_or_where_it_differs(tmp_path: Path, capsys: Capture
     capsys.readouterr()
     assert main(["rerun", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "the same, bit by bit: 300 samples\n"
-    log = read_csv(tmp_path / "log.csv")
+    log = read_mcap(tmp_path / "log.mcap")
     tau = log["tau_cmd"].copy()
     tau[120:, 0] += 1e-12
-    write_csv(Log({**log.columns, "tau_cmd": tau}, log.units, log.notes), tmp_path / "log.csv")
+    write_mcap(Log({**log.columns, "tau_cmd": tau}, log.units, log.notes), tmp_path / "log.mcap")
     assert main(["rerun", str(tmp_path)]) == 1
     assert capsys.readouterr().out == "differs: column tau_cmd from 0.120000 s on\n"
 

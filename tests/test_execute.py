@@ -18,10 +18,11 @@ import pytest
 import tangere.run.execute as module
 from tangere.errors import InvalidValue, NoSolution
 from tangere.interfaces.cli import main
-from tangere.run.csv_log import read_csv, write_csv
+from tangere.run.csv_log import read_csv
 from tangere.run.execute import Executed, again, difference, execute, prepared
 from tangere.run.log import Log
 from tangere.run.manifest import load_manifest
+from tangere.run.mcap_log import write_mcap
 from tangere.run.mcap_read import read_mcap
 from tangere.run.scenarios import Built, build, push_of
 from tangere.types import State
@@ -99,10 +100,10 @@ def test_a_run_can_be_made_again_bit_by_bit(tmp_path: Path, given: dict[str, Any
 
 def test_one_altered_bit_is_found(tmp_path: Path) -> None:
     short(tmp_path)
-    log = read_csv(tmp_path / "log.csv")
+    log = read_mcap(tmp_path / "log.mcap")
     residual = log["residual"].copy()
     residual[250, 3] = np.nextafter(residual[250, 3], np.inf)
-    write_csv(Log({**log.columns, "residual": residual}, log.units, log.notes), tmp_path / "log.csv")
+    write_mcap(Log({**log.columns, "residual": residual}, log.units, log.notes), tmp_path / "log.mcap")
     second, kept = again(tmp_path)
     assert difference(kept, second.result.log) == "column residual from 0.250000 s on"
 
@@ -124,8 +125,8 @@ def test_what_cannot_be_run_again(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="cannot read"):
         again(tmp_path / "nowhere")
     short(tmp_path)
-    (tmp_path / "log.csv").unlink()
-    with pytest.raises(InvalidValue, match=r"log\.csv"):
+    (tmp_path / "log.mcap").unlink()
+    with pytest.raises(InvalidValue, match=r"log\.mcap"):
         again(tmp_path)
     data = json.loads((tmp_path / "manifest.json").read_text())
     del data["scenario"]["scenario"]
@@ -315,3 +316,27 @@ def test_a_plant_that_stops_answering_is_reported(tmp_path: Path, monkeypatch: p
     assert done.summary["aborted"] == "the plant was lost: no sample for 1 s"
     assert {file.name for file in tmp_path.iterdir()} == FILES
     assert len(read_mcap(tmp_path / "log.mcap")) == len(done.result.log) > 190
+
+
+def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    """Files of the user's own that happen to have our names are not removed."""
+    (tmp_path / "log.csv").write_text("mine")
+    with pytest.raises(InvalidValue, match="no manifest"):
+        prepared(tmp_path)
+    assert (tmp_path / "log.csv").read_text() == "mine"
+
+
+def test_a_push_after_the_end_and_a_pulling_pen_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="after the end of the run"):
+        build("hold", {"duration": 1.0}, (push_of("joint=2,torque=5,start=2"),))
+    with pytest.raises(InvalidValue, match="only press"):
+        build("wall-circle", {"force": -5.0})
+
+
+@pytest.mark.parametrize("arm", ["ur3e", "ur5e", "ur16e", "ur20"])
+def test_the_circle_fits_every_arm(arm: str) -> None:
+    """Without further words it is scaled with the arm, and the start is where the branch reaches."""
+    built = build("circle", {"robot": arm, "duration": 2.0, "plant": "rigid"})
+    T = built.motion.trajectory.at(0.0).T
+    assert T is not None
+    assert T[0, 3] == pytest.approx(built.settings["centre"][0] + built.settings["radius"])

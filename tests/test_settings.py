@@ -36,7 +36,7 @@ SOME = Key("number", (1.0,), "one or six", size=(1, 6))
         (Key("angle", 0.0, ""), "90 deg", math.pi / 2),
         (Key("rate", 0.0, ""), "180 deg/s", math.pi),
         (Key("rate", 0.0, ""), "2rad/s", 2.0),
-        (Key("gain", 0.0, ""), "100 1/s2", 100.0),
+        (Key("stiffness of the error", 0.0, ""), "100 1/s2", 100.0),
         (Key("torque", 0.0, ""), "20 Nm", 20.0),
         (Key("stiffness", 0.0, ""), "500 N/m", 500.0),
         (PLAIN, "1.05", 1.05),

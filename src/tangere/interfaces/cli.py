@@ -19,6 +19,8 @@ from tangere.interfaces.terminal import paint, table, wants_colour
 
 EXAMPLES = """\
 examples:
+  tangere run circle --push joint=2,torque=20,start=3,duration=2
+                                            simulate, feel the push, leave a report
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade
   tangere check ur10e --parameters ur-ros2  the same for another parameter set

@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
 
     p = commands.add_parser("report", help="make the report of a run or a log again")
     p.add_argument("source", metavar="LOG|DIR", help="a run's folder, or a log (.mcap, .csv)")
-    p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder)")
+    p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
     p.set_defaults(run=report)
 
     p = commands.add_parser("rerun", help="repeat a run from its manifest and compare it bit by bit")
@@ -90,12 +90,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _video(done: Any) -> None:
-    from tangere.errors import TangereError
     from tangere.interfaces.report.video import write_video
 
     try:
-        write_video(done.built.world.true, done.result.log, done.folder / "video.mp4")
-    except (TangereError, OSError) as problem:
+        write_video(done.built.plant, done.result.log, done.folder / "video.mp4")
+    except Exception as problem:  # graphics libraries raise what they like; the report must not be lost over a clip
         print(f"no video: {problem}", file=sys.stderr)
 
 
@@ -127,7 +126,7 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
     ):
         if summary.get(key) is not None:
             rows.append((label, f"{summary[key]:.4g}", unit))
-    if summary.get("residual_rms_nm"):
+    if summary.get("residual_rms_nm") and "force" not in summary:
         rows.append(("quiet residual, largest rms", f"{max(summary['residual_rms_nm']):.4g}", "Nm"))
     if summary.get("force", {}).get("samples"):
         force = summary["force"]
@@ -176,7 +175,9 @@ def report(arguments: argparse.Namespace) -> int:
     from tangere.interfaces.report import write_report
 
     source = Path(arguments.source)
-    out = Path(arguments.out) if arguments.out else (source if source.is_dir() else source.parent) / "report.html"
+    default = source / "report.html" if source.is_dir() else source.with_suffix(".html")
+    out = Path(arguments.out) if arguments.out else default
+    out = out / "report.html" if out.is_dir() else out
     print(f"report: {write_report(source, out)}")
     return 0
 

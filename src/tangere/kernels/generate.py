@@ -11,6 +11,7 @@ from pathlib import Path
 from tangere.codegen import emit_c
 from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.kernels import ur
+from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
     IK_BRANCH_OUTPUTS,
@@ -40,13 +41,11 @@ def kernels_text() -> str:
 def table_text() -> str:
     """Sizes and shapes of the kernels, and the constants that the core shares with Python."""
     kernels = all_kernels(ur.DOF)
-    public = [k for k in kernels if "point" not in k.inputs]
     lines = ["/* Generated from tangere/kernels/table.py when the extension is built. */"]
     for name, value in {
         "TG_DOF": ur.DOF,
         "TG_PARAMETERS": ur.PARAMETER_COUNT,
         "TG_KERNELS": len(kernels),
-        "TG_PUBLIC": len(public),
         "TG_MAX_INPUT": max(sum(k.input_sizes(ur.DOF)) for k in kernels),
         "TG_MAX_OUTPUT": max(k.size(ur.DOF) for k in kernels),
         "TG_IK_BRANCH_INPUTS": IK_BRANCH_INPUTS,
@@ -59,6 +58,7 @@ def table_text() -> str:
     lines.append(f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}")
     lines.append(f"#define TG_RESCUE {inverse.RESCUE!r}")
     lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
+    lines.append(f"#define TG_LENGTH_MAX {LENGTH_MAX!r}")
     lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
     signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
     lines.append(f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};")

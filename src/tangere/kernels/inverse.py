@@ -1,4 +1,4 @@
-"""Inverse kinematics in Python: the closed form of a UR from its traced kernels, and numeric search for the rest."""
+"""Inverse kinematics in Python: the closed form of a UR from its traced kernels, and the rescue of lost solutions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import FoundSolutions, IKBatch, IKSolutions
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
 from tangere.kinematics import inverse
-from tangere.kinematics.numeric import polish, solve
-from tangere.model.model import Array, Model
+from tangere.kinematics.numeric import polish
+from tangere.model.model import Array
 
 if TYPE_CHECKING:
     from tangere.robot import Robot
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BITS = 1 << np.arange(IK_BRANCH_OUTPUTS - 8)  # the flags follow six angles, valid and miss
 
 
-_LAST_ROW = "the last row of the pose is not (0, 0, 0, 1)"
+LAST_ROW = "the last row of the pose is not (0, 0, 0, 1)"
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +39,7 @@ def _problem(T: Array, prepared: Array) -> None:
     """Raise for the first pose that is none; the sentences are those of the compiled form."""
     correction, determinant, last = np.moveaxis(prepared[..., 12:15], -1, 0)
     for bad, sentence in (
-        (~(last <= inverse.ROTATION_TOLERANCE), _LAST_ROW),
+        (~(last <= inverse.ROTATION_TOLERANCE), LAST_ROW),
         (
             ~(correction <= inverse.ROTATION_TOLERANCE),
             "the upper left 3x3 block is not a rotation (entries off by more than 1e-5)",
@@ -67,7 +67,7 @@ def _flags(branches: Array) -> NDArray[np.uint8]:
     return bits
 
 
-def _closed_batch(
+def closed_batch(
     parameters: list[float], T: Array, reference: Array | None
 ) -> tuple[Array, NDArray[np.bool_], Array, Array]:
     """Branches (..., 8, 12), valid (..., 8), correction and distance (...)."""
@@ -152,7 +152,7 @@ def closed_form(
     ref = None if reference is None else argument(reference, "reference", (6,))
     if ref is not None and ref.ndim > 1 and ref.shape[:-1] != poses.shape[:-2]:
         raise InvalidValue("reference must be one joint vector (6,) or have the leading axes of the poses")
-    branches, valid, correction, distance = _closed_batch(parameters, poses, ref)
+    branches, valid, correction, distance = closed_batch(parameters, poses, ref)
     if poses.ndim > 2:
         q, flags = branches[..., :6].copy(), _flags(branches)
         return batch_answer(q, valid, flags, correction, distance, robot, poses, ref)
@@ -164,36 +164,3 @@ def closed_form(
             return FoundSolutions(found[:, :6], _flags(branches[lanes]), lanes, float(correction), 0.0, robot)
     chosen = branches[lanes]
     return FoundSolutions(chosen[:, :6], _flags(chosen), lanes, float(correction), float(distance), robot)
-
-
-def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:
-    """Solutions by iteration: from a calibrated arm's nominal closed form, or a search from the reference.
-
-    A calibrated UR differs from its nominal twin by about a millimetre, so each closed-form solution polishes into a
-    solution of the real arm with the same branch. Any other chain is searched from the reference (default: the middle
-    of the limits), and the one solution found is returned.
-    """
-    pose = argument(T, "T", (4, 4))
-    n = robot.dof
-    if pose.ndim != 2:
-        raise InvalidValue("numeric inverse kinematics takes one pose (4, 4) at a time")
-    if np.max(np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0])) > inverse.ROTATION_TOLERANCE:
-        raise InvalidValue(f"T: {_LAST_ROW}")
-    ref = None if reference is None else argument(reference, "reference", (n,))
-    if nominal is not None:
-        start = closed_form(robot, ur.parameters_of(nominal).tolist(), pose, ref)
-        assert isinstance(start, IKSolutions)
-        found = polish(robot.pose, robot.jacobian, pose, start.q)
-        keep = np.atleast_1d(found.converged)
-        q = np.atleast_2d(found.q)[keep]
-        wrapped: Array = inverse.wrapped(q)
-        return FoundSolutions(wrapped, start.flags[keep], start.lanes[keep], start.correction, start.distance, robot)
-    if ref is None:
-        low = np.where(np.isfinite(robot.q_min), robot.q_min, -np.pi)
-        high = np.where(np.isfinite(robot.q_max), robot.q_max, np.pi)
-        ref = (low + high) / 2
-    answer = solve(robot.pose, robot.jacobian, pose, ref, robot.q_min, robot.q_max)
-    k = int(bool(answer.converged))
-    none = np.zeros(k, np.uint8)
-    miss = 0.0 if k else float(answer.position_error)
-    return FoundSolutions(np.asarray(answer.q)[None][:k], none, none, 0.0, miss, robot)

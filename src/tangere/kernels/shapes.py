@@ -10,6 +10,7 @@ from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
 from tangere.model.model import Array
 
+LENGTH_MAX = 1e6  # m; squares of squares of positions must stay far from overflow
 _ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
 
@@ -29,6 +30,9 @@ def argument(value: ArrayLike, name: str, tail: tuple[int, ...]) -> Array:
     if name in _ANGLES and not np.all(np.abs(array) <= ANGLE_MAX):
         worst = float(array.flat[np.argmax(np.abs(array))])
         raise InvalidValue(f"{name}: {worst:g} rad is no joint position (exact only up to {ANGLE_MAX:g} rad)")
+    if name == "T" and not np.all(np.abs(array) <= LENGTH_MAX):
+        worst = float(array.flat[np.argmax(np.abs(array))])
+        raise InvalidValue(f"T: {worst:g} m is no place for an arm (at most {LENGTH_MAX:g} m)")
     return array
 
 

@@ -23,6 +23,7 @@ LIMIT_SLACK = 1e-9
 _SIGNS = np.array(SIGNS)
 # Bits of `flags`, in the order of the kernels' outputs.
 SHOULDER, ELBOW, WRIST, ELBOW_UP = 1, 2, 4, 8
+NO_BRANCH = 255  # lane of a solution of an arm that has no branches as a UR has
 
 
 def turns_to(
@@ -48,9 +49,10 @@ def turns_to(
 class IKSolutions:
     """Solutions of one pose. A sequence of joint vectors: len(), iteration and indexing go over the rows of q.
 
-    q (k, n): each revolute angle in (-pi, pi]. Labels (UR): shoulder "left"/"right", elbow "up"/"down", wrist
-    "flip" (q5 < 0) / "no flip"; docs/conventions.md shows them. correction: largest change that was made to an entry
-    of the given rotation; distance: how far [m] the pose is out of reach, 0 where it is not. robot: who was asked.
+    q (k, n): each revolute angle in (-pi, pi]. Labels: shoulder "left"/"right", elbow "up"/"down", wrist "flip"
+    (q5 < 0) / "no flip"; docs/conventions.md shows them; "" for arms that are no UR. correction: largest change that
+    was made to an entry of the given rotation; distance: how far [m] the pose is out of reach, 0 where it is not.
+    robot: who was asked.
     """
 
     __slots__ = ()
@@ -76,24 +78,26 @@ class IKSolutions:
         row: Array = self.q[index]
         return row
 
-    def _sign(self, column: int) -> Array:
-        sign: Array = _SIGNS[self.lanes, column]
-        return sign
+    def _named(self, column: int, positive: str, negative: str) -> tuple[str, ...]:
+        """A word for each solution by the sign of its branch; "" where the arm has no branches."""
+        lanes = self.lanes
+        return tuple("" if i == NO_BRANCH else positive if _SIGNS[i, column] > 0 else negative for i in lanes)
 
     @property
     def shoulder(self) -> tuple[str, ...]:
         """ "left" where the arm reaches backwards from joint 1's frame (the usual posture), else "right"."""
-        return tuple("right" if s > 0 else "left" for s in self._sign(0))
+        return self._named(0, "right", "left")
 
     @property
     def wrist(self) -> tuple[str, ...]:
         """ "flip" where q5 < 0, else "no flip"."""
-        return tuple("no flip" if s > 0 else "flip" for s in self._sign(1))
+        return self._named(1, "no flip", "flip")
 
     @property
     def elbow(self) -> tuple[str, ...]:
         """ "up" where the elbow lies above the line from shoulder to wrist, else "down" (base z is up)."""
-        return tuple("up" if u else "down" for u in self.flags & ELBOW_UP)
+        pairs = zip(self.lanes, self.flags & ELBOW_UP, strict=True)
+        return tuple("" if lane == NO_BRANCH else "up" if up else "down" for lane, up in pairs)
 
     @property
     def singular_shoulder(self) -> NDArray[np.bool_]:
@@ -177,7 +181,7 @@ class IKSolutions:
         if not self:
             return f"{head}, out of reach by {self.distance:.6g} m"
         rows = [
-            "  " + " ".join(f"{x:9.4f}" for x in q) + f"  {s:5} {e:4} {w}"
+            ("  " + " ".join(f"{x:9.4f}" for x in q) + f"  {s:5} {e:4} {w}").rstrip()
             for q, s, e, w in zip(self.q, self.shoulder, self.elbow, self.wrist, strict=True)
         ]
         return "\n".join([head + " [rad]", *rows])

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from tangere.codegen import emit_python
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
-from tangere.kernels.inverse import closed_form, numeric
+from tangere.kernels.inverse import closed_form
+from tangere.kernels.numeric_inverse import numeric
 from tangere.kernels.shapes import argument, broadcast
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace

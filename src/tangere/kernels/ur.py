@@ -44,7 +44,7 @@ def is_ur(model: Model) -> bool:
         np.array_equal(dh.alpha, [quarter, 0.0, 0.0, quarter, -quarter, 0.0])
         and np.array_equal(dh.a[[0, 3, 4, 5]], np.zeros(4))
         and np.array_equal(dh.d[[1, 2]], np.zeros(2))
-        and np.all(dh.a[[1, 2]] != 0.0)
+        and dh.a[1] * dh.a[2] > 0.0
         and np.all(dh.d[[3, 4]] > 0.0)  # inverse kinematics counts on it
     )
 

@@ -179,7 +179,10 @@ def _sources(root: Fields) -> list[Source]:
             if not isinstance(joints, list) or not joints or any(type(i) is not int or i < 1 for i in joints):
                 raise table.error("joints", "must be a list of joint numbers, counted from 1")
             group += f" (joints {', '.join(str(i) for i in joints)})"
-        found.append(Source(group, grade, table.text("text")))  # type: ignore[arg-type]
+        text = table.text("text")
+        if not all(c.isprintable() or c == "\n" for c in text):  # it is shown in terminals
+            raise table.error("text", "must be printable")
+        found.append(Source(group, grade, text))  # type: ignore[arg-type]
     return found
 
 

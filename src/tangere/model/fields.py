@@ -30,7 +30,10 @@ def check_name(name: str, file: str, where: str) -> str:
 
 def _shown(value: Any) -> str:
     """A value for a message: escaped, and not longer than a line."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write whole numbers of thousands of digits
+        return "a whole number with thousands of digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -81,7 +81,9 @@ def rotation_vector(v: Sequence[float]) -> Array:
     R = I + sin(t) K + (1 - cos(t)) K^2, with t = |v| and K the cross-product matrix of v / t.
     """
     x, y, z = (float(value) for value in v)
-    angle = math.sqrt(x * x + y * y + z * z)
+    angle = math.hypot(x, y, z)
+    if not angle <= TURNS_MAX:
+        raise InvalidValue(f"a rotation vector of length {angle:g} rad means nothing: at most {TURNS_MAX:g} rad")
     if angle == 0.0:
         return np.eye(3)
     c, s = cos_sin(angle)
@@ -104,6 +106,10 @@ def inverse(T: Array) -> Array:
     return transform(R, 0.0 - R @ T[:3, 3])
 
 
+TURNS_MAX = 1e6  # rad; beyond it an angle's own rounding is a visible turn
+EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; below it R is taken as it is
+
+
 def check_transform(T: Array, what: str) -> Array:
     """Return T as a (4, 4) float array, or raise InvalidValue unless it is a finite rigid transform."""
     T = np.asarray(T, dtype=float)
@@ -116,4 +122,8 @@ def check_transform(T: Array, what: str) -> Array:
             f"{what} must be a rigid transform: a right-handed rotation (R^T R = I within {ROTATION_TOLERANCE:g}, here "
             f"{off:.3g}; det {np.linalg.det(R):.3g}) above a last row 0 0 0 1, got {T.tolist()}"
         )
+    if off > EXACT:  # take the nearest rotation, by two Newton steps: from 1e-6 to 1e-12 to 1e-24
+        for _ in range(2):
+            R = R @ (1.5 * np.eye(3) - 0.5 * R.T @ R)
+        T = transform(R, T[:3, 3])
     return T

@@ -88,6 +88,8 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
     default = arm.name("parameters")
     if parameters is None or (isinstance(parameters, str) and parameters == default):
         return assemble([arm], default)
+    if not isinstance(parameters, str | os.PathLike):
+        raise InvalidValue(f"parameters: a set's name or a .toml file, got {parameters!r}")
     if _is_file(parameters):
         given = Path(parameters)
         if given.suffix.lower() != ".toml":

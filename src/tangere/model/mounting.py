@@ -70,8 +70,10 @@ def payload_body(payload: Payload | float | Sequence[Any]) -> Payload:
         parts: tuple[Any, ...] = (payload.mass, payload.com, payload.inertia)
     elif isinstance(payload, int | float | np.number):
         parts = (payload,)
-    else:
+    elif isinstance(payload, Sequence | np.ndarray) and not isinstance(payload, str):
         parts = tuple(payload)
+    else:
+        raise InvalidValue(f"payload must be a mass, (mass, com) or (mass, com, inertia), got {payload!r}")
     if not 1 <= len(parts) <= 3:
         raise InvalidValue(f"payload must be a mass, (mass, com) or (mass, com, inertia), got {len(parts)} entries")
     shapes = ((), (3,), (3, 3))

@@ -19,16 +19,18 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
 from tangere.plants.pushes import Push, PushForce
-from tangere.run.csv_log import read_csv, write_csv
+from tangere.run.csv_log import write_csv
 from tangere.run.log import Log
 from tangere.run.manifest import Manifest, load_manifest, write_json, write_manifest
+from tangere.run.mcap_read import read_mcap
 from tangere.run.result import RunResult
 from tangere.run.run import Progress, run
 from tangere.run.scenarios import Built, build, push_of
 from tangere.run.shares import error_shares
 from tangere.run.summary import summarise
-from tangere.run.wall_circle import force_summary
+from tangere.run.wall_circle import REMARKS, force_summary
 
+CSV_MAX = 100_000  # samples; a csv takes 2 kB each: longer runs leave the MCAP only
 LOG, CSV, SUMMARY = "log.mcap", "log.csv", "summary.json"
 
 
@@ -47,6 +49,13 @@ def prepared(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        ours = (SUMMARY, "report.html", LOG, CSV, "video.mp4")
+        foreign = [name for name in ours if (folder / name).exists()]
+        if foreign and not (folder / "manifest.json").exists():
+            raise InvalidValue(
+                f"{folder} holds {', '.join(foreign)} but no manifest.json: not the folder of a run, so nothing is "
+                "overwritten there; choose another --out"
+            )
         for name in (SUMMARY, "report.html", LOG, CSV, "manifest.json", "video.mp4"):  # what makes it look whole first
             (folder / name).unlink(missing_ok=True)
             for stray in folder.glob(f".{name}.*.part"):  # of a run that was killed
@@ -83,7 +92,8 @@ def execute(
         detector=built.detector, log=folder / LOG, joints=[j.name for j in built.world.true.model.joints],
         progress=progress, paced=paced,
     )  # fmt: skip
-    write_csv(result.log, folder / CSV)
+    if len(result.log) <= CSV_MAX:
+        write_csv(result.log, folder / CSV)
     summary = summary_of(built, result)
     write_json(summary, folder / SUMMARY)
     return Executed(built, result, summary, folder)
@@ -105,6 +115,7 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     world = built.world
     if built.name == "wall-circle" and len(result.log) and "wrench_true" in result.log:
         summary["force"] = force_summary(result.log, built.settings["force"], built.motion.settle, world.true)
+        summary["remark"] = REMARKS[built.settings["pose"]]
     follows_kp = isinstance(built.motion.controller, ComputedTorque | OperationalSpace)  # others give way by springs
     if follows_kp and len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
         shares = (result.log, world.true, world.believed, world.friction, world.believed_friction)
@@ -139,7 +150,7 @@ def again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -
     if "scenario" not in told:
         raise InvalidValue(f"{folder}: the manifest names no scenario, it cannot be run again")
     name, pushes = told.pop("scenario"), tuple(push_of(p) for p in told.pop("push", ()))
-    kept = read_csv(Path(folder) / CSV)
+    kept = read_mcap(Path(folder) / LOG)
     place = tempfile.mkdtemp(prefix="tangere-rerun-")
     try:
         return execute(name, told, pushes, out=place, command=manifest.command, progress=progress), kept

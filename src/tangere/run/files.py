@@ -32,6 +32,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with temporary.open("rb") as written:
             os.fsync(written.fileno())  # the name must not be on the disk before the content is
         temporary.replace(target)
+    except OSError as problem:  # a full disk, a folder where the file should be
+        raise InvalidValue(f"cannot write {target}: {problem.strerror or problem}") from problem
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()

@@ -39,6 +39,7 @@ LONGEST = 5_000_000
 # Nm: the guard's limit for a joint whose arm states none (those of 003): beyond any arm, finite so that NaN shows
 UNLIMITED = 1e4
 
+UR10E_ARM = 0.6127 + 0.57155  # m, upper arm and forearm of the arm that the circle's numbers are for
 READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)  # deg: elbow bent, tool down, far from every singularity
 
 BRANCHES = tuple(f"{s} {e} {w}" for s in ("left", "right") for e in ("up", "down") for w in ("no flip", "flip"))
@@ -58,7 +59,7 @@ COMMON: dict[str, Key] = {
     "mass": Key("number", 1.0, "masses and inertias of the plant against the model, as a factor"),
     "payload": Key("mass", None, "mass at the plant's flange that the controller does not know"),
     "sensors": Key("word", "ideal", "noise and resolution of the measurements", ("ideal", "ur10e")),
-    "kp": Key("gain", 100.0, "stiffness of the error, 1/s2"),
+    "kp": Key("stiffness of the error", 100.0, "gain of computed torque and operational space"),
     "observer_gain": Key("gain", 50.0, "K of the momentum observer"),
     "threshold": Key("torque", (5.0,), "residual that counts as a touch, one or one per joint", size=(1, 3, 4, 6)),
     "acceleration_residual": Key("flag", False, "also the residual from differentiated velocities (000 section 5.1)"),
@@ -130,6 +131,16 @@ def _circle(world: World) -> Motion:
     return Motion(trajectory, _computed_torque(world, trajectory), s["ramp"], {"controller": "computed torque"})
 
 
+def _fitted(s: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """000's circle is made for a UR10e: for another UR it is scaled with the arm's length, if nothing else is said."""
+    if s["robot"] == "ur10e" or "centre" in given or "radius" in given:
+        return
+    arm = robot(s["robot"], parameters=s["parameters"])
+    if ur.is_ur(arm.model) and arm.model.dh is not None:
+        factor = round(float(np.abs(arm.model.dh.a[[1, 2]]).sum()) / UR10E_ARM, 2)
+        s["centre"], s["radius"] = tuple(round(factor * x, 4) for x in s["centre"]), round(factor * s["radius"], 4)
+
+
 def _branch_start(planner: Robot, s: Mapping[str, Any]) -> Array | None:
     """Joint positions at the circle's start in the branch asked for; None where the arm has no branches of a UR."""
     if not ur.is_ur(planner.model):
@@ -141,7 +152,9 @@ def _branch_start(planner: Robot, s: Mapping[str, Any]) -> Array | None:
         if not found:
             where = ", ".join(f"{x:.3f}" for x in T[:3, 3])
             raise InvalidValue(f"the circle's start ({where}) m is out of reach by {found.distance:.3f} m")
-        raise InvalidValue(f"branch: {s['branch']!r} does not reach the circle's start; those that do: {labels}")
+        raise InvalidValue(
+            f"branch: {s['branch']!r} does not reach the circle's start; --set branch='...' with one of {labels}"
+        )
     start: Array = found.q[labels.index(s["branch"])]
     return start
 
@@ -342,10 +355,18 @@ def build(name: str, given: Mapping[str, Any], pushes: tuple[Push | PushForce, .
     if settings["robot"] != keys_of(name)["robot"].default and "parameters" not in given:
         settings["parameters"] = None  # a scenario's own set belongs to its own arm
     _possible(settings)
+    if name == "circle":
+        _fitted(settings, given)
+    if settings.get("force", 0.0) < 0.0:
+        raise InvalidValue(f"force: the pen can only press, 0 or more, got {settings['force']:g} N")
     true, believed = _robots(settings)
     friction = _friction(true, settings)
     world = World(true, believed, friction, friction if settings["friction_model"] == "same" else None, settings)
     motion = SCENARIOS[name].build(world)
+    end = settings["duration"] or motion.trajectory.duration
+    for push in pushes:
+        if push.start >= end:
+            raise InvalidValue(f"push: it starts at {push.start:g} s, after the end of the run ({end:g} s)")
     sensors = None
     if settings["sensors"] != "ideal":
         sensors = SensorModel.preset(settings["sensors"], settings["period"], settings["seed"])

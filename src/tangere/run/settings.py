@@ -23,10 +23,10 @@ UNITS: dict[str, tuple[str, float]] = {
     "rad": ("angle", 1.0), "deg": ("angle", math.pi / 180.0),
     "rad/s": ("rate", 1.0), "deg/s": ("rate", math.pi / 180.0),
     "Nm": ("torque", 1.0), "N": ("force", 1.0), "kg": ("mass", 1.0), "N/m": ("stiffness", 1.0),
-    "Hz": ("frequency", 1.0), "1/s": ("gain", 1.0), "1/s2": ("gain", 1.0),
+    "Hz": ("frequency", 1.0), "1/s": ("gain", 1.0), "1/s2": ("stiffness of the error", 1.0),
 }  # fmt: skip
 _SI = {"time": "s", "length": "m", "angle": "rad", "rate": "rad/s", "torque": "Nm", "force": "N", "mass": "kg",
-       "stiffness": "N/m", "frequency": "Hz", "gain": "1/s"}  # fmt: skip
+       "stiffness": "N/m", "frequency": "Hz", "gain": "1/s", "stiffness of the error": "1/s2"}  # fmt: skip
 
 
 @dataclass(frozen=True)

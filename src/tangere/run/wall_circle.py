@@ -18,9 +18,11 @@ import numpy as np
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.quasi_static import QuasiStatic
 from tangere.control.setpoint import Friction
+from tangere.model.conventions import official_from_002
 from tangere.model.scene import Pen, Scene, Surface
 from tangere.planning.circles import wall_circle
-from tangere.planning.velocity_ik import circle_002
+from tangere.planning.timing import SmoothRate
+from tangere.planning.velocity_ik import Q_INIT_002, follow, path_002
 from tangere.robot import Robot
 from tangere.run.log import Log
 from tangere.types import Controller, Trajectory
@@ -36,6 +38,14 @@ RAMP = 2.0  # s
 # between 0 and 7 N); from 20 ms on the force is smooth
 WALL = 0.02
 
+# what a reader of the report must know
+REMARKS = {
+    "own": "002's own pose is singular all along: the torques are g - J^T F with joint springs, but of the six joints "
+    "only joint 1 can press the pen against the wall, with a lever of at most 0.1 m that vanishes at the top and the "
+    "bottom of the circle. The force is in the drives' hands only where that lever is long (\"controllable\": > 5 cm).",
+    "regular": "Springs hold the pen along the wall, none across it; the force is fed forward through J^T F.",
+}
+
 
 def wall_circle_motion(
     robot: Robot, s: Mapping[str, Any], friction: Friction | None
@@ -45,7 +55,9 @@ def wall_circle_motion(
     trajectory: Trajectory
     controller: Controller
     if s["pose"] == "own":
-        trajectory = circle_002(robot, ramp=RAMP)
+        path = path_002()
+        law = SmoothRate.over(path.length, path.length / s["round_time"], RAMP)
+        trajectory = follow(robot, path, law, official_from_002(np.array(Q_INIT_002)))
         inertia = np.diag(robot.mass_matrix(trajectory.at(0.0).q))
         springs, dampers = OMEGA**2 * inertia, 2.0 * OMEGA * inertia
         springs[0] = 0.0  # joint 1 only pushes: a spring there would hold the pen off the wall

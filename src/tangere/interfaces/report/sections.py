@@ -56,6 +56,8 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
     if _known(summary, "tracking_rms_mm"):
         tiles.append(("tracking error, rms", number(float(summary["tracking_rms_mm"]), 3), " mm"))
     quiet = summary.get("residual_rms_nm")
+    if "force" in summary:  # in contact all along nothing is quiet
+        quiet = None
     if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
         tiles.append(("quiet residual, worst joint", number(float(max(quiet)), 3), " Nm"))
     for event in data.events[:1]:

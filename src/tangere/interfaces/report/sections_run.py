@@ -65,8 +65,10 @@ def summary(data: RunData) -> Section:
         parts.append(tag("h3", "Events"))
         header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]")
         parts.append(table(header, [_event_row(event) for event in data.events]))
-    elif data.residuals:
+    elif "events" in data.summary:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
+    elif data.residuals:
+        parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
     interventions = data.summary.get("interventions")
     if isinstance(interventions, Mapping) and interventions:
         parts.append(tag("h3", "Interventions of the controller"))

@@ -65,7 +65,10 @@ def force(data: RunData) -> Section | None:
     caption = "Force of the environment on the tool: magnitude, and along the axes of the base."
     panel = Panel("Contact", "N", curves, at_least=1e-3)
     figure = TimeFigure("contact-force", caption, data.time, (panel,), event_bands(data), hidden=("x", "y", "z"))
-    return Section("force", "Force", figure.html(again(data.command, "contact-force")), (figure.data(),))
+    remark = data.summary.get("remark")
+    said = tag("p", remark) if isinstance(remark, str) else None
+    body = join(said, figure.html(again(data.command, "contact-force")))
+    return Section("force", "Force", body, (figure.data(),))
 
 
 def residual(data: RunData) -> Section | None:

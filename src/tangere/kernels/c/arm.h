@@ -154,7 +154,7 @@ static PyObject *tg_fresh(const tg_shape *s)
 TG_INLINE int tg_untouched(PyObject *object, const tg_shape *s, int o)
 {
     PyArrayObject *a = (PyArrayObject *)object;
-    if (Py_REFCNT(object) != 1 || PyArray_NDIM(a) != s->dims[o][0] || PyArray_TYPE(a) != NPY_DOUBLE ||
+    if (Py_REFCNT(object) != 1 || *PyObject_GET_WEAKREFS_LISTPTR(object) || PyArray_NDIM(a) != s->dims[o][0] || PyArray_TYPE(a) != NPY_DOUBLE ||
         !PyArray_ISCARRAY(a))
         return 0;
     for (int i = 0; i < s->dims[o][0]; i++)
@@ -185,13 +185,12 @@ TG_INLINE PyObject *tg_result(Arm *self, int k, const tg_shape *s)
     }
     PyObject *made = tg_fresh(s);
     if (made) {
-        for (int i = TG_RECENT - 1; i > 0; i--) {
-            if (i == TG_RECENT - 1)
-                Py_XDECREF(self->recent[k][i]);
+        PyObject *oldest = self->recent[k][TG_RECENT - 1];
+        for (int i = TG_RECENT - 1; i > 0; i--)
             self->recent[k][i] = self->recent[k][i - 1];
-        }
         Py_INCREF(made);
         self->recent[k][0] = made;
+        Py_XDECREF(oldest); /* last: a weak reference's callback may come back here */
     }
     return made;
 #else
@@ -264,6 +263,10 @@ static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
     }
     double *to[3];
     for (int o = 0; o < s->outputs; o++) {
+        if (leading + s->dims[o][0] > NPY_MAXDIMS) {
+            PyErr_Format(tg_invalid, "%d leading axes are more than numpy has room for", leading);
+            goto done;
+        }
         out[o] = tg_new_output(s, o, leading, PyArray_DIMS(in[0]));
         if (!out[o])
             goto done;
@@ -377,6 +380,8 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
         step = 6;
     }
     npy_intp dims[NPY_MAXDIMS];
+    if (leading + 2 > NPY_MAXDIMS)
+        return PyErr_Format(tg_invalid, "%d leading axes are more than numpy has room for", leading);
     memcpy(dims, lead, leading * sizeof(npy_intp));
     dims[leading] = TG_IK_LANES;
     dims[leading + 1] = 6;
@@ -440,12 +445,12 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
         PyArray_TYPE((PyArrayObject *)a[0]) == NPY_DOUBLE && PyArray_ISCARRAY_RO((PyArrayObject *)a[0])) {
         T = (PyArrayObject *)a[0];
         Py_INCREF(T);
-        if (!tg_finite((const double *)PyArray_DATA(T), 16, DBL_MAX)) {
+        if (!tg_finite((const double *)PyArray_DATA(T), 16, TG_LENGTH_MAX)) {
             tg_refused(a[0], "T", 2, four);
             goto done;
         }
     } else
-        T = tg_array(a[0], "T", 2, four, DBL_MAX);
+        T = tg_array(a[0], "T", 2, four, TG_LENGTH_MAX);
     if (!T)
         goto done;
     if (PyArray_NDIM(T) > 2) {
