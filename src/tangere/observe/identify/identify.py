@@ -1,0 +1,225 @@
+"""From logs to a model: the drives, and the links or the payload, of one arm."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.errors import InvalidValue
+from tangere.model.model import Link, Payload
+from tangere.observe.drive_model import RIPPLE_ORDERS, DriveModel
+from tangere.observe.identify.check import findings
+from tangere.observe.identify.delay import torque_delay
+from tangere.observe.identify.excitation import Excitation, excitation
+from tangere.observe.identify.inertial import SIZE, link_of, parameters_of_link
+from tangere.observe.identify.model import IdentifiedModel
+from tangere.observe.identify.prior import drive_prior, link_prior, payload_prior
+from tangere.observe.identify.residual import moving_rms
+from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
+from tangere.observe.identify.solve import Problem, Solution, errors, solved
+from tangere.observe.identify.widths import widths
+from tangere.robot import Robot
+from tangere.types import Array
+
+Inertial = Literal["links", "payload", "none"]
+Mask = NDArray[np.bool_]
+_POSITIVE = ("coulomb", "viscous", "rotor_inertia")
+_OPTIONAL = ("quadratic", "load")
+# Wald statistic per added number below which a term is dropped: 5 standard deviations. Neighbouring samples are alike
+# and friction drifts with temperature, so that 3 would let in terms that the next log does not confirm.
+SUPPORT = 25.0
+STICTION_QUANTILE = 0.995  # of |residual| at standstill: one window in 200 beyond, without letting single shocks in
+
+
+def identify(
+    robot: Robot,
+    motions: Sequence[Motion],
+    *,
+    inertial: Inertial = "links",
+    gain: Array | None = None,
+    held_out: Sequence[Motion] = (),
+    orders: tuple[int, ...] = RIPPLE_ORDERS,
+) -> IdentifiedModel:
+    """The drives of an arm, and its links ("links"), its payload ("payload") or neither ("none"), from logs.
+
+        tau = Y(q, qd, qdd) pi + friction(q, qd) + rotor_inertia qdd       while the joint moves
+
+    Least squares over windows of 20 ms, each joint weighted by its own spread, contacts and stops bounded by Huber's
+    weights; regularised towards the arm's data sheet where the logs say nothing; every link a body that can exist.
+    Terms of friction that the logs do not support (SUPPORT) are left out.
+
+    robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
+    Nm. gain: Nm/A with which tau was made from currents, to be kept in the model. held_out: logs for the figures
+    before and after (the motions themselves where there are none).
+    """
+    if inertial not in ("links", "payload", "none"):
+        raise InvalidValue(f"inertial: must be 'links', 'payload' or 'none', got {inertial!r}")
+    if not motions:
+        raise InvalidValue("identify: at least one log")
+    rows = windows(robot, list(motions), orders)
+    moved = rows.moving.sum(axis=0) >= LEAST_WINDOWS
+    if not np.any(moved):
+        raise InvalidValue(
+            f"not exciting enough: no joint moves faster than the standstill speed for {LEAST_WINDOWS * rows.period:g} "
+            "s; friction needs motion of every joint in both directions"
+        )
+    said = findings(robot, rows)
+    solution, problem = _answer(robot, rows, inertial, orders)
+    # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
+    width = widths(problem.rows, solution)
+    links, payload = _bodies(robot, solution.x, inertial)
+    loaded = Robot(dataclasses.replace(robot.model, links=links, payload=payload))
+    rows = windows(robot, list(motions), orders, loaded=loaded, width=width)
+    delay = torque_delay(rows, list(motions))
+    if delay > 0.0:
+        rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
+    solution, problem = _answer(robot, rows, inertial, orders)
+    drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay)
+    links, payload = _bodies(robot, solution.x, inertial)
+    told = _told(solution, problem)
+    for j in np.flatnonzero(~moved):
+        said += (f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told",)
+    logs = tuple((motion.name, motion.digest) for motion in motions)
+    judged = excitation(robot, rows, solution) if inertial == "links" else Excitation(np.nan, 0, 0)
+    model = IdentifiedModel(
+        robot.name, inertial, drive, links, payload, _names(robot.dof, orders), solution.x, solution.covariance, told,
+        judged, logs, tuple(bool(m) for m in moved), said,
+    )  # fmt: skip
+    judges = list(held_out) or list(motions)
+    plain = Robot(robot.model)
+    before = moving_rms(plain, DriveModel.of(robot.drives), judges)
+    return dataclasses.replace(
+        model, before=before, after=moving_rms(model.robot(robot), drive, judges), unseen=bool(held_out)
+    )
+
+
+def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...]) -> tuple[Solution, Problem]:
+    """Solve, drop what is not supported, solve again; for a payload, once more with the inertia of its mass."""
+    n, model = robot.dof, robot.model
+    links = np.concatenate([parameters_of_link(link) for link in model.links])
+    fixed = np.zeros(SIZE * n)
+    if inertial == "payload":
+        fixed = links
+        mean, information = payload_prior(model)
+    else:
+        mean, information = link_prior(model)
+        if model.payload is not None:
+            body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
+            fixed[-SIZE:] = parameters_of_link(body)
+    rows = dataclasses.replace(rows, tau=rows.tau - rows.Y @ fixed)
+    f, sigma = drive_prior(model, len(orders))
+    x0 = np.concatenate([mean, f.ravel()])
+    prior = np.zeros((len(x0), len(x0)))
+    prior[: SIZE * n, : SIZE * n] = information
+    own = np.arange(SIZE * n, len(x0))
+    prior[own, own] = 1.0 / sigma.ravel() ** 2
+    free = np.ones(len(x0), dtype=bool)
+    if inertial != "links":
+        free[: SIZE * n] = False
+    terms = f.shape[1]
+    positive = [SIZE * n + j * terms + TERMS.index(name) for j in range(n) for name in _POSITIVE]
+    if inertial == "payload":
+        free[SIZE * (n - 1) : SIZE * (n - 1) + 4] = True
+        positive.append(SIZE * (n - 1))
+    problem = Problem(
+        rows, x0, prior, free, np.array(positive), np.zeros(len(positive)), range(n) if inertial == "links" else ()
+    )
+    solution = solved(problem)
+    problem = dataclasses.replace(problem, free=free & _supported(solution, n, terms))
+    if inertial == "payload":
+        x0 = x0.copy()
+        m, h = solution.x[SIZE * (n - 1)], solution.x[SIZE * (n - 1) + 1 : SIZE * (n - 1) + 4]
+        x0[SIZE * n - 6 : SIZE * n] = parameters_of_link(Link("", float(m), h / m, np.zeros((3, 3))))[4:]
+        problem = dataclasses.replace(problem, x0=x0)
+    return solved(problem), problem
+
+
+def _supported(solution: Solution, n: int, terms: int) -> Mask:
+    """Which numbers stay: all but the optional terms whose Wald statistic is below SUPPORT per number.
+
+    Errors are dependent over a second because they are slow; the ripple is fast, and meets them as if independent.
+    """
+    keep = np.ones(len(solution.x), dtype=bool)
+    groups: list[tuple[int, ...]] = [(TERMS.index(name),) for name in _OPTIONAL]
+    groups += [(k, k + 1) for k in range(len(TERMS), terms, 2)]
+    for j in range(n):
+        for group in groups:
+            at = SIZE * n + j * terms + np.array(group)
+            value = solution.x[at]
+            wald = float(value @ np.linalg.solve(solution.covariance[np.ix_(at, at)], value))
+            if group[0] >= len(TERMS):
+                wald *= solution.dependence[j]
+            keep[at] = wald > SUPPORT * len(at)
+    return keep
+
+
+def _told(solution: Solution, problem: Problem) -> tuple[bool, ...]:
+    """Whether the data, not the prior, decide a number: at least half of its prior variance is gone."""
+    free = np.flatnonzero(problem.free)
+    before = np.zeros(len(solution.x))
+    before[free] = np.diag(np.linalg.inv(problem.prior[np.ix_(free, free)]))
+    after = np.diag(solution.covariance)
+    return tuple(bool(a < 0.5 * b) for a, b in zip(after, before, strict=True))
+
+
+def _drive(
+    robot: Robot,
+    rows: Windows,
+    solution: Solution,
+    gain: Array | None,
+    orders: tuple[int, ...],
+    moved: Mask,
+    width: Array,
+    delay: float,
+) -> DriveModel:
+    n = robot.dof
+    f = solution.x[SIZE * n :].reshape(n, -1)
+    term = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
+    known = DriveModel.of(robot.drives)
+    for name in ("coulomb", "viscous"):  # of a joint that did not move the log says nothing: what the arm's data says
+        term[name][~moved] = getattr(known, name)[~moved]
+    error = errors(rows, solution.x)
+    stiction = term["coulomb"].copy()  # where the log never stands: all of it may hide
+    for j in range(n):
+        standing = rows.standing[:, j]
+        if standing.sum() >= LEAST_WINDOWS:
+            stiction[j] = np.quantile(np.abs(error[standing, j]), STICTION_QUANTILE)
+    return DriveModel(
+        gain=robot.drives.gain if gain is None else gain,
+        ripple=f[:, len(TERMS) :],
+        stiction=stiction,
+        spread=solution.spread,
+        mean_load=rows.mean_load,
+        orders=orders,
+        width=width,
+        delay=delay,
+        coulomb=term["coulomb"],
+        viscous=term["viscous"],
+        offset=term["offset"],
+        rotor_inertia=term["rotor_inertia"],
+        quadratic=term["quadratic"],
+        load=term["load"],
+    )
+
+
+def _bodies(robot: Robot, x: Array, inertial: Inertial) -> tuple[tuple[Link, ...], Payload | None]:
+    n, model = robot.dof, robot.model
+    if inertial == "links":
+        bodies = x[: SIZE * n].reshape(n, SIZE)
+        return tuple(link_of(pi, link.name) for pi, link in zip(bodies, model.links, strict=True)), model.payload
+    if inertial == "payload":
+        body = x[SIZE * (n - 1) : SIZE * n]
+        return model.links, Payload(float(body[0]), body[1:4] / body[0])
+    return model.links, model.payload
+
+
+def _names(n: int, orders: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the numbers: link 1 m, ..., joint 1 coulomb, ..., joint 1 sin 101, ..."""
+    inertial = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    names = [f"link {i + 1} {p}" for i in range(n) for p in inertial]
+    ripple = [f"{wave} {order}" for order in orders for wave in ("sin", "cos")]
+    return tuple(names + [f"joint {j + 1} {t}" for j in range(n) for t in (*TERMS, *ripple)])

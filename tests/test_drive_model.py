@@ -1,0 +1,111 @@
+"""The drive model: one friction law, written twice; regimes; units at its border."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.dynamics.friction import JointFriction
+from tangere.observe.drive_model import STANDSTILL, DriveModel
+
+N = 6
+
+
+@pytest.fixture
+def drive(rng: np.random.Generator) -> DriveModel:
+    positive = rng.uniform(0.5, 3.0, (7, N))
+    return DriveModel(
+        gain=positive[0],
+        rotor_inertia=positive[1],
+        coulomb=positive[2],
+        viscous=positive[3],
+        offset=rng.normal(size=N),
+        quadratic=-rng.uniform(0.0, 1.0, N),
+        load=rng.uniform(0.0, 0.1, N),
+        ripple=rng.normal(size=(N, 6)),
+        stiction=positive[4],
+        spread=0.1 * positive[5],
+        mean_load=10.0 * positive[6],
+        width=rng.uniform(0.005, 0.1, N),
+    )
+
+
+def _law(d: DriveModel, j: int, q: float, qd: float, g: float) -> float:
+    """The docstring's equation, one joint at a time, in plain Python."""
+    value = (d.coulomb[j] + d.load[j] * abs(g)) * math.tanh(qd / d.width[j])
+    value += d.viscous[j] * qd + d.quadratic[j] * qd * abs(qd) + d.offset[j]
+    for k, order in enumerate(d.orders):
+        value += d.ripple[j, 2 * k] * math.sin(order * q) + d.ripple[j, 2 * k + 1] * math.cos(order * q)
+    return float(value)
+
+
+def test_friction_is_its_equation(drive: DriveModel, rng: np.random.Generator) -> None:
+    q, qd, g = rng.normal(size=(3, 50, N)) * np.array([2.0, 0.5, 20.0])[:, None, None]
+    want = np.array([[_law(drive, j, q[k, j], qd[k, j], g[k, j]) for j in range(N)] for k in range(50)])
+    # the arguments of the ripple reach 400 rad, whose rounding alone is 1e-13
+    np.testing.assert_allclose(drive.friction(q, qd, g), want, atol=1e-11)
+
+
+def test_torque_of_velocity_alone_is_the_law_at_the_mean_load_without_ripple(
+    drive: DriveModel, rng: np.random.Generator
+) -> None:
+    smooth = dataclasses.replace(drive, ripple=np.zeros((N, 6)))
+    qd = rng.normal(size=(20, N))
+    want = smooth.friction(np.zeros((20, N)), qd, np.broadcast_to(drive.mean_load, (20, N)))
+    np.testing.assert_allclose(drive.torque(qd), want, rtol=1e-13)
+
+
+def test_agrees_with_the_friction_of_plants_where_both_say_something(rng: np.random.Generator) -> None:
+    drives = tangere.robot("ur10e").drives
+    known = dataclasses.replace(drives, coulomb=rng.uniform(1, 5, N), viscous=rng.uniform(1, 5, N))
+    qd = rng.normal(size=(30, N))
+    drive = DriveModel.of(known)
+    np.testing.assert_allclose(drive.torque(qd), JointFriction.of(known, float(drive.width[0])).torque(qd), rtol=1e-13)
+
+
+def test_smooth_through_zero(drive: DriveModel) -> None:
+    """The largest slope is at zero and is the one of the equation: nothing jumps."""
+    qd = np.linspace(-0.2, 0.2, 4001)[:, None] * np.ones(N)
+    slope = np.diff(drive.torque(qd), axis=0) / 1e-4
+    steepest = (drive.coulomb + drive.load * drive.mean_load) / drive.width + drive.viscous
+    assert np.all(slope <= steepest * (1.0 + 1e-6) + 1e-6)
+    assert np.all(slope.max(axis=0) > 0.99 * steepest)
+
+
+def test_regimes_differ_in_what_is_not_known(drive: DriveModel) -> None:
+    still, moving = np.full(N, 0.5 * STANDSTILL), np.full(N, -2.0 * STANDSTILL)
+    assert not drive.moving(still).any()
+    assert drive.moving(moving).all()
+    np.testing.assert_array_equal(drive.band(still), np.maximum(drive.stiction, drive.spread))
+    np.testing.assert_array_equal(drive.band(moving), drive.spread)
+
+
+def test_currents_become_torques_or_an_error_that_names_the_joint(drive: DriveModel) -> None:
+    current = np.arange(12.0).reshape(2, N)
+    np.testing.assert_array_equal(drive.motor_torque(current), current * drive.gain)
+    unknown = dataclasses.replace(drive, gain=np.where(np.arange(N) == 2, np.nan, drive.gain))
+    with pytest.raises(tangere.InvalidValue, match="joint 3"):
+        unknown.motor_torque(current)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"coulomb": -np.ones(N)}, "coulomb"),
+        ({"offset": np.full(N, np.nan)}, "offset"),
+        ({"ripple": np.zeros((N, 4))}, "ripple"),
+        ({"width": np.zeros(N)}, "width"),
+    ],
+)
+def test_refuses_what_cannot_be(drive: DriveModel, change: dict[str, np.ndarray], word: str) -> None:
+    with pytest.raises(tangere.InvalidValue, match=word):
+        dataclasses.replace(drive, **change)
+
+
+def test_cannot_be_written_to(drive: DriveModel) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        drive.coulomb[0] = 0.0

@@ -1,0 +1,150 @@
+"""Readers of recordings: what they understand, and that they say what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tangere.errors import InvalidValue
+from tangere.run.recordings import recordings
+
+COLUMNS = "t,q,qd,current"
+
+
+def _table(rng: np.random.Generator, n: int = 100) -> np.ndarray:
+    return np.column_stack([10.0 + 0.01 * np.arange(n), rng.normal(size=(n, 18)).round(6)])
+
+
+def _csv(path: Path, table: np.ndarray, header: str = "") -> Path:
+    lines = [header] if header else []
+    lines += [",".join(map(repr, row)) for row in table.tolist()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_columns_without_a_header(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    file = _csv(tmp_path / "a.csv", table)
+    (got,) = recordings(file, columns=COLUMNS)
+    assert got.problems == ()
+    assert got.digest == hashlib.sha256(file.read_bytes()).hexdigest()
+    np.testing.assert_array_equal(got.log.time, table[:, 0])
+    for name, at in (("q", 1), ("qd", 7), ("actual_current", 13)):
+        np.testing.assert_array_equal(got.log[name], table[:, at : at + 6])
+
+
+def test_skipped_and_counted_columns_and_a_rate_instead_of_stamps(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    (got,) = recordings(_csv(tmp_path / "a.csv", table), columns="_,q,_:6,tau:6", rate=50.0)
+    np.testing.assert_array_equal(got.log["tau"], table[:, 13:])
+    np.testing.assert_allclose(got.log.time, np.arange(100) / 50.0)
+    assert "qd" not in got.log
+
+
+def test_a_header_with_bare_numbers(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    header = ",".join(["t"] + [f"{name}{i}" for name in ("q", "qd", "effort") for i in range(6)])
+    (got,) = recordings(_csv(tmp_path / "a.csv", table, header))
+    np.testing.assert_array_equal(got.log["tau"], table[:, 13:])
+
+
+def test_rtde_names(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    names = ["timestamp"] + [f"{n}_{i}" for n in ("actual_q", "actual_qd", "actual_current") for i in range(6)]
+    (got,) = recordings(_csv(tmp_path / "a.csv", table, ",".join(names)))
+    np.testing.assert_array_equal(got.log["actual_current"], table[:, 13:])
+
+
+def test_npz_by_key_and_glob(tmp_path: Path, rng: np.random.Generator) -> None:
+    arrays = {f"run_{i}": rng.normal(size=(20 + i, 18)).astype(np.float32) for i in range(3)}
+    file = tmp_path / "a.npz"
+    np.savez(file, **arrays, other=np.zeros((3, 2)))
+    got = recordings(f"{file}:run_[02]", rate=500.0)
+    assert [r.name for r in got] == ["run_0", "run_2"]
+    np.testing.assert_array_equal(got[1].log["actual_current"], arrays["run_2"][:, 12:])
+    with pytest.raises(InvalidValue, match="run_1"):
+        recordings(f"{file}:nothing*", rate=500.0)
+    with pytest.raises(InvalidValue, match="rate"):
+        recordings(f"{file}:run_0")
+    with pytest.raises(InvalidValue, match="18 columns"):
+        recordings(f"{file}:other", rate=500.0)
+
+
+class _Witness:
+    """Leaves a file behind if anybody unpickles it."""
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (self.mark, "w")
+
+
+def test_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    file = tmp_path / "a.npz"
+    np.savez(file, run=np.array([_Witness(str(mark))], dtype=object), allow_pickle=True)
+    with pytest.raises(InvalidValue, match="pickled"):
+        recordings(f"{file}:run", rate=500.0)
+    bare = tmp_path / "b.npz"
+    import pickle
+
+    bare.write_bytes(pickle.dumps(_Witness(str(mark))))
+    with pytest.raises(InvalidValue, match="pickled"):
+        recordings(bare, rate=500.0)
+    assert not mark.exists()
+
+
+def test_bad_samples_are_left_out_and_said(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    table[20, 3] = np.nan  # a joint position
+    table[31, 0] = table[30, 0]  # the same stamp again
+    table[50, 0] -= 0.5  # the clock goes back for one sample
+    table[70:, 0] += 2.0  # a gap
+    (got,) = recordings(_csv(tmp_path / "a.csv", table), columns=COLUMNS)
+    said = " / ".join(got.problems)
+    for word in ("1 samples hold NaN", "1 samples repeat", "clock goes backwards", "1 gaps, the longest 2.01 s"):
+        assert word in said
+    keep = np.setdiff1d(np.arange(100), [20, 31, 50])
+    np.testing.assert_array_equal(got.log["q"], table[keep, 1:7])
+    assert np.all(np.diff(got.log.time) > 0.0)
+
+
+def test_a_file_that_is_mostly_unusable_is_refused(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    table[:15, 2] = np.nan
+    with pytest.raises(InvalidValue, match="only 85 of 100"):
+        recordings(_csv(tmp_path / "a.csv", table), columns=COLUMNS)
+
+
+def test_wrong_use_says_what_is_right(tmp_path: Path, rng: np.random.Generator) -> None:
+    file = _csv(tmp_path / "a.csv", _table(rng))
+    for options, words in (
+        ({}, "no header.*19 columns"),
+        ({"columns": "t,q,qd"}, "13 columns.*100, 19"),
+        ({"columns": "t,q,q,current"}, "twice"),
+        ({"columns": "t,q,,current"}, "NAME"),
+    ):
+        with pytest.raises(InvalidValue, match=words):
+            recordings(file, **options)
+    with pytest.raises(InvalidValue, match="cannot read"):
+        recordings(tmp_path / "absent.csv")
+    ragged = tmp_path / "b.csv"
+    ragged.write_text("1,2,3\n1,2\n1,2,3\n")
+    with pytest.raises(InvalidValue, match="line 2: 2 cells"):
+        recordings(ragged, columns="t,a:2")
+
+
+def test_real_recordings_are_read(data_dir: Path) -> None:
+    (got,) = recordings(data_dir / "ur10_excitation" / "ur10_exciting_trajectory.csv")
+    assert len(got.log) == 3441
+    assert got.log["tau"].shape == (3441, 6)
+    contacts = data_dir / "ur10e_contacts"
+    (got,) = recordings(contacts / "ur-static.csv", columns="t,q,qd,current,target_current,target_moment")
+    assert len(got.log) == 4259
+    assert got.problems == ()
+    runs = recordings(f"{data_dir / 'ur3e_runs' / 'ur3e_runs_500Hz.npz'}:*_239", rate=500.0)
+    assert [len(r.log) for r in runs] == [5390, 5346]
