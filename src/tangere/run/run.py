@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -111,6 +112,11 @@ def run(
         controller.start(state)
         stack.callback(controller.stop)
         loop = _Loop(plant, controller, tuple(named.values()), detector, reaction, trajectory, recorder, parts)
+        # Collection stays on, but what exists already (modules, models: some 1e5 objects) is set aside for the run: a
+        # full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
+        gc.collect()
+        gc.freeze()
+        stack.callback(gc.unfreeze)
         begin = perf_counter()
         loop.go(state, duration, Pacer(plant.period) if paced else None, progress)
         if loop.aborted:
@@ -124,6 +130,7 @@ def run(
         if sink is not None:
             sink.close()
         wall = perf_counter() - begin
+        gc.unfreeze()
         stack.pop_all()
     recorded = recorder.log()
     return RunResult(
