@@ -364,3 +364,28 @@ def test_payload_tool_gravity_reach_the_model() -> None:
     assert mass_at_tip(load("ur10e", gravity="ceiling"), q) == pytest.approx(-bare, rel=1e-12)
     model = load("ur10e", tool=[0.0, 0.0, 0.1])
     assert model.T_flange_tcp[2, 3] == 0.1
+
+
+def test_numbers_too_long_to_print_are_refused_like_others(tmp_path: Path) -> None:
+    """Python refuses to write whole numbers of thousands of digits; the error must still name file and field."""
+    with pytest.raises(ModelFileError, match=r"edited\.toml.*mass.*thousands of digits"):
+        load(edited(tmp_path, "mass = 7.369", "mass = 0x" + "f" * 6000))
+
+
+def test_source_texts_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="text must be printable"):
+        load(edited(tmp_path, 'text = "', 'text = "\\u001b]0;mine\\u0007'))
+
+
+def test_a_tool_that_is_nearly_a_rotation_becomes_one() -> None:
+    tool = np.eye(4)
+    tool[0, 1] = 4e-7
+    R = load("ur10e", tool=tool).T_flange_tcp[:3, :3]
+    assert np.max(np.abs(R.T @ R - np.eye(3))) < 1e-15
+    assert np.max(np.abs(R - tool[:3, :3])) < 4e-7
+
+
+def test_options_of_a_wrong_kind_raise_our_errors() -> None:
+    for options in ({"tool": [0, 0, 0, 1e300, 0, 0]}, {"payload": object()}, {"payload": 1j}, {"parameters": 3}):
+        with pytest.raises(InvalidValue):
+            load("ur10e", **options)  # type: ignore[arg-type]
