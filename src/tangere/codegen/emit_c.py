@@ -90,7 +90,9 @@ def _expression(graph: Graph, node: Node) -> str:
     if node.op in ("and", "or"):
         return f"{a[0]} {'&' if node.op == 'and' else '|'} {a[1]}"
     if node.op == "atan2":
-        return f"TG_FN(atan2)({a[0]}, {a[1]})" if not node.uniform else f"tg_atan2_uniform({a[0]}, {a[1]})"
+        if node.uniform:
+            raise ValueError("trigonometry of parameters belongs into the parameters themselves")
+        return f"TG_FN(atan2)({a[0]}, {a[1]})"
     if node.op in _CALLS:
         return f"{_CALLS[node.op].replace('TG', prefix, 1)}({', '.join(a)})"
     raise ValueError(f"no C form for the operation {node.op!r}")

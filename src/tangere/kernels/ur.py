@@ -18,7 +18,6 @@ DOF = 6
 # centres of mass 18, first moment of what regrouping moved into the base 3.
 _SIZES = (6, 9, 3, 3, 7 * DOF, DOF, 3 * DOF, 3)
 PARAMETER_COUNT = sum(_SIZES)
-IK_PARAMETERS = slice(0, 18)  # lengths and tool: what inverse kinematics needs
 
 _QUARTER: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]  # Rx(90 deg)
 _BACK: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]  # Rx(-90 deg)
