@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tangere.interfaces.report.data import RunData
 from tangere.interfaces.report.encode import WHOLE, floats
@@ -16,6 +19,7 @@ from tangere.interfaces.report.markup import Raw, join, json_block, tag
 from tangere.interfaces.report.section import Section
 from tangere.interfaces.report.sections import SECTIONS, head
 from tangere.run.files import write_text
+from tangere.types import Array
 
 
 def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> Path:
@@ -32,8 +36,13 @@ def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> P
 
 
 def report_html(data: RunData) -> str:
-    """The page as text."""
+    """The page of a run as text."""
     sections = [section for make in SECTIONS if (section := make(data)) is not None]
+    return page_html(data.name, head(data), sections, data.time)
+
+
+def page_html(title: str, top: Raw, sections: Sequence[Section], time: Array | None = None) -> str:
+    """A page as text: its head (section.page_head), its sections, and the time that whole columns of figures share."""
     script = _asset("decode.js") + _asset("plot.js") + _asset("scene.js") + _asset("start.js")
     # only our own script may run, whatever else came into the page: its hash is the one that is allowed
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -48,16 +57,16 @@ def report_html(data: RunData) -> str:
                 tag("meta", http_equiv="Content-Security-Policy", content=policy),
                 tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                 tag("meta", name="color-scheme", content="light dark"),
-                tag("title", f"{data.name} – Tangere"),
+                tag("title", f"{title} – Tangere"),
                 Raw(f"<style>{_asset('style.css')}</style>"),
             ),
             tag(
                 "body",
-                head(data),
+                top,
                 tag("nav", *(tag("a", s.title, href=f"#{s.identifier}") for s in sections), aria_label="Sections"),
                 tag("main", *(_section(section) for section in sections)),
                 _foot(),
-                json_block("data", _data(data, sections)),
+                json_block("data", _data(time, sections)),
                 Raw(f"<script>{script}</script>"),
             ),
             lang="en",
@@ -66,9 +75,9 @@ def report_html(data: RunData) -> str:
     return str(page) + "\n"
 
 
-def _data(data: RunData, sections: list[Section]) -> dict[str, Any]:
-    """Figures, and the time that the whole columns among them share."""
-    shared = data.time if len(data.time) <= WHOLE else data.time[:0]  # a longer run has no whole columns
+def _data(time: Array | None, sections: Sequence[Section]) -> dict[str, Any]:
+    """Figures, and the time that the whole columns among them share; a longer run has no whole columns."""
+    shared = np.zeros(0) if time is None or len(time) > WHOLE else time
     return {"t": floats(shared), "figures": [figure for section in sections for figure in section.figures]}
 
 

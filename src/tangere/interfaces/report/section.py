@@ -32,6 +32,22 @@ class Section:
     figures: tuple[dict[str, Any], ...] = ()
 
 
+def page_head(title: str, line: str, tiles: list[tuple[str, object, str]], alarm: tuple[str, str] | None = None) -> Raw:
+    """The head of a page: title, a line below it, an alarm (heading, sentence), and tiles (name, value, unit)."""
+    boxes = [tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in tiles]
+    warning = None
+    if alarm is not None:
+        warning = tag("div", tag("b", alarm[0]), tag("p", alarm[1]), class_="alarm", role="alert")
+    return tag(
+        "header",
+        tag("p", "Tangere", class_="brand"),
+        tag("h1", title),
+        tag("p", line, class_="sub"),
+        warning,
+        tag("dl", *boxes, class_="tiles") if boxes else None,
+    )
+
+
 def again(command: str, anchor: str) -> Raw | None:
     """The line beside a figure that says how to make it again."""
     if not command:

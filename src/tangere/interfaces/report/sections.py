@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tangere.interfaces.report.data import RunData
 from tangere.interfaces.report.markup import Raw, join, number, tag
-from tangere.interfaces.report.section import Section, robot_of
+from tangere.interfaces.report.section import Section, page_head, robot_of
 from tangere.interfaces.report.sections_motion import joints, space, tracking
 from tangere.interfaces.report.sections_run import setup, summary, what
 from tangere.interfaces.report.sections_torque import force, residual, timing, torques
@@ -34,19 +34,10 @@ def head(data: RunData) -> Raw:
     line = " · ".join(part for part in (title, long) if part)
     alarm = None
     if data.aborted:
-        reason = tag("p", data.aborted)
-        alarm = tag("div", tag("b", "The run ended early"), reason, class_="alarm", role="alert")
+        alarm = ("The run ended early", data.aborted)
     elif not len(time):
-        alarm = tag("div", tag("b", "The log is empty"), tag("p", "Nothing to draw."), class_="alarm", role="alert")
-    tiles = [tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in _tiles(data)]
-    return tag(
-        "header",
-        tag("p", "Tangere", class_="brand"),
-        tag("h1", data.name),
-        tag("p", line, class_="sub"),
-        alarm,
-        tag("dl", *tiles, class_="tiles") if tiles else None,
-    )
+        alarm = ("The log is empty", "Nothing to draw.")
+    return page_head(data.name, line, _tiles(data), alarm)
 
 
 def _tiles(data: RunData) -> list[tuple[str, object, str]]:
