@@ -14,6 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
+from tangere.run import pacing
 from tangere.run.mcap_log import McapFile
 from tangere.run.mcap_read import read_mcap
 from tangere.run.run import WIND_DOWN, run
@@ -275,3 +276,23 @@ def test_paced_periods_begin_by_the_clock(robot):
     assert 0.0 < result.log["cpu"][1:].min()
     assert np.median(result.log["cpu"]) < H / 2
     assert result.timing.busiest == result.log["cpu"].max()
+
+
+def test_a_pause_of_the_machine_while_only_waiting_is_told_from_our_own_work(monkeypatch):
+    clock, stops = [0.0], [0.0139]  # s; between two readings of the clock the machine once stops for 1.6 ms
+
+    def reading():
+        clock[0] += 1e-6
+        if stops and clock[0] > stops[0]:
+            stops.pop()
+            clock[0] += 1.6e-3
+        return clock[0]
+
+    monkeypatch.setattr(pacing, "perf_counter", reading)
+    monkeypatch.setattr(pacing, "sleep", lambda s: clock.__setitem__(0, clock[0] + s))
+    pacer = pacing.Pacer(2e-3)
+    late = [pacer.wait() for _ in range(10)]
+    assert pacer.pauses == 1
+    assert pacer.longest_pause == pytest.approx(1.6e-3, abs=2e-6)  # a reading before and after
+    assert np.count_nonzero(np.array(late) > 1e-3) == 1
+    assert 0.9 * 10 * pacing.SPIN < pacer.waited < 1.1 * 10 * pacing.SPIN + 1.6e-3

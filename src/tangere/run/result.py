@@ -10,6 +10,7 @@ import numpy as np
 
 from tangere.observe.threshold import Detection
 from tangere.run.log import Log
+from tangere.run.pacing import Pacer
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,9 @@ class Timing:
     missed: periods whose work took longer than a period by the clock, which goes on while the machine does something
     else; late: periods of a paced run that began more than a period after they were due; busiest: the most processor
     time that a period of a paced run took, simulator included. Missed by our own doing is what the processor was busy
-    with for longer than a period: none while busiest < period.
+    with for longer than a period: none while busiest < period. Where a hypervisor takes the processor away, its guest
+    counts that as busy: pauses (longer than half a period) and longest_pause [s] are gaps met while the pacer did
+    nothing but read the clock, for `waited` [s] in all, and so what the machine does to any program.
     """
 
     periods: int
@@ -31,9 +34,12 @@ class Timing:
     late: int | None  # None: the run was not paced
     latest: float | None  # s, the largest lateness
     busiest: float | None  # s
+    pauses: int | None = None
+    longest_pause: float | None = None  # s
+    waited: float | None = None  # s
 
     @classmethod
-    def of(cls, log: Log, period: float) -> Timing:
+    def of(cls, log: Log, period: float, pacer: Pacer | None = None) -> Timing:
         """From the columns cost, cost_log (which belongs to the row before) and, if there, lateness."""
         cost = log["cost"].copy()
         cost[:-1] += log["cost_log"][1:]
@@ -45,6 +51,9 @@ class Timing:
             late=None if late is None else int(np.count_nonzero(late > period)),
             latest=None if late is None else float(late.max(initial=0.0)),
             busiest=None if late is None else float(log["cpu"].max(initial=0.0)),
+            pauses=None if pacer is None else pacer.pauses,
+            longest_pause=None if pacer is None else pacer.longest_pause,
+            waited=None if pacer is None else pacer.waited,
         )  # fmt: skip
 
 

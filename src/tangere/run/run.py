@@ -118,7 +118,8 @@ def run(
         gc.freeze()
         stack.callback(gc.unfreeze)
         begin = perf_counter()
-        loop.go(state, duration, Pacer(plant.period) if paced else None, progress)
+        pacer = Pacer(plant.period) if paced else None
+        loop.go(state, duration, pacer, progress)
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
@@ -137,7 +138,7 @@ def run(
         recorded,
         () if detector is None else detector.detections,
         loop.aborted,
-        Timing.of(recorded, plant.period),
+        Timing.of(recorded, plant.period, pacer),
         wall,
         plant.period,
         loop.abort,

@@ -83,6 +83,9 @@ def summarise(
             "missed": timing.missed,
             "late": timing.late,
             "busiest": None if timing.busiest is None else 1e6 * timing.busiest,
+            "pauses": timing.pauses,
+            "longest_pause": None if timing.longest_pause is None else 1e6 * timing.longest_pause,
+            "waited": None if timing.waited is None else 1e6 * timing.waited,
         },
     }
 

@@ -96,6 +96,14 @@ def residual(data: RunData) -> Section | None:
     return Section("residual", "Touch", figure.html(again(data.command, "residual-torque")), (figure.data(),))
 
 
+# what a paced run's summary says about processor and machine
+_PACED = {
+    "busiest": "most processor time in a period, simulator included",
+    "pauses": "pauses of the machine beyond half a period while only the clock was read (count)",
+    "longest_pause": "the longest of them",
+}
+
+
 def timing(data: RunData) -> Section | None:
     """How long controller and observer took, period by period."""
     taken = data.timing_us[np.isfinite(data.timing_us)] if data.timing_us is not None else np.zeros(0)
@@ -109,6 +117,11 @@ def timing(data: RunData) -> Section | None:
         rows.append((f"longer than the period of {number(data.period * 1e3)} ms", late))
     if data.lateness_us is not None and np.any(np.isfinite(data.lateness_us)):
         rows.append(("latest start of a period", number(float(np.nanmax(data.lateness_us)))))
+    told = data.summary.get("period_us")
+    for key, title in _PACED.items():
+        value = told.get(key) if isinstance(told, dict) else None
+        if isinstance(value, int | float):
+            rows.append((title, number(float(value))))
     caption = "Time that controller, observers and log took in each period; the last bar holds everything longer."
     figure = tag(
         "figure",
