@@ -15,8 +15,9 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.interfaces import bench, bench_peers, bench_text, bench_timing
+from tangere.interfaces import bench, bench_observer, bench_peers, bench_text, bench_timing
 from tangere.interfaces.bench import Bench, difference, solution_difference
+from tangere.interfaces.bench_observer import ROWS, observer_rows, peer_residuals
 from tangere.interfaces.bench_peers import ARGUMENTS, IKPeer, Peer, Recipe
 
 MODULES = {
@@ -57,9 +58,12 @@ def test_the_json_has_the_agreed_structure(capsys: pytest.CaptureFixture[str]) -
     for name, values in result["ik"].items():
         assert {"tangere_us", f"{name}_us", "ratio", "batch"} <= set(values)
         assert set(values["batch"]) == {"1000", "100000"}
+    assert set(result["observer"]) == set(ROWS)
+    for values in result["observer"].values():
+        assert {"tangere_us", "pinocchio_us", "ratio"} == set(values)
     assert result["disagreements"] == []
     assert result["missing"] == []
-    numbers = list(leaves([result["single"], result["batch"], result["ik"]]))
+    numbers = list(leaves([result["single"], result["batch"], result["ik"], result["observer"]]))
     assert len(numbers) > 100
     assert all(isinstance(x, float) and np.isfinite(x) and x > 0.0 for x in numbers)
 
@@ -133,6 +137,36 @@ def test_a_wrong_peer_is_reported_and_not_timed(
         assert all(("ratio" in values) == ("pinocchio_us" in values) for values in methods.values())
     text = bench_text.bench_text(result)
     assert "not timed: mass_matrix of pinocchio differs from ours: 1.0e-08" in text
+
+
+@pytest.mark.parametrize("arm", ["ur10e", "ur3e", "scara", "pendulum"])
+def test_the_observer_on_pinocchio_gives_our_residuals(arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pinocchio")
+    monkeypatch.setattr(bench_observer, "SECONDS", 1.0)  # of the log: arms that are no UR go through it in Python
+    monkeypatch.setattr(bench_observer, "LOOPED", 200)
+    robot = tangere.robot(arm)
+    seen: list[tuple[str, float]] = []
+
+    def agrees(peer: str, method: str, ours: Any, theirs: Any) -> bool:
+        assert np.abs(ours).max() > 0.1  # there is something to agree about
+        seen.append((method, difference((ours,), (theirs,))))
+        return True
+
+    rows = observer_rows(robot, tiny(arm).peers, 0.0, agrees, lambda text: None)
+    assert [method for method, _ in seen] == ["momentum observer", "momentum observer, with friction"]
+    assert max(off for _, off in seen) < bench.TOLERANCE
+    assert list(rows) == list(ROWS)
+    assert all("ratio" in values for values in rows.values())
+
+
+def test_a_wrong_observer_is_reported_and_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pinocchio")
+    monkeypatch.setattr(bench_observer, "_STEP", bench_observer._STEP.replace("0.5 *", "0.49 *"))
+    b = tiny()
+    rows = observer_rows(b.arm, b.peers, 0.0, b._same, b.tell)
+    assert [d["method"] for d in b.disagreements] == ["momentum observer", "momentum observer, with friction"]
+    assert all(set(values) == {"tangere_us"} for values in rows.values())
+    assert peer_residuals(b.arm, b.peers[0], None, 5).shape == (4, 6)
 
 
 def test_wrong_inverse_kinematics_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

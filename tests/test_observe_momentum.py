@@ -2,12 +2,14 @@
 
 Properties: 1 a step s gives s (1 - exp(-K t)), the other joints nothing; 2 so too with irregular periods; 3 with a gain
 per joint; 4 it agrees with the integral form (000 eq 108); 5 it is stable for every K h; 6 it needs C^T, friction and
-rotor inertia; 7 warm start, reset; 8 a broken sample is survived; 9 the Euler form is exact for an Euler plant.
+rotor inertia; 7 warm start, reset; 8 a broken sample is survived; 9 the Euler form is exact for an Euler plant; 10 a
+torque that is reported late meets its own motion; 11 all observers take samples by the same rules.
 """
 
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.observe.acceleration import AccelerationObserver
+from tangere.observe.compare import all_observers
 from tangere.observe.momentum import MomentumObserver
 from tangere.types import State
 
@@ -222,3 +225,137 @@ def test_a_lost_sample_changes_nothing() -> None:
         once = observer.update(sample).copy()
         assert np.max(np.abs(once)) > 0.5
         assert np.array_equal(observer.update(sample), once)
+
+
+def test_a_torque_that_is_reported_late_is_compared_with_the_motion_it_belongs_to(robot):
+    """The torque of each period comes `late` samples later; the residual then is that of `late` samples before."""
+    late, h = 3, 2e-3
+    samples = simulate(robot, [h] * 400, PUSH)
+    prompt = residuals(MomentumObserver(robot, K), samples)
+    shifted = [State(s.time, h, s.q, s.qd, samples[max(k - late, 0)].tau) for k, s in enumerate(samples)]
+    told = residuals(MomentumObserver(robot, K, delay=late * h), shifted)
+    # whole samples: the line between them is met at its ends, up to the rounding of t - delay (1e-16 s)
+    assert np.abs(told[late:] - prompt[:-late]).max() < 1e-9
+    assert np.array_equal(told[: late + 1], np.zeros((late + 1, 6)))
+    assert np.abs(residuals(MomentumObserver(robot, K), shifted)[:100]).max() > 0.3
+
+
+def test_a_late_torque_between_two_samples(robot):
+    """A delay of two and a half samples: the line between samples misses the motion by h^2 / 8 of its curvature."""
+    h, delay = 2e-3, 5e-3
+    samples = simulate(robot, [h / 2] * 800, PUSH)  # every second one is seen, the others are in between
+    seen = [State(s.time, h, s.q, s.qd, np.zeros(6)) for s in samples[::2]]
+    for k in range(3, len(seen)):  # the torque of the period that ended 2.5 samples ago: of two of the halves
+        tau = 0.5 * (samples[2 * k - 5].tau + samples[2 * k - 6].tau)
+        seen[k] = State(seen[k].time, h, seen[k].q, seen[k].qd, tau)
+    told = residuals(MomentumObserver(robot, K, delay=delay), seen)
+    quiet, late = slice(0, 102), slice(300, None)  # the push begins at 0.2 s and is felt from 0.205 s on
+    # the line misses qd by h^2 / 8 of the jerk (some 10 rad/s3 of this motion): M K times that is below a mNm
+    assert np.abs(told[quiet]).max() < 1e-3
+    assert np.abs(told[late] - PUSH).max() < 1e-3
+    wrong = residuals(MomentumObserver(robot, K, delay=delay + h / 2), seen)  # half a sample too much
+    assert np.abs(wrong[late] - PUSH).max() > 0.1
+
+
+def test_first_means_that_a_push_is_known_at_once(robot):
+    samples = simulate(robot, [1e-3] * 60, PUSH, start=0.0)
+    first = residuals(MomentumObserver(robot, K, start="first"), samples)
+    assert np.abs(first[1:] - PUSH).max() < 1e-3
+    gapped = [*samples[:20], *(State(s.time, s.period, s.q, s.qd, s.tau - 5.0) for s in samples[40:])]
+    gapped[20] = State(gapped[20].time, 0.021, gapped[20].q, gapped[20].qd, gapped[20].tau)
+    r = residuals(MomentumObserver(robot, K, start="first", gap=0.01), gapped)
+    assert np.array_equal(r[20], r[19])
+    assert np.abs(r[21:] - PUSH - 5.0).max() < 1e-3
+    slow = residuals(MomentumObserver(robot, K, gap=0.01), gapped)
+    assert np.abs(slow[21] - PUSH - 5.0).max() > 4.0
+
+
+def test_residuals_that_somebody_holds_are_never_written_to_again(robot):
+    """The compiled observer uses its arrays again, but only those that nobody else has."""
+    samples = simulate(robot, [1e-3] * 300, PUSH, start=0.0)
+    observer = MomentumObserver(robot, K)
+    observer.reset(samples[0])
+    begin = observer.residual
+    kept = [observer.update(s) for s in samples[1:]]
+    assert len({id(r) for r in kept}) == 300
+    assert observer.residual is kept[-1]
+    views = [observer.update(s)[1:2] for s in simulate(robot, [1e-3] * 5, PUSH)[1:]]
+    copies = [view.copy() for view in views]
+    for s in samples[:50]:
+        observer.update(s)
+    assert all(np.array_equal(a, b) for a, b in zip(views, copies, strict=True))
+    assert np.array_equal(begin, np.zeros(6))
+    observer.reset(samples[0])
+    assert np.array_equal(residuals(observer, samples)[1:], kept)
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, int])
+def test_stamps_and_periods_of_any_number_type(robot, number):
+    moving = simulate(robot, [1e-3] * 5, PUSH, start=0.0)
+    samples = [State(float(k), 1.0, s.q, s.qd, s.tau) for k, s in enumerate(moving)]  # whole seconds, as any type has
+    typed = [State(number(s.time), number(s.period), s.q, s.qd, s.tau) for s in samples]
+    assert np.array_equal(residuals(MomentumObserver(robot, K), typed), residuals(MomentumObserver(robot, K), samples))
+
+
+def test_arrays_of_any_layout_and_what_is_no_state(robot):
+    samples = simulate(robot, [1e-3] * 20, PUSH, start=0.0)
+    wide = np.zeros((6, 3))
+
+    def strided(x):
+        out = wide.copy()
+        out[:, 1] = x
+        return out[:, 1]
+
+    odd = [State(s.time, s.period, strided(s.q), strided(s.qd), strided(s.tau)) for s in samples]
+    assert np.array_equal(residuals(MomentumObserver(robot, K), odd), residuals(MomentumObserver(robot, K), samples))
+    observer = MomentumObserver(robot, K)
+    short = [State(1e-3 * k, 1e-3, Q0, Q0[:5], Q0) for k in range(2)]  # the Python form looks when it has two
+    with pytest.raises(InvalidValue, match="qd"):
+        list(map(observer.update, short))
+    with pytest.raises(AttributeError):
+        observer.update(None)
+
+
+@pytest.mark.parametrize("name", all_observers(tangere.robot("ur10e")))
+def test_every_observer_keeps_the_same_rules(robot, name):
+    """Lost samples, bad ones and bad periods hold each residual; the next pair of good ones moves it again."""
+    samples = simulate(robot, [1e-3] * 40, PUSH, start=0.0)
+
+    def changed(k, **what):
+        s = samples[k]
+        return State(**({n: getattr(s, n) for n in ("time", "period", "q", "qd", "tau")} | what))
+
+    bad = Q0 * np.nan
+    observer = all_observers(robot)[name]
+    observer.reset(samples[0])
+    for s in samples[1:10]:
+        observer.update(s)
+    faults = {10: {"q": bad}, 14: {"qd": bad}, 18: {"tau": bad}, 22: {"period": 0.0}, 26: {"period": np.nan}}
+    for k, what in faults.items():
+        before = observer.residual
+        assert np.array_equal(observer.update(changed(k, **what)), before), what
+        observer.update(samples[k + 1])
+        observer.update(samples[k + 2])
+        moved = observer.update(samples[k + 3])
+        assert np.isfinite(moved).all()
+        assert not np.array_equal(moved, before), what
+        assert np.array_equal(observer.update(samples[k + 3]), moved)  # the same stamp again
+
+
+@pytest.mark.parametrize("name", all_observers(tangere.robot("ur10e")))
+def test_numpy_numbers_do_not_get_into_the_lists(robot, name):
+    """One numpy float in a list of floats makes each later step several times dearer."""
+    samples = simulate(robot, [1e-3] * 10, PUSH, start=0.0)
+    observer = all_observers(robot)[name]
+    typed = [State(np.float64(s.time), np.float64(s.period), s.q, s.qd, s.tau) for s in samples]
+    residuals(observer, typed)
+    lists = [getattr(observer, n) for n in ("_r", "_e", "_rate", "_weight") if hasattr(observer, n)]
+    assert all(type(x) is float for values in lists for x in values)
+
+
+def test_copies_begin_anew(robot):
+    samples = simulate(robot, [1e-3] * 30, PUSH, start=0.0)
+    for observer in all_observers(robot).values():
+        residuals(observer, samples)
+        again = pickle.loads(pickle.dumps(observer))
+        assert np.array_equal(residuals(again, samples), residuals(observer, samples))

@@ -1,12 +1,13 @@
 """Types of the compiled kernels (see kernels/c); kernels/fallback.py has the same classes in Python."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.kernels.solutions import IKBatch, IKSolutions
+from tangere.types import State
 
 _A = NDArray[np.float64]
 
@@ -14,6 +15,8 @@ parameter_count: int
 
 class Arm:
     def __init__(self, parameters: ArrayLike | None, traced: object = None) -> None: ...
+    @property
+    def compiled(self) -> bool: ...
     def pose(self, q: ArrayLike) -> _A: ...
     def link_poses(self, q: ArrayLike) -> _A: ...
     def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> _A: ...
@@ -30,6 +33,28 @@ class Arm:
     def energy(self, q: ArrayLike, qd: ArrayLike) -> tuple[Any, Any]: ...
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> _A: ...
     def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> IKSolutions | IKBatch: ...
+
+class Momentum:
+    def __init__(
+        self,
+        arm: Arm,
+        gain: _A,
+        start: _A,
+        terms: _A | None,
+        orders: Sequence[float],
+        ripple: _A,
+        delay: float,
+        gap: float,
+        first: bool,
+    ) -> None: ...
+    @property
+    def residual(self) -> _A: ...
+    @property
+    def fresh(self) -> bool: ...
+    def reset(self, state: State) -> None: ...
+    def update(self, state: State) -> _A: ...
+    def balance(self, state: State) -> list[float] | None: ...
+    def replay(self, time: _A, period: _A | None, q: _A, qd: _A, tau: _A) -> tuple[_A, NDArray[np.bool_]]: ...
 
 class Answer:
     @property

@@ -22,6 +22,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.interfaces import bench_peers
+from tangere.interfaces.bench_observer import ROWS, observer_rows
 from tangere.interfaces.bench_peers import ARGUMENTS, IKPeer, Peer
 from tangere.interfaces.bench_text import bench_text
 from tangere.interfaces.bench_timing import Contender, Result, best_time, entry, machine, own_version, race, rounded
@@ -88,7 +89,7 @@ class Bench:
         self.disagreements: list[Result] = []
         batches = sum(size <= LARGEST.get(method, size) for size in sizes for method in ARGUMENTS)
         inverse = (1 + len(sizes)) if self.ik_peers else 0
-        self.share = seconds / (len(ARGUMENTS) + batches + inverse)  # seconds for one row of the tables
+        self.share = seconds / (len(ARGUMENTS) + batches + inverse + len(ROWS))  # seconds for one row of the tables
         self.states = states(arm, STATES)
         self.agreeing = {method: [p for p in self.peers if self._agrees(p, method)] for method in ARGUMENTS}
         self.agreeing_ik = [p for p in self.ik_peers if self._agrees_ik(p)]
@@ -104,6 +105,7 @@ class Bench:
         versions |= {p.name: p.version for p in self.peers} | {p.name: p.version for p in self.ik_peers}
         return {
             "robot": self.arm.name, "single": single, "batch": batch, "ik": self.inverse_kinematics(),
+            "observer": observer_rows(self.arm, self.peers, self.share, self._same, self.tell),
             "machine": machine(), "missing": self.missing, "disagreements": self.disagreements,
             "versions": versions,
         }  # fmt: skip
@@ -113,6 +115,9 @@ class Bench:
             off = worst if np.isfinite(worst) else "another shape or number of solutions"  # infinity is no JSON
             self.disagreements.append({"peer": peer, "method": method, "difference": off})
         return worst <= TOLERANCE
+
+    def _same(self, peer: str, method: str, ours: Array, theirs: Array) -> bool:
+        return self._report(peer, method, difference((ours,), (theirs,)))
 
     def _agrees(self, peer: Peer, method: str) -> bool:
         recipe = peer.recipes.get(method)

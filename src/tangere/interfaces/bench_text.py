@@ -17,6 +17,9 @@ BATCH_GOAL_SIZE = 100_000
 # For all solutions of one pose, by peer.
 IK_GOALS = {"eaik": 8.0, "ur-analytic-ik": 25.0}
 
+# For the momentum observer, by what the row's name begins with.
+OBSERVER_GOALS = {"step": 8.0, "replay": 100.0}
+
 Row = list[str]
 
 
@@ -83,6 +86,15 @@ def _inverse(peers: dict[str, Any]) -> list[str]:
     return table(rows, header, "lrrrrrlr")
 
 
+def _observer(rows_by_name: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, v in rows_by_name.items():
+        ratio = v.get("ratio")
+        cells = [name, _us(v, "tangere_us"), _us(v, "pinocchio_us"), _times(ratio)]
+        rows.append([*cells, *_verdict(ratio, OBSERVER_GOALS.get(name.split()[0].rstrip(",")))])
+    return table(rows, ("momentum observer [us per sample]", "tangere", "pinocchio", "ratio", "goal", ""), "lrrrrl")
+
+
 def bench_text(result: dict[str, Any], colour: bool = False) -> str:
     """The tables of a result of Bench.run, with what they were measured on and what could not be compared."""
     machine, versions = result["machine"], result["versions"]
@@ -98,6 +110,8 @@ def bench_text(result: dict[str, Any], colour: bool = False) -> str:
         lines += ["", *_painted(_batch(size, methods), colour)]
     if result["ik"]:
         lines += ["", *_painted(_inverse(result["ik"]), colour)]
+    if result.get("observer"):
+        lines += ["", *_painted(_observer(result["observer"]), colour)]
     lines += [
         "",
         "Times: best round. Ratio: peer / ours, median over rounds in which all took turns. One thread.",

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tangere.kernels.inverse import batch_answer, rescue
 from tangere.kernels.shapes import broadcast, refuse
 from tangere.kernels.solutions import IKSolutions
 
 COMPILED = False
+Momentum: Any = None  # the compiled momentum observer, where there is one
 if TYPE_CHECKING:
     from tangere._kernels import Answer, Arm, register
 elif os.environ.get("TANGERE_KERNELS") == "python":
     from tangere.kernels.fallback import Arm
 else:
     try:
-        from tangere._kernels import Answer, Arm, register
+        from tangere._kernels import Answer, Arm, Momentum, register
 
         COMPILED = True
     except ImportError:
         from tangere.kernels.fallback import Arm
 
-__all__ = ["COMPILED", "Arm", "say_once"]
+__all__ = ["COMPILED", "Arm", "Momentum", "say_once"]
 
 if COMPILED:
 

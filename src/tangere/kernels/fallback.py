@@ -18,6 +18,11 @@ class Arm:
             raise TypeError("the Python form needs traced kernels")
         self._traced = traced
 
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled kernels compute: never here."""
+        return False
+
 
 def _method(name: str, text: str) -> Callable[..., Any]:
     def method(self: Arm, *args: Any, **keywords: Any) -> Any:

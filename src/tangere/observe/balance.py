@@ -1,72 +1,204 @@
-"""The balance of momentum over one period: the raw external torque that several observers filter in their own ways."""
+"""The raw external torque over one period, as a balance of momentum or of torques, that observers filter each its way.
+
+All forms share one set of rules about which samples can be compared (Neighbours), and answer None where they cannot.
+"""
 
 from __future__ import annotations
 
-from math import isfinite, nan
+from math import inf, isfinite, nan
+from typing import Any, Literal
+
+import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.observe.inputs import Friction
+from tangere.kernels.backend import Momentum
+from tangere.observe.inputs import Friction, fitting, friction_torque, law_of, longest_period, torque_delay
+from tangere.observe.neighbours import Motion, Neighbours
 from tangere.robot import Robot
-from tangere.types import State
+from tangere.types import Array, State
 
 
-class MomentumBalance:
-    """Mean external torque since the sample before, from torque, position and velocity, without accelerations.
+def compiled_momentum(
+    robot: Robot,
+    friction: Friction | None,
+    gain: Array,
+    start: Array,
+    *,
+    delay: float = 0.0,
+    gap: float = inf,
+    first: bool = False,
+) -> Any:
+    """The compiled observer (_kernels.Momentum), or None for robots and friction laws that only Python computes."""
+    fitting(friction, robot.dof)
+    law = law_of(friction, robot.dof) if Momentum is not None and type(robot) is Robot and robot.compiled else None
+    if law is None or len(law.orders) > _ORDERS:
+        return None
+    return Momentum(robot, gain, start, law.terms, law.orders, law.ripple, delay, gap, first)
 
-        y_k = (p_k - p_{k-1}) / h - tau_{k-1} - (beta_{k-1} + beta_k) / 2
-        p = M qd,   beta = C^T qd - g - friction(qd)                                    (000 eqs 105-107, plus friction)
 
-    tau_{k-1} is state.tau, h is state.period. Exact up to the trapezium in beta, which errs by h^2/12 d2(beta)/dt2.
-    What MomentumObserver puts through a first-order lag; DisturbanceObserver alone has a balance of its own.
-    """
+_ORDERS = 8  # of the ripple that the compiled law has room for (TG_ORDERS in kernels/c/momentum.h)
 
-    __slots__ = ("_anchored", "_beta", "_friction", "_p", "_robot", "_time")
 
-    def __init__(self, robot: Robot, friction: Friction | None) -> None:
+class Balance:
+    """Mean external torque since the sample before; what the forms below have in common."""
+
+    __slots__ = ("_friction", "_neighbours", "_robot")
+
+    def __init__(self, robot: Robot, friction: Friction | None, delay: float | None, gap: float | None) -> None:
+        fitting(friction, robot.dof)
         self._robot = robot
         self._friction = friction
-        self._p: list[float] = []  # plain lists: for six joints cheaper than arrays
-        self._beta: list[float] = []
-        self._anchored = False
-        self._time = nan  # stamp of the newest sample
+        self._neighbours = Neighbours(torque_delay(friction, delay), longest_period(gap))
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the newest answer is the first after a start or a break."""
+        return self._neighbours.fresh
 
     def reset(self, state: State) -> None:
         """Take this sample as the one before the next, if it is finite."""
-        self._time = state.time
-        self._anchor(state)
+        self._neighbours.reset(state)
 
     def update(self, state: State) -> list[float] | None:
-        """y_k [Nm], one per joint, or None where this sample gives none.
-
-        None for a repeated stamp (a lost sample), a period <= 0, anything not finite, and for the first good sample
-        after those.
-        """
-        if state.time == self._time:
+        """y_k [Nm], one per joint, or None where this sample gives none (see Neighbours)."""
+        pair = self._neighbours.update(state)
+        if pair is None:
             return None
-        self._time = state.time
-        h = state.period
-        if not self._anchored or not h > 0.0:
-            self._anchor(state)
-            return None
-        p0, beta0 = self._p, self._beta
-        if not self._anchor(state):
-            return None
-        terms = zip(p0, self._p, beta0, self._beta, state.tau.tolist(), strict=True)
-        y = [(b - a) / h - t - 0.5 * (c + d) for a, b, c, d, t in terms]
-        if not isfinite(sum(y)):
-            self._anchored = False
-            return None
-        return y
-
-    def _anchor(self, state: State) -> bool:
-        """Take this sample as the one before the next; whether it is finite."""
         try:
-            p, beta, g = self._robot.momentum_terms(state.q, state.qd)
+            y = self._external(*pair, float(state.period), state.tau)
         except InvalidValue:  # the kernels refuse what is not finite
-            self._anchored = False
-            return False
+            if not state.q.shape == state.qd.shape == (self._robot.dof,):  # no state of this robot: that is misuse
+                raise
+            y = [nan]
+        if y is None or isfinite(sum(y)):
+            return y
+        self._neighbours.drop()
+        return None
+
+    def _external(self, before: Motion, now: Motion, h: float, tau: Array) -> list[float] | None:
+        raise NotImplementedError
+
+    def _rubbing(self, q: Array, qd: Array) -> Array | float:
+        """Friction at that state (n,) [Nm]."""
+        if self._friction is None:
+            return 0.0
+        return friction_torque(self._friction, q, qd, self._robot.gravity_torque(q))
+
+
+class MomentumBalance(Balance):
+    """External torque from torque, position and velocity, without accelerations.
+
+        y_k = (p_k - p_{k-1}) / h - tau_{k-1} - (beta_{k-1} + beta_k) / 2
+        p = M qd,   beta = C^T qd - g - friction                                       (000 eqs 105-107, plus friction)
+
+    tau_{k-1} is state.tau, h is state.period. Exact up to the trapezium in beta, which errs by h^2/12 d2(beta)/dt2.
+    friction, delay, gap: as MomentumObserver, which puts this through a first-order lag. Compiled for a UR with a
+    friction law that is known as an equation.
+    """
+
+    __slots__ = ("_compiled", "_last")
+
+    def __init__(
+        self, robot: Robot, friction: Friction | None, *, delay: float | None = None, gap: float | None = None
+    ) -> None:
+        super().__init__(robot, friction, delay, gap)
+        lag, longest = torque_delay(friction, delay), longest_period(gap)
+        unused = np.zeros(robot.dof)  # the filter of the compiled observer is not asked
+        self._compiled = compiled_momentum(robot, friction, unused, unused, delay=lag, gap=longest)
+        self._last: tuple[Motion | None, list[float], list[float]] = (None, [], [])  # motion, p, beta
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the newest answer is the first after a start or a break."""
+        return bool(self._neighbours.fresh if self._compiled is None else self._compiled.fresh)
+
+    def reset(self, state: State) -> None:
+        """Take this sample as the one before the next, if it is finite."""
+        if self._compiled is not None:
+            self._compiled.reset(state)
+        else:
+            self._neighbours.reset(state)
+
+    def update(self, state: State) -> list[float] | None:
+        """y_k [Nm], one per joint, or None where this sample gives none (see Neighbours)."""
+        if self._compiled is not None:
+            y: list[float] | None = self._compiled.balance(state)
+            return y
+        return super().update(state)
+
+    def _external(self, before: Motion, now: Motion, h: float, tau: Array) -> list[float]:
+        _, p0, beta0 = self._last if self._last[0] is before else self._terms(before)
+        _, p1, beta1 = self._last = self._terms(now)
+        # plain lists: for six joints one comprehension costs half of the ten array operations that it replaces
+        terms = zip(p0, p1, beta0, beta1, tau.tolist(), strict=True)
+        return [(b - a) / h - t - 0.5 * (c + d) for a, b, c, d, t in terms]
+
+    def _terms(self, motion: Motion) -> tuple[Motion, list[float], list[float]]:
+        p, beta, g = self._robot.momentum_terms(*motion)
         beta -= g
         if self._friction is not None:
-            beta -= self._friction.torque(state.qd)
-        self._p, self._beta, self._anchored = p.tolist(), beta.tolist(), True
-        return True
+            beta -= friction_torque(self._friction, *motion, g)
+        return motion, p.tolist(), beta.tolist()
+
+
+class TorqueBalance(Balance):
+    """External torque by inverse dynamics of the difference quotient of two velocities.
+
+        y_k = M (qd_k - qd_{k-1}) / h + C qd + g + friction - tau_{k-1}
+
+    at="middle": everything in the middle of the period, which agrees with the momentum balance to O(h^2).
+    at="euler": M, C, g at the sample before and friction at the new one, as an Euler integrator with implicit damping
+    steps: exact for such a plant.
+    """
+
+    __slots__ = ("_euler", "q")
+
+    q: Array  # (n,) where the newest answer was evaluated
+
+    def __init__(
+        self, robot: Robot, friction: Friction | None, *, at: Literal["middle", "euler"] = "middle",
+        delay: float | None = None, gap: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(robot, friction, delay, gap)
+        self._euler = at == "euler"
+
+    def _external(self, before: Motion, now: Motion, h: float, tau: Array) -> list[float]:
+        (q0, qd0), (q1, qd1) = before, now
+        qdd = (qd1 - qd0) / h
+        if self._euler:
+            self.q = q0
+            y = self._robot.inverse_dynamics(q0, qd0, qdd) + self._rubbing(q1, qd1) - tau
+        else:
+            self.q, qd = 0.5 * (q0 + q1), 0.5 * (qd0 + qd1)
+            y = self._robot.inverse_dynamics(self.q, qd, qdd) + self._rubbing(self.q, qd) - tau
+        out: list[float] = y.tolist()
+        return out
+
+
+class PositionBalance(Balance):
+    """The torque balance from positions alone, at the middle one of three samples.
+
+        v_k = (q_k - q_{k-1}) / h_k,   qdd_hat = 2 (v_k - v_{k-1}) / (h_k + h_{k-1})
+
+    The first period after a break gives v only: None, as where samples cannot be compared.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(
+        self, robot: Robot, friction: Friction | None, *, delay: float | None = None, gap: float | None = None
+    ) -> None:
+        super().__init__(robot, friction, delay, gap)
+        self._last: tuple[Array, float, Array] = (np.zeros(0), 0.0, np.zeros(0))  # v, h, tau of the period before
+
+    def _external(self, before: Motion, now: Motion, h: float, tau: Array) -> list[float] | None:
+        (v0, h0, tau0), q = self._last, before[0]
+        v = (now[0] - q) / h
+        self._last = v, h, tau
+        if self._neighbours.fresh:
+            return None
+        whole = h + h0
+        qd = (v * h0 + v0 * h) / whole
+        y = self._robot.inverse_dynamics(q, qd, (v - v0) * (2.0 / whole)) + self._rubbing(q, qd)
+        out: list[float] = (y - (tau0 * h0 + tau * h) / whole).tolist()
+        return out

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from math import isfinite, nan
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
-from tangere.observe.inputs import Friction, initial_residual, per_joint
+from tangere.observe.balance import TorqueBalance
+from tangere.observe.filter import BalanceFilter
+from tangere.observe.inputs import Friction
 from tangere.observe.momentum import GAIN
 from tangere.robot import Robot
 from tangere.types import Array, State
 
 
-class DisturbanceObserver:
+class DisturbanceObserver(BalanceFilter):
     """Disturbance observer with gain L(q) = Y M(q)^-1 (Chen et al. 2000; Mohammadi et al., Control Eng. Pract. 2013).
 
         d_hat = z + Y qd,   dz/dt = -L z - L (Y qd + tau - C qd - g - friction(qd))
@@ -39,11 +39,7 @@ class DisturbanceObserver:
     that of the first sample. Sample not usable (period <= 0, anything not finite): d_hat is held.
     """
 
-    __slots__ = (
-        "_factor", "_friction", "_gain", "_inverse", "_posture", "_q", "_qd", "_start", "_time", "residual", "robot",
-    )  # fmt: skip
-
-    residual: Array  # (n,) Nm, d_hat; a new array at each sample
+    __slots__ = ("_factor", "_inverse", "_middle", "_posture")
 
     def __init__(
         self,
@@ -54,59 +50,30 @@ class DisturbanceObserver:
         posture: ArrayLike | None = None,
         residual: ArrayLike | None = None,
     ) -> None:
-        self.robot = robot
-        self._gain = per_joint(gain, robot.dof, "gain", "1/s")
-        self._gain.flags.writeable = False
-        self._friction = friction
+        self._middle = TorqueBalance(robot, friction)
+        super().__init__(robot, self._middle, gain, residual)
         self._posture = None if posture is None else np.array(checked(posture, (robot.dof,), "posture"))
-        self._start = initial_residual(residual, robot.dof)
         self._factor: Array | None = None  # G
         self._inverse = np.eye(robot.dof)  # G^-1
         if self._posture is not None:
             self._design(self._posture)
-        self._q = self._qd = self._start
-        self._time = nan
-        self.residual = self._start
 
-    @property
-    def gain(self) -> Array:
-        """K (n,) [1/s], at the posture of the design."""
-        return self._gain
-
-    def reset(self, state: State) -> None:
-        """Start again from this sample, with the residual given at construction; Y belongs to it if no posture does."""
-        self.residual = self._start
-        self._q, self._qd, self._time = state.q, state.qd, state.time
+    def _begun(self, state: State) -> None:
+        """Y belongs to this sample if no posture was given."""
         if self._posture is None:
             self._factor = None
             self._design(state.q)
 
-    def update(self, state: State) -> Array:
-        """The residual (n,) [Nm] after a new sample; not to be written to."""
-        if state.time == self._time:  # a lost sample: the one before was handed out again
-            return self.residual
-        h, q0, qd0 = state.period, self._q, self._qd
-        self._q, self._qd, self._time = state.q, state.qd, state.time
-        if not h > 0.0:
-            return self.residual
+    def _filtered(self, y: list[float], h: float, state: State) -> Array:
         if self._factor is None:
             self._design(state.q)
+        if self._factor is None:
             return self.residual
-        q, qd = 0.5 * (q0 + state.q), 0.5 * (qd0 + state.qd)
-        try:
-            y = self.robot.inverse_dynamics(q, qd, (state.qd - qd0) / h) - state.tau
-            M = self.robot.mass_matrix(q)
-        except InvalidValue:  # the kernels refuse what is not finite
-            return self.residual
-        if self._friction is not None:
-            y += self._friction.torque(qd)
-        if not isfinite(y.dot(y)):
-            return self.residual
+        M = self.robot.mass_matrix(self._middle.q)
         mu, V = np.linalg.eigh(self._inverse.dot(M).dot(self._inverse.T))
-        modes = self._inverse.dot(y - self.residual).dot(V)
+        modes = self._inverse.dot(np.array(y) - self.residual).dot(V)
         modes *= -np.expm1(-h / mu)
-        self.residual = self.residual + self._factor.dot(V.dot(modes))
-        return self.residual
+        return np.asarray(self.residual + self._factor.dot(V.dot(modes)))
 
     def _design(self, q: Array) -> None:
         """G, G^-1 for Y at this posture; none if it is not finite."""

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance
-from tangere.observe.inputs import Friction, initial_residual, per_joint
+from tangere.observe.filter import BalanceFilter
+from tangere.observe.inputs import Friction
 from tangere.observe.momentum import GAIN
 from tangere.robot import Robot
 from tangere.types import Array, State
 
 
-class FilteredDynamicsObserver:
+class FilteredDynamicsObserver(BalanceFilter):
     """External torque as F(s) [dp/dt - tau - beta], with dp/dt inside the filter (Van Damme et al., ICRA 2011).
 
         F(s) [s p - tau - beta],   p = M qd,   beta = C^T qd - g - friction(qd)
@@ -39,9 +40,7 @@ class FilteredDynamicsObserver:
     holds the filter.
     """
 
-    __slots__ = ("_balance", "_gain", "_h", "_order", "_r", "_rate", "_start", "_weights", "residual", "robot")
-
-    residual: Array  # (n,) Nm, the newest estimate; a new array at each sample
+    __slots__ = ("_h", "_order", "_r", "_rate", "_weights")
 
     def __init__(
         self,
@@ -54,46 +53,28 @@ class FilteredDynamicsObserver:
     ) -> None:
         if order not in (1, 2):
             raise InvalidValue(f"order: must be 1 or 2, got {order!r}")
-        self.robot = robot
-        self._gain = per_joint(gain, robot.dof, "gain", "1/s")
-        self._gain.flags.writeable = False
+        super().__init__(robot, MomentumBalance(robot, friction), gain, residual)
         self._order = order
-        self._balance = MomentumBalance(robot, friction)
-        self._start = initial_residual(residual, robot.dof)
         self._h = -1.0  # the period that _weights belong to: none yet
         self._weights: list[tuple[float, float, float, float]] = []  # exp(A h) by rows
         self._r: list[float] = self._start.tolist()
         self._rate = [0.0] * robot.dof
-        self.residual = self._start
 
-    @property
-    def gain(self) -> Array:
-        """K (n,) [1/s]."""
-        return self._gain
-
-    def reset(self, state: State) -> None:
-        """Start again from this sample, at rest at the residual given at construction."""
+    def _begun(self, state: State) -> None:
         self._r = self._start.tolist()
         self._rate = [0.0] * self.robot.dof
-        self.residual = self._start
-        self._balance.reset(state)
 
-    def update(self, state: State) -> Array:
-        """The residual (n,) [Nm] after a new sample; not to be written to."""
-        y = self._balance.update(state)
-        if y is None:
-            return self.residual
-        if state.period != self._h:
-            self._h = state.period
-            self._weights = [_transition(k * state.period, self._order) for k in self._gain.tolist()]
+    def _filtered(self, y: list[float], h: float, state: State) -> Array:
+        if h != self._h:
+            self._h = h
+            self._weights = [_transition(k * h, self._order) for k in self._gain.tolist()]
         r, rate = [], []
         for y_j, r_j, v_j, (a, b, c, d) in zip(y, self._r, self._rate, self._weights, strict=True):
             e = r_j - y_j
             r.append(y_j + a * e + b * v_j)
             rate.append(c * e + d * v_j)
         self._r, self._rate = r, rate
-        self.residual = np.array(r)
-        return self.residual
+        return np.array(r)
 
 
 def _transition(kh: float, order: int) -> tuple[float, float, float, float]:

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance
-from tangere.observe.inputs import Friction, initial_residual, per_joint
+from tangere.observe.filter import BalanceFilter
+from tangere.observe.inputs import Friction, per_joint
 from tangere.observe.momentum import GAIN
 from tangere.robot import Robot
 from tangere.types import Array, State
@@ -21,7 +22,7 @@ _TORQUE_NOISE = 6.3e-4
 PERIOD = 2e-3  # s, the nominal period (500 Hz) that turns noise per sample into a density for the design
 
 
-class KalmanObserver:
+class KalmanObserver(BalanceFilter):
     """Disturbance Kalman filter (Wahrburg et al., CASE 2015 and T-ASE 2018; Hu and Xiong, TIE 2018), per joint.
 
         dp/dt = tau + beta + f + w_p,   df/dt = w_f,   measured p + v,   f_hat -> tau_ext
@@ -46,12 +47,7 @@ class KalmanObserver:
     what was missed.
     """
 
-    __slots__ = (
-        "_balance", "_e", "_gain", "_last", "_noise", "_period", "_q_p", "_r", "_start", "_variance", "residual",
-        "robot",
-    )  # fmt: skip
-
-    residual: Array  # (n,) Nm, f_hat; a new array at each sample
+    __slots__ = ("_e", "_last", "_noise", "_period", "_q_p", "_r", "_variance")
 
     def __init__(
         self,
@@ -67,55 +63,38 @@ class KalmanObserver:
         if not (isfinite(period) and period > 0.0):
             raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
         n = robot.dof
-        self.robot = robot
-        self._gain = per_joint(gain, n, "gain", "1/s")
-        self._gain.flags.writeable = False
+        super().__init__(robot, MomentumBalance(robot, friction), gain, residual)
         self._noise = per_joint(velocity_noise, n, "velocity_noise", "rad/s") ** 2
         density = _TORQUE_NOISE * robot.tau_max if torque_noise is None else torque_noise
         self._q_p: list[float] = (per_joint(density, n, "torque_noise", "Nm/sqrt(Hz)") ** 2).tolist()
         self._period = period
-        self._balance = MomentumBalance(robot, friction)
-        self._start = initial_residual(residual, n)
         self._r: list[float] = self._start.tolist()
         self._e = [0.0] * n  # p - p_hat after the newest sample
         self._variance: list[tuple[float, float, float]] = []  # of (p, p), (p, f), (f, f); empty: not yet begun
         self._last = nan  # stamp of the newest sample that was used
-        self.residual = self._start
-
-    @property
-    def gain(self) -> Array:
-        """K (n,) [1/s], the bandwidth."""
-        return self._gain
 
     @property
     def variance(self) -> Array:
         """Variance (n,) [Nm2] that the filter gives its own estimate; inf before the first sample."""
         return np.array([c for _, _, c in self._variance] or [np.inf] * self.robot.dof)
 
-    def reset(self, state: State) -> None:
-        """Start again from this sample, with the residual given at construction."""
+    def _begun(self, state: State) -> None:
         self._r = self._start.tolist()
         self._e = [0.0] * self.robot.dof
-        self.residual = self._start
-        self._balance.reset(state)
-        self._last = state.time
+        self._last = float(state.time)
         self._variance = []
         try:
-            self._begin(self._momentum_noise(state.q))
+            self._settle(self._momentum_noise(state.q))
         except InvalidValue:  # not finite: begun with the first sample that is
             return
 
-    def update(self, state: State) -> Array:
-        """The residual (n,) [Nm] after a new sample; not to be written to."""
-        y = self._balance.update(state)
-        if y is None:
-            return self.residual
+    def _filtered(self, y: list[float], h: float, state: State) -> Array:
         R = self._momentum_noise(state.q)
         if not self._variance:
-            self._begin(R)
-        h, missed = state.period, state.time - self._last - state.period
+            self._settle(R)
+        missed = float(state.time) - self._last - h
         missed = missed if missed > 0.5 * h else 0.0  # s without a sample; less than half a period is jitter of stamps
-        self._last = state.time
+        self._last = float(state.time)
         f, errors, variance = [], [], []
         joints = zip(y, self._r, self._e, self._variance, R, self._q_p, self._gain.tolist(), strict=True)
         for y_j, f_j, e_j, (a, b, c), R_j, q_p, K in joints:
@@ -131,8 +110,7 @@ class KalmanObserver:
             errors.append(seen * nu)
             variance.append((a * seen, b * seen, c - k * b))
         self._r, self._e, self._variance = f, errors, variance
-        self.residual = np.array(f)
-        return self.residual
+        return np.array(f)
 
     def _momentum_noise(self, q: Array) -> list[float]:
         """R (n,): variance of p = M qd at one sample."""
@@ -141,7 +119,7 @@ class KalmanObserver:
         noise: list[float] = M.dot(self._noise).tolist()
         return noise
 
-    def _begin(self, R: list[float]) -> None:
+    def _settle(self, R: list[float]) -> None:
         """The covariance of the steady state, in continuous time."""
         for R_j, q_p, K in zip(R, self._q_p, self._gain.tolist(), strict=True):
             r = R_j * self._period

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.observe.balance import MomentumBalance
-from tangere.observe.inputs import Friction, initial_residual, per_joint
+from tangere.observe.filter import BalanceFilter
+from tangere.observe.inputs import Friction, per_joint
 from tangere.observe.momentum import GAIN
 from tangere.robot import Robot
 from tangere.types import Array, State
@@ -22,7 +23,7 @@ _ROOT = 1.5
 _STEP = 0.1
 
 
-class SlidingModeObserver:
+class SlidingModeObserver(BalanceFilter):
     """Super-twisting momentum observer (Garofalo, Mansfeld, Jankowski, Ott, ICRA 2019), sigma -> tau_ext.
 
         d(p_hat)/dt = tau + beta + sigma + T sqrt|e| sign(e),   d(sigma)/dt in S sign(e),   e = p - p_hat
@@ -48,9 +49,7 @@ class SlidingModeObserver:
     robot, friction, residual: as MomentumObserver. A sample that is not usable holds everything.
     """
 
-    __slots__ = ("_balance", "_e", "_gain", "_r", "_rate", "_root", "_start", "residual", "robot", "step")
-
-    residual: Array  # (n,) Nm, sigma; a new array at each sample
+    __slots__ = ("_e", "_r", "_rate", "_root", "step")
 
     def __init__(
         self,
@@ -61,38 +60,20 @@ class SlidingModeObserver:
         step: ArrayLike | None = None,
         residual: ArrayLike | None = None,
     ) -> None:
-        self.robot = robot
-        self._gain = per_joint(gain, robot.dof, "gain", "1/s")
+        super().__init__(robot, MomentumBalance(robot, friction), gain, residual)
         self.step = per_joint(_STEP * robot.tau_max if step is None else step, robot.dof, "step", "Nm")
-        for array in (self._gain, self.step):
-            array.flags.writeable = False
+        self.step.flags.writeable = False
         slope = self._gain * self.step  # L, Nm/s
         self._rate: list[float] = (_INTEGRAL * slope).tolist()  # S
         self._root: list[float] = (_ROOT * np.sqrt(slope)).tolist()  # T
-        self._balance = MomentumBalance(robot, friction)
-        self._start = initial_residual(residual, robot.dof)
         self._r: list[float] = self._start.tolist()
         self._e = [0.0] * robot.dof
-        self.residual = self._start
 
-    @property
-    def gain(self) -> Array:
-        """K (n,) [1/s]."""
-        return self._gain
-
-    def reset(self, state: State) -> None:
-        """Start again from this sample, with the residual given at construction."""
+    def _begun(self, state: State) -> None:
         self._r = self._start.tolist()
         self._e = [0.0] * self.robot.dof
-        self.residual = self._start
-        self._balance.reset(state)
 
-    def update(self, state: State) -> Array:
-        """The residual (n,) [Nm] after a new sample; not to be written to."""
-        y = self._balance.update(state)
-        if y is None:
-            return self.residual
-        h = state.period
+    def _filtered(self, y: list[float], h: float, state: State) -> Array:
         r, errors = [], []
         for y_j, r_j, e_j, S, T in zip(y, self._r, self._e, self._rate, self._root, strict=True):
             nu = e_j + h * (y_j - r_j)
@@ -107,5 +88,4 @@ class SlidingModeObserver:
                 errors.append(copysign(x * x, nu))
                 r.append(r_j + copysign(h * S, nu))
         self._r, self._e = r, errors
-        self.residual = np.array(r)
-        return self.residual
+        return np.array(r)

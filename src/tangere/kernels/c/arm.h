@@ -561,6 +561,16 @@ static PyMethodDef arm_methods[] = {
     {NULL, NULL, 0, NULL}};
 #undef METHOD
 
+static PyObject *arm_compiled(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(!((Arm *)object)->traced);
+}
+
+static PyGetSetDef arm_getset[] = {
+    {"compiled", arm_compiled, NULL, "Whether the compiled kernels compute (a UR), or the Python form.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
 static PyTypeObject ArmType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tangere._kernels.Arm",
     .tp_basicsize = sizeof(Arm),
@@ -568,6 +578,7 @@ static PyTypeObject ArmType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_doc = "Arm(parameters, traced=None): the kernels of one arm.",
     .tp_methods = arm_methods,
+    .tp_getset = arm_getset,
     .tp_init = arm_init,
     .tp_new = PyType_GenericNew,
 };

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <numpy/arrayobject.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -44,6 +45,7 @@ static inline int tg_output_size(const tg_shape *s, int o)
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
+#include "momentum.h"
 /* sines and cosines of the six angles of one state, in lanes */
 static inline void tg_angles_w1(const double *x, double *sines, double *cosines)
 {
@@ -66,6 +68,7 @@ static inline void tg_angles_w1(const double *x, double *sines, double *cosines)
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
+#include "momentum.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 
@@ -78,6 +81,7 @@ static inline void tg_angles_w1(const double *x, double *sines, double *cosines)
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
+#include "momentum.h"
 static inline void tg_angles_v1(const double *x, double *sines, double *cosines)
 {
     TG_FN(sincos_at)(x, sines, cosines);
@@ -91,6 +95,7 @@ static inline void tg_angles_v1(const double *x, double *sines, double *cosines)
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
+#include "momentum.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #pragma GCC pop_options
@@ -102,27 +107,36 @@ static inline void tg_angles_v1(const double *x, double *sines, double *cosines)
 #include "lanes.h"
 #include "tg_kernels.h"
 #include "blocks.h"
+#include "momentum.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #pragma GCC pop_options
 #endif
 
+typedef void tg_momentum_fn(const double *, const tg_law *, npy_intp, const double *, const double *, double *, double *);
+typedef void tg_weights_fn(const double *, int, npy_intp, const double *, double *);
 typedef struct {
     const char *name;
     void (*const *single)(const double *restrict, const double *restrict, double *restrict);
     void (*batch)(int, npy_intp, const double *const *, const double *, double *const *);
     void (*ik_branches)(int, const double *, const double *, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
+    tg_momentum_fn *momentum, *momentum_one;
+    tg_weights_fn *weights, *weights_one;
 } tg_isa_entry;
 
 static const tg_isa_entry tg_isas[] = {
 #ifdef TG_X86
-    {"avx512", tg_kernels_v1, tg_batch_w8, tg_ik_branches_w8},
-    {"avx2", tg_kernels_v1, tg_batch_w4, tg_ik_branches_w4},
+    {"avx512", tg_kernels_v1, tg_batch_w8, tg_ik_branches_w8, tg_momentum_w8, tg_momentum_v1,
+     tg_weights_w8, tg_weights_v1},
+    {"avx2", tg_kernels_v1, tg_batch_w4, tg_ik_branches_w4, tg_momentum_w4, tg_momentum_v1,
+     tg_weights_w4, tg_weights_v1},
 #endif
 #if defined(__GNUC__)
-    {"baseline", tg_kernels_w1, tg_batch_w2, tg_ik_branches_w2},
+    {"baseline", tg_kernels_w1, tg_batch_w2, tg_ik_branches_w2, tg_momentum_w2, tg_momentum_w1,
+     tg_weights_w2, tg_weights_w1},
 #endif
-    {"scalar", tg_kernels_w1, tg_batch_w1, tg_ik_branches_w1},
+    {"scalar", tg_kernels_w1, tg_batch_w1, tg_ik_branches_w1, tg_momentum_w1, tg_momentum_w1,
+     tg_weights_w1, tg_weights_w1},
 };
 #define TG_ISAS ((int)(sizeof tg_isas / sizeof tg_isas[0]))
 
@@ -167,6 +181,7 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 }
 
 #include "arm.h"
+#include "observer.h"
 
 /* ---- the module ----------------------------------------------------------------------------------------------- */
 
@@ -241,12 +256,18 @@ PyMODINIT_FUNC PyInit__kernels(void)
     tg_invalid = PyObject_GetAttrString(errors, "InvalidValue");
     Py_DECREF(errors);
     tg_double = PyArray_DescrFromType(NPY_DOUBLE);
-    if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0)
+    if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0 ||
+        PyType_Ready(&MomentumType) < 0)
         return NULL;
+    static const char *const fields[] = {"time", "period", "q", "qd", "tau"};
+    for (int i = 0; i < 5; i++)
+        if (!(tg_names[i] = PyUnicode_InternFromString(fields[i])))
+            return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (!module)
         return NULL;
     if (PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
+        PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||
         PyModule_AddIntConstant(module, "parameter_count", TG_PARAMETERS) < 0) {
         Py_DECREF(module);

@@ -1,4 +1,4 @@
-"""The momentum observer over a whole log at once, with a drive model: what identification is judged by."""
+"""The momentum residual of a log with a drive model: what identification is judged by."""
 
 from __future__ import annotations
 
@@ -7,38 +7,31 @@ from numpy.typing import ArrayLike
 
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.identify.samples import Motion, midpoints
-from tangere.observe.inputs import per_joint
+from tangere.observe.momentum import GAIN
+from tangere.observe.replay import replay_momentum
 from tangere.robot import Robot
 from tangere.types import Array
 
-GAIN = 50.0  # 1/s, as the momentum observer's own
 SETTLING = 0.2  # s after the start of a log that are left out of the figures: ten time constants of the observer
 
 
 def momentum_residual(robot: Robot, drive: DriveModel, motion: Motion, gain: ArrayLike = GAIN) -> Array:
     """Residual (N, n) [Nm] of a log; nan where there is none (the first sample, beside a gap or a bad sample).
 
-        y_k = M (qd_k - qd_{k-1}) / h + C qd + g + friction - tau,  all at the midpoint of two samples
-        r_k = a r_{k-1} + (1 - a) y_k,  a = exp(-K h),  r = y after a start or a gap
-
-    With the midpoint this y is the one of MomentumObserver up to O(h^2). robot: made with rotor inertia if the drive
-    model's shall count (IdentifiedModel.robot does). It starts from the first y and not from 0, as a log may begin in
-    motion. A drive model with a delay compares motion with the torque reported that much later: r at t is known at
-    t + delay.
+    replay_momentum with the drive model's whole law, and what a log of measured torques asks for: tau of a period is
+    the mean of its two ends; r begins with the first y and not with 0, as a log may begin in motion, and so it does
+    after a gap or a bad sample. A drive model with a delay compares motion with the torque reported that much later:
+    r at t is known at t + delay (an observer at work, which cannot wait, gives it then). robot: made with rotor
+    inertia if the drive model's shall count (IdentifiedModel.robot does).
     """
-    K = per_joint(gain, robot.dof, "gain", "1/s")
     m = midpoints(motion, drive.delay)
-    y = robot.inverse_dynamics(m.q, m.qd, m.qdd) - m.tau
-    y += drive.friction(m.q, m.qd, robot.gravity_torque(m.q))
-    weight = -np.expm1(-m.h[:, None] * K)
-    fresh = np.concatenate(([True], np.diff(m.index) != 1)).tolist()
+    period, tau = np.full(len(motion.time), np.nan), np.zeros_like(motion.q)
+    period[m.index], tau[m.index] = m.h, m.tau
+    residual = replay_momentum(
+        robot, motion.time, motion.q, motion.qd, tau, gain, drive, period=period, start="first", delay=0.0
+    )
     out = np.full(motion.q.shape, np.nan)
-    r = np.zeros(robot.dof)
-    filtered = np.empty_like(y)
-    for k, anew in enumerate(fresh):
-        r = y[k] if anew else r + weight[k] * (y[k] - r)
-        filtered[k] = r
-    out[m.index] = filtered
+    out[m.index] = residual[m.index]
     return out
 
 
