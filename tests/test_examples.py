@@ -125,6 +125,23 @@ def test_hand_guiding_needs_less_force_with_compensation() -> None:
     assert numbers("sinks by # deg", text)[0] < 1e-10  # gravity compensated to rounding
 
 
+def test_a_reaction_lets_go_of_a_hand() -> None:
+    text = printed("touch_reactions")
+    found = {
+        name: numbers(rf"\n +{name} +# +# +# +#\n", text)
+        for name in ("none", "stop on path", "hold softly", "retreat", "float")
+    }
+    peak, later, _, lasting = found.pop("none")
+    assert peak > 280.0  # N; with 140 N, what ISO/TS 15066 allows a hand: this is why one reacts
+    assert later > 140.0
+    assert lasting == pytest.approx(1.9, abs=0.01)  # until the end of the run
+    for name, (first, remaining, impulse, _) in found.items():
+        assert 0.6 * peak < first < 0.85 * peak  # the drives cannot take all of the speed out within 20 ms
+        assert remaining < (20.0 if name == "stop on path" else 1.0)
+        assert impulse < 30.0
+    assert found["retreat"][3] < found["float"][3] < found["hold softly"][3]
+
+
 def test_null_space_motion_leaves_the_tip() -> None:
     text = printed("null_space_motion")
     assert "3 directions are free" in text

@@ -1,4 +1,4 @@
-"""The six scenarios, and the numbers that one command must show: tracking, residual, push, model table, wall."""
+"""The scenarios, and the numbers that one command must show: tracking, residual, push, model table, wall."""
 
 from __future__ import annotations
 

@@ -67,6 +67,9 @@ class Contact:
     time: float  # s, stamp of the sample that raised it
     joint: int  # counted from 1: the joint with the largest residual against its threshold
     residual: Array  # (n,) Nm at that sample
+    link: int | None = None  # counted from 1; None: not known (see observe.isolation)
+    point: Array | None = None  # (3,) m, where it was touched, in the link's own frame
+    force: Array | None = None  # (3,) N of the environment on the robot, base axes
 
 
 class Trajectory(Protocol):

@@ -7,7 +7,7 @@ from tangere.control.hand_guiding import HandGuiding
 from tangere.control.joint_impedance import JointImpedance
 from tangere.control.operational_space import OperationalSpace
 from tangere.control.quasi_static import QuasiStatic
-from tangere.control.reactions import StopOnContact
+from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.control.setpoint import Setpoint
 from tangere.control.tasks import JointTask, PrioritisedTasks, ToolTask
 
@@ -15,14 +15,18 @@ __all__ = [
     "CartesianImpedance",
     "ComputedTorque",
     "ControlAborted",
+    "FloatOnContact",
     "Guarded",
     "HandGuiding",
     "JointImpedance",
     "JointTask",
     "OperationalSpace",
+    "PathClock",
     "PrioritisedTasks",
     "QuasiStatic",
+    "Retreat",
     "Setpoint",
     "StopOnContact",
+    "StopOnPath",
     "ToolTask",
 ]

@@ -132,6 +132,16 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
         force = summary["force"]
         rows.append(("force of the wall, mean", f"{force['mean_n']:.4g}", "N"))
         rows.append(("force of the wall, least and most", f"{force['min_n']:.4g} to {force['max_n']:.4g}", "N"))
+    touched = summary.get("touch") or {}
+    for key, label, unit in (
+        ("peak_n", "force of the obstacle, peak", "N"),
+        ("remaining_n", "the same one second later", "N"),
+        ("felt_ms", "felt after", "ms"),
+        ("impulse_ns", "impulse", "Ns"),
+        ("energy_j", "energy given to it, most", "J"),
+    ):
+        if touched.get(key) is not None:
+            rows.append((label, f"{touched[key]:.4g}", unit))
     print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
     for event in summary["events"]:
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
@@ -139,7 +149,7 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
         true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
         print(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}")
     for note, periods in summary["interventions"].items():
-        print(f"the guard intervened in {periods} periods: {note}")
+        print(f"{note}: in {periods} periods")
     print(f"report: {where}")
 
 

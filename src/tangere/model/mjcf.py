@@ -13,6 +13,8 @@ from tangere.model.inertia import check_body, joined, moved, with_payload
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
 from tangere.model.model import Array, Joint, Link, Model
 from tangere.model.scene import Pen, Scene, Surface
+from tangere.model.scene_bodies import body_lines
+from tangere.model.scene_paper import FRICTION_RATIO, paper_xml
 
 # MuJoCo refuses a moving body without inertia, so a point mass gets this much [kg m2]: 1e-12 of what the pendulum's
 # mass has about its joint, below every tolerance we compare with.
@@ -47,18 +49,20 @@ def to_mjcf(
 
     rotor_inertia: True adds the drives' rotor inertia as armature (every joint's must be known), numbers (n,) add
         those [kg m2]. damping (n,) [Nm s/rad] and frictionloss (n,) [Nm]: viscous friction and stiction; none if None.
-    scene: surfaces, pen, and what collides; with a sliding pen tip the model has one more joint, the last.
+    scene: surfaces, pen, and what collides; with a sliding pen tip the model has one more joint after the arm's, and
+        bodies that move have theirs after that.
     """
     armature = _armature(model, rotor_inertia)
     viscous = np.zeros(model.dof) if damping is None else np.asarray(damping, dtype=float)
     dry = np.zeros(model.dof) if frictionloss is None else np.asarray(frictionloss, dtype=float)
     scene = Scene() if scene is None else scene
     links = (*model.links[:-1], _last_link(model, scene.pen))
+    impratio = "" if scene.paper is None else f' impratio="{FRICTION_RATIO:g}"'
     out = [
         f"<mujoco model={quoteattr(model.name)}>",
         '  <compiler angle="radian" autolimits="true" inertiafromgeom="false" balanceinertia="false"/>',
         # the elliptic cone is the friction law itself; the default pyramid is 30 % weaker along its edges
-        f'  <option gravity={_numbers(model.gravity)} cone="elliptic"/>',
+        f'  <option gravity={_numbers(model.gravity)} cone="elliptic"{impratio}/>',
         '  <visual><global offwidth="1920" offheight="1080"/><headlight ambient="0.35 0.35 0.35"/></visual>',
         '  <asset><texture type="skybox" builtin="gradient" rgb1="0.97 0.98 0.99" rgb2="0.72 0.78 0.85" '
         'width="64" height="384"/></asset>',
@@ -67,6 +71,7 @@ def to_mjcf(
         '    <light pos="1.5 -1.5 3" dir="-0.45 0.45 -0.9" diffuse="0.5 0.5 0.5"/>',
         f"    {_geom(base_shape(model), False)}",
         *(f"    {_surface(surface)}" for surface in scene.surfaces),
+        *(f"    {line}" for line in (() if scene.paper is None else paper_xml(scene.paper))),
     ]
     T = np.eye(4)
     shapes = link_shapes(model)
@@ -82,6 +87,7 @@ def to_mjcf(
     if scene.pen is not None:
         out += [inner + line for line in _pen(scene.pen, T, scene.links_collide)]
     out += ["    " + "  " * i + "</body>" for i in reversed(range(model.dof))]
+    out += [f"    {line}" for body in scene.bodies for line in body_lines(body)]
     out += ["  </worldbody>", "  <actuator>", *(f"    {_motor(joint)}" for joint in model.joints), "  </actuator>"]
     return "\n".join([*out, "</mujoco>", ""])
 
@@ -113,16 +119,18 @@ def _last_link(model: Model, pen: Pen | None) -> Link:
 
 
 def _tip(pen: Pen) -> Link:
-    inertia = 0.4 * pen.tip_mass * pen.radius**2 * np.eye(3)  # a ball
-    return Link("tip", pen.tip_mass, np.array((0.0, 0.0, pen.length - pen.radius)), inertia)
+    inertia = 0.4 * pen.tip_mass * pen.ball**2 * np.eye(3)
+    return Link("tip", pen.tip_mass, np.array((0.0, 0.0, pen.length - pen.ball)), inertia)
 
 
 def _pen(pen: Pen, T: Array, links_collide: bool) -> list[str]:
     """Geoms of the pen in the last body, T its flange there; the tip in a body of its own if it slides."""
     axis, start = T[:3, 2], T[:3, 3]
-    end = start + (pen.length - pen.radius) * axis
-    barrel = _geom(Segment("pen", start, end, pen.radius, round=True), links_collide)
-    ball = f'<geom name="{PEN_TIP}" type="sphere" size="{pen.radius}" rgba="{_COLOURS["pen"]}" conaffinity="1"'
+    end = start + (pen.length - pen.ball) * axis
+    # a fine tip stands out of the barrel by the barrel's radius
+    barrel_end = end if pen.tip_radius is None else start + (pen.length - 2.0 * pen.radius) * axis
+    barrel = _geom(Segment("pen", start, barrel_end, pen.radius, round=True), links_collide)
+    ball = f'<geom name="{PEN_TIP}" type="sphere" size="{pen.ball}" rgba="{_COLOURS["pen"]}" conaffinity="1"'
     if pen.stiffness is None:
         return [barrel, f"{ball} pos={_numbers(end)}/>"]
     tip = _tip(pen)

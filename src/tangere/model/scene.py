@@ -9,6 +9,8 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.model.model import Array, Payload
+from tangere.model.scene_bodies import Body
+from tangere.model.scene_paper import Paper
 
 _THICK = 0.05  # m; a pen at 1 m/s moves 1 mm per period of 1 ms, so nothing tunnels through
 
@@ -88,10 +90,13 @@ class Pen:
     stiffness: float | None = None  # N/m
     damping: float | None = None  # N s/m; None: 0.6 sqrt(k m), 0.3 of critical for the tip alone
     tip_mass: float = 0.02  # kg; with 10 kN/m it swings at 113 Hz, well below a 1 kHz simulation's limit
+    tip_radius: float | None = None  # m, of the ball that touches; None: radius. A fine liner has 0.25 mm
 
     def __post_init__(self) -> None:
         if not (0.0 < 2.0 * self.radius < self.length < 2.0):
             raise InvalidValue(f"pen: 0 < 2 radius < length < 2 m, got {self.radius} and {self.length}")
+        if self.tip_radius is not None and not 0.0 < self.tip_radius <= self.radius:
+            raise InvalidValue(f"pen: 0 < tip_radius <= radius ({self.radius} m), got {self.tip_radius}")
         if self.damping is not None and not self.damping >= 0.0:
             raise InvalidValue(f"pen: damping must not be negative, got {self.damping}")
         if self.stiffness is not None and not (self.stiffness > 0.0 and self.tip_mass > 0.0):
@@ -102,6 +107,11 @@ class Pen:
         side = mass * (3.0 * self.radius**2 + self.length**2) / 12.0
         inertia = np.diag((side, side, 0.5 * mass * self.radius**2))
         return Payload(mass, np.array((0.0, 0.0, 0.5 * self.length)), inertia)
+
+    @property
+    def ball(self) -> float:
+        """Radius of the ball at the tip [m]."""
+        return self.radius if self.tip_radius is None else self.tip_radius
 
     def tip_damping(self) -> float:
         """Damping of the sliding tip [N s/m]."""
@@ -116,8 +126,10 @@ class Scene:
     surfaces: tuple[Surface, ...] = ()
     pen: Pen | None = None
     links_collide: bool = False
+    bodies: tuple[Body, ...] = ()  # what moves: see tangere.model.scene_bodies
+    paper: Paper | None = None
 
     def __post_init__(self) -> None:
-        names = [surface.name for surface in self.surfaces]
+        names = [thing.name for thing in (*self.surfaces, *self.bodies)]
         if len(set(names)) < len(names):
-            raise InvalidValue(f"surfaces of a scene need names of their own, got {', '.join(names)}")
+            raise InvalidValue(f"surfaces and bodies of a scene need names of their own, got {', '.join(names)}")

@@ -13,8 +13,10 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
 from tangere.model.mjcf import to_mjcf
 from tangere.model.scene import Pen, Scene
+from tangere.model.scene_paper import IMPEDANCE, Paper
 from tangere.plants.faults import Actuators, Fault, braked
 from tangere.plants.lost import PlantLost
+from tangere.plants.moving import Moving
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.rigid import initial, refuse_stiff_friction
@@ -40,6 +42,7 @@ class MujocoPlant:
         exactly) or, with stiction=True, as frictionloss: below breakaway the joint stands still.
     scene: surfaces, pen, and what collides. joint_limits: whether joint ranges are end stops.
     force_sensor: whether State.wrench is measured: the contacts and forces on the last link, at the tcp.
+    record_contacts: whether the force of all contacts on the arm is kept in `contact_forces`.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class MujocoPlant:
         faults: Sequence[Fault] = (),
         pushes: Sequence[Push | PushForce] = (),
         force_sensor: bool = True,
+        record_contacts: bool = False,
     ) -> None:
         mujoco = _mujoco()
         integrators = {"euler": "EULER", "implicitfast": "IMPLICITFAST", "rk4": "RK4"}
@@ -96,9 +100,15 @@ class MujocoPlant:
         self._armature = np.array(self.model.dof_armature[:n])
         site = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_SITE, "tcp")
         tool = int(self.model.site_bodyid[site])  # bodies are numbered from the base outwards
-        self._on_tool: list[bool] = [bool(body >= tool) for body in self.model.geom_bodyid]
+        self._sliding = self.scene.pen is not None and self.scene.pen.stiffness is not None
+        arm = range(1, n + 1 + self._sliding)  # what moves by itself comes after
+        self._on_tool: list[bool] = [int(body) in arm and bool(body >= tool) for body in self.model.geom_bodyid]
+        self._moving: Moving | None = None
+        if self.scene.bodies or record_contacts:
+            self._moving = Moving(mujoco, self.model, self.data, self.scene.bodies, arm, record_contacts)
+        if self.scene.paper is not None:
+            _soften(self.model, self.scene.paper, tool)
         self._tcp_at, self._local = self.data.site_xpos[site], np.zeros(6)
-        self._sliding = self.model.nv > n
         self._force_sensor, self._nothing = force_sensor, np.zeros(6)
         self._nothing.flags.writeable = False
         self._sensors = Sensors(sensors, n, period)
@@ -115,6 +125,8 @@ class MujocoPlant:
         self._mujoco.mj_resetData(self.model, self.data)
         self._qpos[:], self._qvel[:] = start, speed
         self.model.dof_armature[: self.dof] = self._armature
+        if self._moving is not None:
+            self._moving.reset()
         self._mujoco.mj_forward(self.model, self.data)
         self._count, self._failed = 0, False
         self._stuck: tuple[int, ...] = ()
@@ -148,6 +160,8 @@ class MujocoPlant:
             applied[:] = tau
         if self._smooth is not None:
             applied -= self._smooth.torque(self._qd)
+        if self._moving is not None:
+            self._moving.before(middle)
         self._mj_step(self.model, self.data)
         self._q, self._qd = self._qpos.copy(), self._qvel.copy()
         self._count += 1
@@ -156,6 +170,8 @@ class MujocoPlant:
             return
         if self.data.ncon:
             self._wrench = self._wrench + self._contact_wrench()
+        if self._moving is not None:
+            self._moving.after()
         self._state = self._sensors.next(
             self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
         )
@@ -177,6 +193,11 @@ class MujocoPlant:
         if self._sliding:
             T[:3, 3] += float(data.qpos[self.dof]) * self.robot.link_poses(self._q)[-1][:3, 2]
         return Truth(self._q, self._qd, tau_ext, T, self._wrench)
+
+    @property
+    def contact_forces(self) -> Array:
+        """(N + 1, 3) N, base axes: all contacts on the arm, zero, then a row per write; needs record_contacts."""
+        return np.zeros((1, 3)) if self._moving is None else self._moving.forces
 
     def render(self, width: int = 640, height: int = 480, camera: Camera | None = None) -> NDArray[np.uint8]:
         """A picture (height, width, 3) of the scene now, off screen."""
@@ -228,6 +249,29 @@ class MujocoPlant:
             my += u * e[1] + v * e[4] + w * e[7] + z * gx - x * gz
             mz += u * e[2] + v * e[5] + w * e[8] + x * gy - y * gx
         return np.array((fx, fy, fz, mx, my, mz))
+
+
+def _soften(model: Any, paper: Paper, tool: int) -> None:
+    """Give the paper's contact its stiffness k and damping D.
+
+    MuJoCo solves R f + a = -B v - K d r for the force f of a contact of depth -r, with a the acceleration that results,
+    R = (1 - d) / d w and w the tool body's inverse mass at the zero pose, fixed when compiled. Hence
+
+        f = (K d / R) depth + (B / R) speed - a / R:   K = k R / d,  B = D R,  and a mass of 1 / R added.
+
+    A negative solref is (-K d^2, -B d). The damping is explicit: B h < 1 keeps it calm.
+    """
+    d = IMPEDANCE
+    R = (1.0 - d) / d * float(model.body_invweight0[tool, 0])
+    B = paper.damping * R
+    if B * model.opt.timestep > 1.0:
+        raise InvalidValue(
+            f"paper: damping of {paper.damping:g} N s/m is too much for steps of {model.opt.timestep:g} s, "
+            f"at most {1.0 / (R * model.opt.timestep):.3g}"
+        )
+    for i in range(model.ngeom):
+        if model.geom(i).name.startswith("paper"):
+            model.geom_solref[i] = (-paper.stiffness * R * d, -B * d)
 
 
 def _refuse_stiff_tip(pen: Pen, period: float) -> None:

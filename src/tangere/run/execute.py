@@ -20,6 +20,7 @@ from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
 from tangere.plants.pushes import Push, PushForce
 from tangere.run.csv_log import write_csv
+from tangere.run.impacts import REMARK, encounters, measured
 from tangere.run.log import Log
 from tangere.run.manifest import Manifest, load_manifest, write_json, write_manifest
 from tangere.run.mcap_read import read_mcap
@@ -89,8 +90,8 @@ def execute(
         duration = built.motion.trajectory.duration
     result = run(
         built.plant, built.controller, built.observers, duration=duration, trajectory=built.motion.trajectory,
-        detector=built.detector, log=folder / LOG, joints=[j.name for j in built.world.true.model.joints],
-        progress=progress, paced=paced,
+        detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,
+        joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
     )  # fmt: skip
     if len(result.log) <= CSV_MAX:
         write_csv(result.log, folder / CSV)
@@ -101,8 +102,10 @@ def execute(
 
 def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     """The numbers of summary.json, with the thresholds and the shares of a wrong model."""
+    touched = measured(built, result) if built.name == "touch" and len(result.log) else None
+    met = () if touched is None else encounters(touched, result)
     summary = summarise(
-        result, pushes=built.pushes, settle=built.motion.settle, robot=built.world.true,
+        result, pushes=(*built.pushes, *met), settle=built.motion.settle, robot=built.world.true,
         gain=built.settings["observer_gain"],
     )  # fmt: skip
     summary["step_us"] = {
@@ -116,6 +119,8 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     if built.name == "wall-circle" and len(result.log) and "wrench_true" in result.log:
         summary["force"] = force_summary(result.log, built.settings["force"], built.motion.settle, world.true)
         summary["remark"] = REMARKS[built.settings["pose"]]
+    if touched is not None:
+        summary["touch"], summary["remark"] = asdict(touched), REMARK
     follows_kp = isinstance(built.motion.controller, ComputedTorque | OperationalSpace)  # others give way by springs
     if follows_kp and len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
         shares = (result.log, world.true, world.believed, world.friction, world.believed_friction)

@@ -30,6 +30,7 @@ from tangere.plants.rigid import RigidPlant
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twin import twin
 from tangere.robot import Robot, robot
+from tangere.run import touch
 from tangere.run.settings import Key, merged, value_of
 from tangere.types import Array, Controller, Observer, Plant, Trajectory
 
@@ -91,6 +92,7 @@ class Motion:
     settle: float  # s, end of the start ramp
     blocks: Mapping[str, str]  # names for the block diagram
     plant: Mapping[str, Any] = field(default_factory=dict)  # further arguments of the plant
+    reaction: Any = None  # who is told of a touch
 
 
 @dataclass(frozen=True)
@@ -199,10 +201,11 @@ def _reach(world: World) -> Motion:
 def _wall_circle(world: World) -> Motion:
     from tangere.run.wall_circle import wall_circle_motion
 
-    trajectory, controller, settle, blocks, plant = wall_circle_motion(
-        world.believed, world.settings, world.believed_friction
-    )
-    return Motion(trajectory, controller, settle, blocks, plant)
+    return Motion(*wall_circle_motion(world.believed, world.settings, world.believed_friction))
+
+
+def _touch(world: World) -> Motion:
+    return Motion(*touch.touch_motion(world.believed, world.settings, world.believed_friction))
 
 
 def _posture(q: Any, world: World) -> Array:
@@ -260,6 +263,7 @@ SCENARIOS: dict[str, Scenario] = {
         _wall_circle,
         {"robot": "ur10", "parameters": "002", "duration": None},
     ),
+    "touch": Scenario(touch.TITLE, touch.KEYS, _touch, {"duration": 3.0}),
 }
 
 
@@ -309,9 +313,10 @@ def _robots(s: Mapping[str, Any]) -> tuple[Robot, Robot]:
     """The simulated arm and the believed one."""
     base = robot(s["robot"], parameters=s["parameters"])
     pen, tool = None, None
-    if "pen_mass" in s:  # a pen as long as the tool; 002's 100 mm where the arm has no tool
+    mass = s.get("pen_mass", s.get("tool_mass"))
+    if mass is not None:  # a pen as long as the tool; 002's 100 mm where the arm has no tool
         length = float(base.model.T_flange_tcp[2, 3]) or Pen().length
-        pen, tool = Pen(length=length).payload(s["pen_mass"]), (0.0, 0.0, length)
+        pen, tool = Pen(length=length).payload(mass), (0.0, 0.0, length)
         base = robot(s["robot"], parameters=s["parameters"], payload=pen, tool=tool)
     known = bool(np.all(np.isfinite(base.drives.rotor_inertia)))
     rotor = s["drives"] and known

@@ -21,12 +21,15 @@ UNITS: dict[str, tuple[str, float]] = {
     "s": ("time", 1.0), "ms": ("time", 1e-3), "us": ("time", 1e-6), "min": ("time", 60.0),
     "m": ("length", 1.0), "mm": ("length", 1e-3), "cm": ("length", 1e-2),
     "rad": ("angle", 1.0), "deg": ("angle", math.pi / 180.0),
+    "m/s": ("speed", 1.0), "mm/s": ("speed", 1e-3),
     "rad/s": ("rate", 1.0), "deg/s": ("rate", math.pi / 180.0),
     "Nm": ("torque", 1.0), "N": ("force", 1.0), "kg": ("mass", 1.0), "N/m": ("stiffness", 1.0),
+    "N/mm": ("stiffness", 1e3),
     "Hz": ("frequency", 1.0), "1/s": ("gain", 1.0), "1/s2": ("stiffness of the error", 1.0),
 }  # fmt: skip
 _SI = {"time": "s", "length": "m", "angle": "rad", "rate": "rad/s", "torque": "Nm", "force": "N", "mass": "kg",
-       "stiffness": "N/m", "frequency": "Hz", "gain": "1/s", "stiffness of the error": "1/s2"}  # fmt: skip
+       "speed": "m/s", "stiffness": "N/m", "frequency": "Hz", "gain": "1/s",
+       "stiffness of the error": "1/s2"}  # fmt: skip
 
 
 @dataclass(frozen=True)

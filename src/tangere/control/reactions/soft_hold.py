@@ -1,0 +1,43 @@
+"""Reaction: hold the position with little stiffness."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tangere.control.joint_impedance import JointImpedance
+from tangere.control.reactions.handover import Handover
+from tangere.control.setpoint import Friction
+from tangere.types import Contact, Controller, State
+
+if TYPE_CHECKING:
+    from tangere.robot import Robot
+
+# rad/s: frequency of the joints' springs after a touch. At 5 rad/s a UR10e's shoulder (M_ii = 8 kg m2) has 200 Nm/rad:
+# a hand moves the tool by centimetres with 20 N, and the arm does not sink.
+SOFT_OMEGA = 5.0
+
+
+def soft_hold(robot: Robot, q: np.ndarray, friction: Friction | None) -> JointImpedance:
+    """Joint springs M_ii(q) SOFT_OMEGA^2 with critical damping, around where the arm is when it is started."""
+    stiffness = np.diag(robot.mass_matrix(q)) * SOFT_OMEGA**2
+    return JointImpedance(robot, None, stiffness=stiffness, friction=friction)
+
+
+class StopOnContact(Handover):
+    """Runs a controller until a Contact is given, from then on holds the position softly.
+
+    After `on_contact` the next step starts a JointImpedance at the joint angles of that moment, with stiffness
+    M_ii SOFT_OMEGA^2 and critical damping: the arm brakes, and gives way to who touched it.
+    """
+
+    note = "holding softly after a touch"
+
+    def __init__(self, controller: Controller, robot: Robot, *, friction: Friction | None = None) -> None:
+        super().__init__(controller, robot)
+        self.friction = friction
+
+    def answer(self, contact: Contact, state: State) -> Controller:
+        """Springs around the joint angles of this moment."""
+        return soft_hold(self.robot, state.q, self.friction)
