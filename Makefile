@@ -55,7 +55,7 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video]'
+	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video,draw,fmu]'
 	@touch $(VENV)/.core $@
 
 $(BIN)/python:

@@ -1,0 +1,224 @@
+"""Pictures from files: PNG, JPEG and what else Pillow reads, as plain RGB on white paper.
+
+The size is read from the header and judged before a single pixel is decoded: a file of some kilobytes can claim a
+picture of gigabytes. Whatever the file holds (palette, grey, 16 bit, CMYK, transparency, a turned camera) becomes
+eight bits of red, green and blue, upright, laid over white.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tangere.errors import InvalidValue, MissingExtra
+
+# Largest picture [pixels] that is decoded: 50 million (the sensor of a good camera) are 150 MB as RGB.
+PIXELS_MAX = 50_000_000
+# Largest file [bytes]: 50 million pixels of 16 bit RGB, hardly compressed.
+BYTES_MAX = 300_000_000
+# Longest side [pixels] that is traced: at 200 mm one pixel is then 0.1 mm, a third of the finest pen line.
+SIDE_MAX = 2000
+# A smaller picture [pixels, longer side] is enlarged, so that its steps become curves: half a millimetre of 200.
+SIDE_SMALL = 400
+# A side below this [pixels] holds no line with two ends.
+SIDE_MIN = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture ready to be traced: red, green and blue on white paper, row 0 at the top."""
+
+    rgb: NDArray[np.uint8]  # (h, w, 3)
+    notes: tuple[str, ...] = ()  # what was reduced, turned or laid over white
+
+    @property
+    def width(self) -> int:
+        """Columns [pixels]."""
+        return int(self.rgb.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Rows [pixels]."""
+        return int(self.rgb.shape[0])
+
+
+def tones(picture: Picture) -> NDArray[np.uint8]:
+    """(h, w) where the picture is grey, else (h, w, 3): a third of the work for the same result."""
+    rgb = picture.rgb
+    first = np.ascontiguousarray(rgb[..., 0])
+    if np.array_equal(first, rgb[..., 1]) and np.array_equal(first, rgb[..., 2]):
+        return first
+    return rgb
+
+
+def strongest(values: Any) -> Any:
+    """(h, w) the largest of the channels of (h, w) or (h, w, 3)."""
+    if values.ndim == 2:
+        return values
+    return np.maximum(np.maximum(values[..., 0], values[..., 1]), values[..., 2])
+
+
+def opencv() -> Any:
+    """OpenCV's Python module, or the error that says how to install it."""
+    try:
+        import cv2
+    except ImportError as error:
+        raise MissingExtra("tracing a picture needs OpenCV: pip install 'tangere[draw]'") from error
+    return cv2
+
+
+def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Picture:
+    """Read a picture file (or its bytes): header first, then pixels, then reduced to side_max on its longer side.
+
+    Raises InvalidValue for a file that is missing, no picture, damaged, or larger than PIXELS_MAX.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise MissingExtra("reading a picture needs Pillow: pip install 'tangere[draw]'") from error
+    name = "the picture" if isinstance(source, bytes) else str(source)
+    notes: list[str] = []
+    try:
+        data = io.BytesIO(source if isinstance(source, bytes) else _read(Path(source)))
+    except OSError as error:
+        raise InvalidValue(f"cannot read {name}: {error.strerror or error}") from error
+    with data, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns of large pictures; our own limit is below
+        try:
+            image = Image.open(data)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            if isinstance(error, Image.DecompressionBombError):
+                raise InvalidValue(f"{name} is too large: {error}; at most {PIXELS_MAX} pixels are read") from error
+            raise InvalidValue(f"{name} is not a picture that can be read (PNG, JPEG or SVG is)") from error
+        columns, rows = image.size
+        if columns * rows > PIXELS_MAX:
+            raise InvalidValue(
+                f"{name} is {columns} x {rows} pixels by its header; "
+                f"at most {PIXELS_MAX // 1_000_000} million are read: reduce it"
+            )
+        if min(columns, rows) < SIDE_MIN:
+            raise InvalidValue(f"{name} is {columns} x {rows} pixels; a picture needs at least {SIDE_MIN} x {SIDE_MIN}")
+        try:
+            if image.format == "JPEG":
+                image.draft(
+                    "RGB", (side_max, side_max)
+                )  # decodes a large JPEG at 1/2, 1/4 or 1/8, still above side_max
+            image.load()
+            upright = ImageOps.exif_transpose(image)
+        except (
+            OSError,
+            ValueError,
+            SyntaxError,
+            IndexError,
+            TypeError,
+            MemoryError,
+            Image.DecompressionBombError,
+        ) as error:
+            raise InvalidValue(f"{name} is damaged: {error}") from error
+        if getattr(image, "n_frames", 1) > 1:
+            notes.append(f"only the first of {getattr(image, 'n_frames', 1)} frames is drawn")
+        if image.getexif().get(0x0112, 1) not in (0, 1):
+            notes.append("turned upright as the camera recorded")
+        rgb = _on_white(upright if upright is not None else image, notes)
+    turned = rgb.shape[0] != rgb.shape[1] and (rgb.shape[1] > rgb.shape[0]) != (columns > rows)
+    original = (rows, columns) if turned else (columns, rows)
+    return reduced(Picture(rgb, tuple(notes)), side_max=side_max, original=original)
+
+
+def picture_from(pixels: ArrayLike, *, side_max: int = SIDE_MAX) -> Picture:
+    """A picture from an array (h, w), (h, w, 3) or (h, w, 4): eight or sixteen bits, bool, or floats in [0, 1]."""
+    array = np.asarray(pixels)
+    if (
+        array.ndim not in (2, 3)
+        or (array.ndim == 3 and array.shape[2] not in (1, 3, 4))
+        or min(array.shape[:2]) < SIDE_MIN
+    ):
+        raise InvalidValue(
+            f"pixels of shape {array.shape}; (h, w), (h, w, 3) or (h, w, 4) from {SIDE_MIN} x {SIDE_MIN} on are valid"
+        )
+    if array.shape[0] * array.shape[1] > PIXELS_MAX:
+        raise InvalidValue(
+            f"{array.shape[1]} x {array.shape[0]} pixels; at most {PIXELS_MAX // 1_000_000} million are traced"
+        )
+    if array.dtype == bool:
+        values = np.where(array, 1.0, 0.0)
+    elif array.dtype == np.uint8:
+        values = array / 255.0
+    elif array.dtype == np.uint16:
+        values = array / 65535.0
+    elif np.issubdtype(array.dtype, np.floating):
+        values = array.astype(float)
+        if not np.isfinite(values).all() or values.min() < 0.0 or values.max() > 1.0:
+            raise InvalidValue("float pixels must be finite and in [0, 1]")
+    else:
+        raise InvalidValue(f"pixels of type {array.dtype}; uint8, uint16, bool or floats in [0, 1] are read")
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.shape[2] == 4:
+        values = values[..., :3] * values[..., 3:] + 1.0 - values[..., 3:]
+    rgb = np.broadcast_to(np.rint(255.0 * values).astype(np.uint8), (*values.shape[:2], 3))
+    return reduced(Picture(np.ascontiguousarray(rgb)), side_max=side_max)
+
+
+def reduced(picture: Picture, *, side_max: int = SIDE_MAX, original: tuple[int, int] | None = None) -> Picture:
+    """The picture with its longer side at most side_max [pixels], a small one enlarged; the note says so.
+
+    `original` (columns, rows) is what the file held where the decoder has reduced it already.
+    """
+    if side_max < 16:
+        raise InvalidValue(f"side_max {side_max} pixels; at least 16")
+    columns, rows = original or (picture.width, picture.height)
+    longest = max(picture.width, picture.height)
+    rgb = picture.rgb
+    if longest > side_max:
+        cv2 = opencv()
+        size = (
+            max(SIDE_MIN, round(picture.width * side_max / longest)),
+            max(SIDE_MIN, round(picture.height * side_max / longest)),
+        )
+        rgb = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)
+    elif longest <= min(SIDE_SMALL, side_max) // 2:
+        cv2 = opencv()
+        factor = min(SIDE_SMALL, side_max) // longest
+        rgb = cv2.resize(rgb, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC)
+        note = f"enlarged from {columns} x {rows} to {rgb.shape[1]} x {rgb.shape[0]} pixels: steps become curves"
+        return Picture(rgb, (*picture.notes, note))
+    if rgb.shape[:2] == (rows, columns):
+        return picture
+    note = f"reduced from {columns} x {rows} to {rgb.shape[1]} x {rgb.shape[0]} pixels: finer than the pen can draw"
+    return Picture(rgb, (*picture.notes, note))
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes, at most BYTES_MAX."""
+    with path.open("rb") as file:
+        data = file.read(BYTES_MAX + 1)
+    if len(data) > BYTES_MAX:
+        raise InvalidValue(f"{path} has more than {BYTES_MAX // 1_000_000} MB; smaller files are read")
+    return data
+
+
+def _on_white(image: Any, notes: list[str]) -> NDArray[np.uint8]:
+    """(h, w, 3) from any mode of Pillow, transparency laid over white."""
+    from PIL import Image
+
+    mode = image.mode
+    if mode in ("I;16", "I;16B", "I;16L", "I", "F"):
+        values = np.asarray(image, dtype=float)
+        # 16 bit files hold 0..65535; a float file is scaled by what it holds
+        top = 65535.0 if mode != "F" else float(max(values.max(), 1e-300))
+        grey = np.rint(255.0 * np.clip(values / top, 0.0, 1.0)).astype(np.uint8)
+        return np.ascontiguousarray(np.repeat(grey[..., None], 3, axis=2))
+    if mode in ("LA", "La", "PA", "RGBA", "RGBa") or (mode in ("P", "L", "RGB", "1") and "transparency" in image.info):
+        rgba = image.convert("RGBA")
+        if rgba.getextrema()[3][0] < 255:
+            notes.append("transparent parts are white paper")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        return np.ascontiguousarray(np.asarray(Image.alpha_composite(white, rgba).convert("RGB")))
+    return np.ascontiguousarray(np.asarray(image.convert("RGB")))

@@ -1,0 +1,101 @@
+"""Tracing: from a picture to centre lines in its pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tangere.errors import InvalidValue, UnknownName
+from tangere.planning.drawing.crossings import contracted, lines_of
+from tangere.planning.drawing.edges import edge_mask
+from tangere.planning.drawing.graph import pixel_graph, pruned
+from tangere.planning.drawing.line_art import contrast, hollowed, line_mask, looks_like_lines
+from tangere.planning.drawing.picture import Picture, opencv
+from tangere.planning.drawing.skeleton import Mask, thinned
+from tangere.planning.drawing.strokes import Strokes
+from tangere.types import Array
+
+# Edges that span less than this share of the picture's longer side are noise.
+SHORTEST = 0.01
+STYLES = ("auto", "lines", "edges")
+
+
+@dataclass(frozen=True, eq=False)
+class Tracing:
+    """Lines in the pixels of a picture: x right, y down, (0, 0) the upper left corner, pixel centres at halves."""
+
+    lines: tuple[Array, ...]  # each (k, 2) [pixels], closed where first and last point coincide
+    width: float  # [pixels], or units of an SVG
+    height: float
+    style: str  # "lines", "edges" or "svg"
+    centre_line: Mask | None = None  # (h, w) the pixels that were followed, one pixel wide; None for an SVG
+    notes: tuple[str, ...] = ()
+
+
+def trace(
+    picture: Picture,
+    style: str = "auto",
+    *,
+    thresholds: tuple[float, float] | None = None,
+    shortest: float | None = None,
+) -> Tracing:
+    """One centre line for each line (style "lines") or edge ("edges") of a picture; "auto" looks which it is.
+
+    "lines": threshold against the paper, thinning; areas much wider than a line give their outline.
+    "edges": Canny; `thresholds` (low, high) [grey levels per pixel, 0..255] instead of those found in the picture.
+    shortest: pieces of an edge that span less than this many pixels are left out as noise (default: a hundredth of the
+        picture's longer side, 2 mm of 200); lines keep every dot.
+    """
+    if style not in STYLES:
+        raise UnknownName(f"unknown style {style!r}; there are {', '.join(STYLES)}")
+    notes = list(picture.notes)
+    ink = contrast(picture) if style != "edges" else None
+    if style == "auto" and ink is not None:
+        style = "lines" if thresholds is None and looks_like_lines(ink) else "edges"
+        notes.append(f"style {style} was chosen by the picture's tones")
+    if style == "lines" and ink is not None:
+        mask, areas = hollowed(line_mask(ink))
+        if areas:
+            notes.append(f"{areas} filled area{'s are' if areas > 1 else ' is'} drawn as outline")
+    else:
+        least = SHORTEST * max(picture.width, picture.height) if shortest is None else shortest
+        mask, found = edge_mask(picture, thresholds=thresholds, shortest=least)
+        if thresholds is None:
+            notes.append(f"edge thresholds {found[0]:.0f} and {found[1]:.0f} grey levels found by themselves")
+    if not mask.any():
+        raise InvalidValue(
+            f"nothing to draw: the picture has no {'line' if style == 'lines' else 'edge'} that stands out"
+        )
+    cv2 = opencv()
+    width = 2.0 * cv2.distanceTransform(np.pad(mask, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    centre = thinned(mask)
+    graph = pixel_graph(centre, width)
+    pruned(graph)
+    contracted(graph)
+    lines = lines_of(graph)
+    kept = centre.copy()
+    for chain in graph.chains:
+        if chain.gone and -1 in chain.ends:  # a spur is no part of the picture's lines
+            at = (graph.points[chain.pixels] - 0.5).astype(int)
+            kept[at[:, 1], at[:, 0]] = False
+    return Tracing(tuple(lines), picture.width, picture.height, style, kept, tuple(notes))
+
+
+def placing(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> tuple[float, Array]:
+    """(scale [m per pixel], middle [pixels]) with which a tracing fills width x height [m] less the margin all round.
+
+    The whole picture is placed, its empty border too, aspect kept: p_canvas = scale (x - middle_x, middle_y - y).
+    """
+    inner = (width - 2.0 * margin, height - 2.0 * margin)
+    if not (np.isfinite(width) and np.isfinite(height) and margin >= 0.0 and min(inner) > 0.0):
+        raise InvalidValue(f"a margin of {margin} m leaves nothing of {width} x {height} m")
+    scale = min(inner[0] / tracing.width, inner[1] / tracing.height)
+    return scale, np.array([tracing.width / 2.0, tracing.height / 2.0])
+
+
+def fitted(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> Strokes:
+    """A tracing on a canvas of width x height [m] with a margin [m] all round: aspect kept, centred, y up."""
+    scale, middle = placing(tracing, width, height, margin)
+    flip = np.array([scale, -scale])
+    return Strokes(tuple((line - middle) * flip for line in tracing.lines), (width, height), tracing.notes)
