@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import tangere
 from tangere.observe.identify import Motion, drive_gains, identify, moving_rms
+from tangere.observe.identify.free_run import twin
+from tangere.run.identification import identification
 from tangere.run.recordings import Recording, recordings
 
 CONTACT_COLUMNS = "t,q,qd,current,target_current,target_moment"
@@ -71,18 +74,53 @@ def test_ur10_first_half_predicts_the_second(data_dir: Path) -> None:
     assert 0.008 < model.drive.delay < 0.016  # torque comes one to two samples late in this recording
 
 
-def test_ur3e_ten_runs_from_thirty(data_dir: Path) -> None:
-    """One fold of four over the free runs."""
-    robot = tangere.robot("ur3e")
+def test_ur10_twin_runs_along_the_second_half(data_dir: Path) -> None:
+    """Measured torque in, 200 ms of free running on unseen motion; a first estimate was 6 5 12 21 8 19 mrad."""
+    (record,) = recordings(data_dir / "ur10_excitation" / "ur10_exciting_trajectory.csv")
+    half, robot = len(record.log) // 2, tangere.robot("ur10")
+    model = identify(robot, [_motion(record, rows=slice(0, half))])
+    runs = twin(model, robot, [_motion(record, rows=slice(half, None))])
+    whole = 1e3 * runs["identified"].median
+    # reached 2.1 1.6 4.5 16 11 9.7: half of the first estimate in joints 1, 2 and 3, not in the wrists, whose 0.3 Nm of
+    # unknown friction against 3 Nm s/rad are 20 mrad in 200 ms. 10 % above, for another order of rounding.
+    assert np.all(whole < 1.1 * np.array([2.2, 1.6, 4.5, 16.0, 11.2, 9.8]))
+    assert np.all(1e3 * runs["without friction"].median > 5.0 * whole)
+    assert np.all(1e3 * runs["without rotor inertia"].median[:3] > 1.2 * whole[:3])  # its wrists show none
+
+
+@pytest.fixture(scope="module")
+def ur3e_runs(data_dir: Path) -> list[Motion]:
+    """The 40 free runs, with the gains of the arm's data."""
     runs = recordings(data_dir / "ur3e_runs" / "ur3e_runs_500Hz.npz", rate=500.0)[19:]  # the first 19 end in a stop
     assert len(runs) == 40
-    motions = [_motion(run, robot.drives.gain) for run in runs]
-    unseen = motions[0::4]
-    model = identify(robot, [m for k, m in enumerate(motions) if k % 4], gain=robot.drives.gain)
+    return [_motion(run, tangere.robot("ur3e").drives.gain) for run in runs]
+
+
+@pytest.mark.parametrize("fold", [0])
+def test_ur3e_ten_runs_from_thirty(ur3e_runs: list[Motion], fold: int) -> None:
+    """One fold of four over the free runs; gravity corrects the gains of joints 2 to 5."""
+    robot = tangere.robot("ur3e")
+    used = [m for k, m in enumerate(ur3e_runs) if k % 4 != fold]
+    model = identify(robot, used, gain=robot.drives.gain, refine_gains=True)
+    unseen = [dataclasses.replace(m, tau=m.tau * model.scale) for m in ur3e_runs[fold::4]]
     after = moving_rms(model.robot(robot), model.drive, unseen)
-    # reached .207 .592 .141 .060 .049 .031 (all four folds: .234 .535 .145 .057 .056 .040); 5 % above, for another
-    # order of rounding
-    assert np.all(after <= 1.05 * np.array([0.207, 0.592, 0.141, 0.060, 0.049, 0.0315]))
+    # reached .207 .217 .120 .058 .036 .031; all four folds: .232 .224 .127 .053 .042 .039. 5 % above, for another order
+    # of rounding. With the gains as they are joint 2 has .592.
+    assert np.all(after <= 1.05 * np.array([0.207, 0.217, 0.120, 0.058, 0.0365, 0.0307]))
+    assert np.all(np.abs(model.scale - 1.0) < 0.1)
+    assert model.scale[0] == model.scale[5] == 1.0  # no gravity, nothing to compare with
+    np.testing.assert_allclose(model.drive.gain, robot.drives.gain * model.scale)
     assert np.abs(model.drive.ripple[3]).max() > 0.05  # teeth of the gear, the strongest in the first wrist
     assert len(model.logs) == 30
     assert all(len(digest) == 64 for _, digest in model.logs)
+
+
+def test_another_ur3e_from_its_own_short_records(data_dir: Path) -> None:
+    """8 s at 25 samples per second, with the payload that the records state: judged on two that were not used."""
+    files = [str(data_dir / "ur3e_rtde" / f"{name}.csv") for name in ("L0L1", "L1L2", "L2L3", "L3L4", "L4L5")]
+    done = identification(tangere.robot("ur3e"), files, hold_out="L0L1.csv,L3L4.csv")
+    assert done.payload_from == "log"
+    assert done.model.payload is not None
+    assert done.model.payload.mass == pytest.approx(1.07)
+    assert np.all(done.model.after[:5] < 0.4 * done.model.before[:5])
+    assert any("joint 6 hardly moves" in text for text in done.model.findings)

@@ -389,3 +389,22 @@ def test_options_of_a_wrong_kind_raise_our_errors() -> None:
     for options in ({"tool": [0, 0, 0, 1e300, 0, 0]}, {"payload": object()}, {"payload": 1j}, {"parameters": 3}):
         with pytest.raises(InvalidValue):
             load("ur10e", **options)  # type: ignore[arg-type]
+
+
+def test_tables_of_an_identified_model_are_carried_and_checked(tmp_path: Path) -> None:
+    """[identified] and [detection] are no numbers of the arm: any content, but a table; and never for another arm."""
+    file = tmp_path / "model.toml"
+    source = '[[sources]]\ngroup = "drives"\ngrade = "measured"\ntext = "a log"\n'
+    head = 'schema_version = 1\nname = "ur3e"\nparameters = "identified"\n'
+    file.write_text(f'{head}[identified]\nanything = [1, "two"]\n[detection]\nx = 3\n{source}')
+    model = load("ur3e", parameters=file)
+    assert model.parameters == "identified"
+    assert [link.mass for link in model.links] == [link.mass for link in load("ur3e").links]
+    with pytest.raises(ModelFileError, match="identified on that arm, not on 'ur10e'"):
+        load("ur10e", parameters=file)
+    file.write_text("schema_version = 1\ndetection = 3\n")
+    with pytest.raises(ModelFileError, match="detection must be a table"):
+        load("ur3e", parameters=file)
+    file.write_text("schema_version = 1\n[identifed]\nx = 3\n")
+    with pytest.raises(ModelFileError, match="identifed is unknown"):
+        load("ur3e", parameters=file)

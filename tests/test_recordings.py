@@ -148,3 +148,13 @@ def test_real_recordings_are_read(data_dir: Path) -> None:
     assert got.problems == ()
     runs = recordings(f"{data_dir / 'ur3e_runs' / 'ur3e_runs_500Hz.npz'}:*_239", rate=500.0)
     assert [len(r.log) for r in runs] == [5390, 5346]
+
+
+def test_columns_that_nobody_names_are_skipped(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    file = _csv(tmp_path / "a.csv", table)
+    (got,) = recordings(file, columns="t,q,qd,...")
+    np.testing.assert_array_equal(got.log["qd"], table[:, 7:13])
+    assert "actual_current" not in got.log
+    with pytest.raises(InvalidValue, match="stands for 25 columns"):
+        recordings(file, columns="t,q,qd,current,target_current,...")

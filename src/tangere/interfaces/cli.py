@@ -1,4 +1,4 @@
-"""The command line: `tangere models | check | bench | demo`.
+"""The command line: `tangere COMMAND`.
 
 Start-up stays fast because each command imports what it needs itself. An error of our own becomes one line on standard
 error and exit code 1, wrong usage exit code 2 (argparse); anything else is a fault of ours and keeps its traceback.
@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tangere.errors import TangereError
-from tangere.interfaces import cli_run
+from tangere.interfaces import cli_fmu, cli_identify, cli_run
 from tangere.interfaces.terminal import paint, table, wants_colour
 
 EXAMPLES = """\
 examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2
                                             simulate, feel the push, leave a report
+  tangere identify LOG... --robot ur3e --out model.toml
+                                            gains, friction, rotor inertia and links from logs of your arm
+  tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade
   tangere check ur10e --parameters ur-ros2  the same for another parameter set
@@ -100,7 +103,8 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    cli_run.add(commands)
+    for module in (cli_run, cli_identify, cli_fmu):
+        module.add(commands)
 
     p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
     p.set_defaults(run=models)

@@ -15,9 +15,11 @@ from tangere.model.frames import cos_sin_deg, rotation_rpy_deg, transform
 from tangere.model.inertia import check_body
 from tangere.model.model import DH, Array, Drives, Grade, Joint, Link, Model, Payload, Source
 
+# Tables that an identified or tuned model file carries for others: any content, no number of the arm itself.
+CARRIED = ("identified", "detection")
 ROOT_KEYS = (
     "schema_version", "name", "title", "parameters", "gravity", "joints", "lengths", "links", "drives", "tool",
-    "payload", "sources",
+    "payload", "sources", *CARRIED,
 )  # fmt: skip
 DRIVE_KEYS = ("gain", "rotor_inertia", "coulomb", "viscous")
 # What a set must say the source of, when it changes it.
@@ -219,6 +221,11 @@ def assemble(roots: Sequence[Fields], parameters: str) -> Model:
     """Build and validate the Model of an arm's file (and, second, of a parameter set laid over it)."""
     for root in roots:
         root.only(*ROOT_KEYS)
+        for key in CARRIED:
+            if key in root:
+                root.table(key)
+    if "identified" in roots[-1] and roots[-1].name() != roots[0].name():
+        raise roots[-1].error("name", f"is {roots[-1].name()!r}: identified on that arm, not on {roots[0].name()!r}")
     joints, dh = _joints(roots)
     drives = _drives(roots, len(joints))
     sources = _merged_sources(roots, drives)

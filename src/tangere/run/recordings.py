@@ -44,7 +44,8 @@ def recordings(
     """All logs of `source`: FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB.
 
     columns: names for a csv without a header, or for the arrays of an npz: "t,q,qd,current,_:6" - every name but t
-    stands for six columns, NAME:K for K, `_` for columns to skip. A header is skipped where columns are given.
+    stands for six columns, NAME:K for K, `_` for columns to skip, `...` at the end for all that follow. A header is
+    skipped where columns are given.
     rate: samples per second, for data without stamps. A pickled npz is refused: it could run code.
     """
     text = os.fspath(source)
@@ -82,8 +83,11 @@ def _layout(columns: str, where: str) -> list[tuple[str, int]]:
 
 
 def _split(table: Array, columns: str, rate: float | None, where: str) -> Log:
-    layout = _layout(columns, where)
+    named, rest = (columns[:-3].rstrip(", "), True) if columns.rstrip().endswith("...") else (columns, False)
+    layout = _layout(named, where)
     total = sum(width for _, width in layout)
+    if rest and table.ndim == 2 and table.shape[1] > total:
+        table = table[:, :total]
     if table.ndim != 2 or table.shape[1] != total:
         raise InvalidValue(f"{where}: {columns!r} stands for {total} columns, the data has shape {table.shape}")
     out: dict[str, Array] = {}

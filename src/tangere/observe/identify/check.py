@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tangere.observe.identify.inertial import parameters_of
-from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Windows
-from tangere.robot import Robot
+from tangere.model.load import names
+from tangere.observe.drive_model import STANDSTILL, WIDTH
+from tangere.observe.identify.gains import resting
+from tangere.observe.identify.samples import Midpoints, Motion, midpoints
+from tangere.robot import Robot, robot
 from tangere.types import Array
 
 # The slope of measured over modelled torque of a right arm lies within these (an unknown tool of a few kg included);
@@ -16,43 +20,114 @@ _SLOPE = (0.6, 2.0)
 _GAIN = 10.0  # Nm/A of the loaded joints, where the arm's data has none
 _LEAST_LOAD = 2.0  # Nm, standard deviation of a joint's gravity torque over the log below which it is no witness
 _LEAST_R2 = 0.5  # share of the variance that gravity and friction must explain in a joint that carries a load
+_ROWS = 2000  # samples looked at, evenly taken: a slope needs no more
+_LEAST_ROWS = 50  # of a joint in motion
+# The most that |slope - 1| may be for another arm to be named: a tool changes the slope by more only if it is heavy
+_FITS = 0.25
+NO_WITNESS = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
+_TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
 
 
-def gravity_slopes(robot: Robot, rows: Windows) -> tuple[Array, Array]:
+def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]:
     """Slope (n,) of measured torque over the rigid model's, and the share explained (n,); nan for no witness.
 
-    Least squares of tau = slope (Y pi) + coulomb, viscous, offset while the joint moves.
+    Least squares of tau = slope (M qdd + C qd + g) + coulomb sign(qd) + viscous qd + rotor qdd + offset in motion.
     """
-    n = robot.dof
-    rigid = rows.Y @ parameters_of(robot.model)
-    slopes, shares = np.full(n, np.nan), np.full(n, np.nan)
-    friction = [TERMS.index(name) for name in ("coulomb", "viscous", "offset")]
-    for j in range(n):
-        m = rows.moving[:, j]
-        if m.sum() < LEAST_WINDOWS or rigid[m, j].std() < _LEAST_LOAD:
+    q, qd, qdd, tau = _rows(motions)
+    slopes, shares = np.full(arm.dof, np.nan), np.full(arm.dof, np.nan)
+    if len(q) == 0 or q.shape[1] != arm.dof:
+        return slopes, shares
+    rigid, load = arm.inverse_dynamics(q, qd, qdd), arm.gravity_torque(q)
+    for j in range(arm.dof):
+        m = np.abs(qd[:, j]) > STANDSTILL
+        if m.sum() < _LEAST_ROWS or load[m, j].std() < _LEAST_LOAD:
             continue
-        A = np.column_stack([rigid[m, j], rows.F[m, j][:, friction]])
-        x, *_ = np.linalg.lstsq(A, rows.tau[m, j], rcond=None)
-        error = A @ x - rows.tau[m, j]
-        slopes[j], shares[j] = x[0], 1.0 - error.var() / max(float(rows.tau[m, j].var()), 1e-12)
+        speed = qd[m, j]
+        A = np.column_stack([rigid[m, j], np.tanh(speed / WIDTH), speed, qdd[m, j], np.ones(len(speed))])
+        x, *_ = np.linalg.lstsq(A, tau[m, j], rcond=None)
+        error = A @ x - tau[m, j]
+        slopes[j], shares[j] = x[0], 1.0 - error.var() / max(float(tau[m, j].var()), 1e-12)
     return slopes, shares
 
 
-def findings(robot: Robot, rows: Windows) -> tuple[str, ...]:
-    """Sentences about what does not fit; none where all is well or no joint can testify."""
-    slopes, shares = gravity_slopes(robot, rows)
+def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
+    """Sentences about what does not fit; none where all is well.
+
+    gain (n,) [Nm/A]: with which the torques were made from currents, None (or nan) where they are torques themselves.
+    """
+    slopes, shares = gravity_slopes(arm, motions)
     witnesses = np.flatnonzero(np.isfinite(slopes))
     if witnesses.size == 0:
-        return ("no joint carries a changing load: the log cannot tell whether it comes from this arm",)
+        return (NO_WITNESS,)
     shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in witnesses)
     clear = [j for j in witnesses if shares[j] > _LEAST_R2]
-    gain = np.where(np.isfinite(robot.drives.gain), robot.drives.gain, _GAIN)
-    if clear and all(_SLOPE[0] < slopes[j] * gain[j] < _SLOPE[1] for j in clear):
-        return (f"the torques look like motor currents: measured over modelled gravity is {shown} instead of 1",)
     wrong = [j for j in witnesses if not (_SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2]
-    if 2 * len(wrong) > len(witnesses):
+    if 2 * len(wrong) <= len(witnesses):
+        return ()
+    made = gain is not None and bool(np.all(np.isfinite(gain)))
+    scale = gain if gain is not None and made else np.where(np.isfinite(arm.drives.gain), arm.drives.gain, _GAIN)
+    if clear and not made and all(_SLOPE[0] < slopes[j] * scale[j] < _SLOPE[1] for j in clear):
+        return (f"the torques look like motor currents: measured over modelled gravity is {shown} instead of 1",)
+    if clear and made and all(_SLOPE[0] < slopes[j] / scale[j] < _SLOPE[1] for j in clear):
         return (
-            f"gravity does not fit {robot.name}: measured over modelled is {shown} instead of 1; another arm, another "
-            "mounting, or a payload that was not given",
+            f"the currents look like torques: times the gains, measured over modelled gravity is {shown} instead of 1",
         )
-    return ()
+    better = fitting_arms(arm, motions, gain)
+    hint = f"it would fit {', '.join(better)}; otherwise " if better else ""
+    return (
+        f"gravity does not fit {arm.name}: measured over modelled is {shown} instead of 1; {hint}another arm, another "
+        "mounting, or a payload that was not given",
+    )
+
+
+def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
+    """Names of the arms that come with the package and fit a log clearly, the best first; without `arm` itself.
+
+    gain: as findings; currents are then tried with the other arm's own gains, and with these where it has none.
+    """
+    found = []
+    for name in names():
+        if name == arm.name:
+            continue
+        other = robot(name, gravity=arm.model.gravity.tolist())
+        if other.dof != arm.dof:
+            continue
+        factor = np.ones(arm.dof)
+        if gain is not None:
+            factor = np.nan_to_num(other.drives.gain / gain, nan=1.0)
+        slopes, shares = gravity_slopes(other, motions)
+        slopes = slopes * factor
+        seen = np.isfinite(slopes)
+        if np.any(seen) and np.all(np.abs(slopes[seen] - 1.0) < _FITS) and np.all(shares[seen] > _LEAST_R2):
+            found.append((float(np.mean(np.abs(slopes[seen] - 1.0))), name))
+    return tuple(name for _, name in sorted(found))
+
+
+def target_findings(arm: Robot, q: Array, qd: Array, target_moment: Array) -> tuple[str, ...]:
+    """The same for a log that holds what the controller wants (N, n) [Nm]: at rest that is gravity, exactly.
+
+    Within a few per mille on the right arm with the right payload (UR10e: 0.002 Nm with g = 9.82), so that a
+    payload that was not given shows as well.
+    """
+    rest = resting(qd)
+    if not np.any(rest):
+        return ()
+    g, want = arm.gravity_torque(q[rest]), target_moment[rest]
+    power = np.sum(g**2, axis=0)
+    slopes = np.sum(g * want, axis=0) / np.maximum(power, 1e-12)
+    seen = np.flatnonzero(power / len(g) > _LEAST_LOAD**2)
+    off = [j for j in seen if abs(slopes[j] - 1.0) > _TARGET]
+    if 2 * len(off) <= len(seen) or not off:
+        return ()
+    shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in seen)
+    return (
+        f"the controller's target moment at rest does not fit {arm.name}: over modelled gravity it is {shown} instead "
+        "of 1; another arm, another mounting, or a payload that was not given",
+    )
+
+
+def _rows(motions: Sequence[Motion]) -> tuple[Array, Array, Array, Array]:
+    parts: list[Midpoints] = [midpoints(motion) for motion in motions]
+    q, qd, qdd, tau = (np.concatenate([getattr(m, key) for m in parts]) for key in ("q", "qd", "qdd", "tau"))
+    use = slice(None, None, max(1, len(q) // _ROWS))
+    return q[use], qd[use], qdd[use], tau[use]

@@ -54,8 +54,7 @@ def drive_gains(target_current: ArrayLike, target_moment: ArrayLike, qd: ArrayLi
             f"{speed.shape}"
         )
     n = current.shape[1]
-    finite = np.asarray(np.isfinite(current + moment + speed).all(axis=1))
-    rest = _resting(finite & (np.abs(np.where(finite[:, None], speed, 0.0)).max(axis=1) < REST))
+    rest = resting(np.where(np.isfinite(current + moment), speed, np.nan))
     gain, sigma, reasons = np.full(n, np.nan), np.full(n, np.nan), []
     for j in range(n):
         value, error, reason = _one(current[rest, j], moment[rest, j])
@@ -65,8 +64,10 @@ def drive_gains(target_current: ArrayLike, target_moment: ArrayLike, qd: ArrayLi
     return DriveGains(gain, sigma, tuple(not reason for reason in reasons), tuple(reasons))
 
 
-def _resting(still: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The inner parts of rests that last."""
+def resting(qd: Array) -> NDArray[np.bool_]:
+    """Which samples (N,) of velocities (N, n) are in the inner part of a rest of all joints that lasts."""
+    finite = np.asarray(np.isfinite(qd).all(axis=1))
+    still = finite & (np.abs(np.where(finite[:, None], qd, 0.0)).max(axis=1) < REST)
     out = np.zeros(len(still), dtype=bool)
     edges = np.flatnonzero(np.diff(np.concatenate(([0], still.astype(np.int8), [0]))))
     for start, end in zip(edges[0::2], edges[1::2], strict=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.model.load import load, names
 from tangere.model.model import Link, Payload
 from tangere.observe.drive_model import RIPPLE_ORDERS, DriveModel
 from tangere.observe.identify.check import findings
@@ -17,9 +18,10 @@ from tangere.observe.identify.delay import torque_delay
 from tangere.observe.identify.excitation import Excitation, excitation
 from tangere.observe.identify.inertial import SIZE, link_of, parameters_of_link
 from tangere.observe.identify.model import IdentifiedModel
-from tangere.observe.identify.prior import drive_prior, link_prior, payload_prior
+from tangere.observe.identify.prior import PAYLOAD_ARM, drive_prior, link_prior, payload_prior
 from tangere.observe.identify.residual import moving_rms
 from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
+from tangere.observe.identify.scales import torque_scales
 from tangere.observe.identify.solve import Problem, Solution, errors, solved
 from tangere.observe.identify.widths import widths
 from tangere.robot import Robot
@@ -43,6 +45,8 @@ def identify(
     gain: Array | None = None,
     held_out: Sequence[Motion] = (),
     orders: tuple[int, ...] = RIPPLE_ORDERS,
+    refine_gains: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> IdentifiedModel:
     """The drives of an arm, and its links ("links"), its payload ("payload") or neither ("none"), from logs.
 
@@ -54,7 +58,9 @@ def identify(
 
     robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
     Nm. gain: Nm/A with which tau was made from currents, to be kept in the model. held_out: logs for the figures
-    before and after (the motions themselves where there are none).
+    before and after (the motions themselves where there are none). refine_gains: also let gravity correct the gains
+    joint by joint (torque_scales): the model's gain is then another than the one given, `scale` says by how much, and
+    logs must be turned into torque with the model's (touch_log does). progress: called with 0 to 1.
     """
     if inertial not in ("links", "payload", "none"):
         raise InvalidValue(f"inertial: must be 'links', 'payload' or 'none', got {inertial!r}")
@@ -67,13 +73,22 @@ def identify(
             f"not exciting enough: no joint moves faster than the standstill speed for {LEAST_WINDOWS * rows.period:g} "
             "s; friction needs motion of every joint in both directions"
         )
-    said = findings(robot, rows)
+    said = findings(robot, motions, gain)
+    progress(0.2)
     solution, problem = _answer(robot, rows, inertial, orders)
+    progress(0.5)
+    given, scale = list(motions), np.ones(robot.dof)
+    if refine_gains:
+        scale = torque_scales(rows, problem, solution, _load(robot, motions, solution, inertial))
+        motions = [_scaled(motion, scale) for motion in motions]
+        rows = dataclasses.replace(rows, tau=rows.tau * scale)
+        solution, problem = _answer(robot, rows, inertial, orders)
+        gain = None if gain is None else gain * scale
     # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
     width = widths(problem.rows, solution)
-    links, payload = _bodies(robot, solution.x, inertial)
-    loaded = Robot(dataclasses.replace(robot.model, links=links, payload=payload))
+    loaded = _loaded(robot, solution, inertial)
     rows = windows(robot, list(motions), orders, loaded=loaded, width=width)
+    progress(0.7)
     delay = torque_delay(rows, list(motions))
     if delay > 0.0:
         rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
@@ -87,14 +102,39 @@ def identify(
     judged = excitation(robot, rows, solution) if inertial == "links" else Excitation(np.nan, 0, 0)
     model = IdentifiedModel(
         robot.name, inertial, drive, links, payload, _names(robot.dof, orders), solution.x, solution.covariance, told,
-        judged, logs, tuple(bool(m) for m in moved), said,
+        judged, logs, tuple(bool(m) for m in moved), said, gravity=_gravity(robot),
     )  # fmt: skip
-    judges = list(held_out) or list(motions)
+    progress(0.9)
+    judges = list(held_out) or given
     plain = Robot(robot.model)
     before = moving_rms(plain, DriveModel.of(robot.drives), judges)
-    return dataclasses.replace(
-        model, before=before, after=moving_rms(model.robot(robot), drive, judges), unseen=bool(held_out)
-    )
+    after = moving_rms(model.robot(robot), drive, [_scaled(motion, scale) for motion in judges])
+    progress(1.0)
+    return dataclasses.replace(model, before=before, after=after, unseen=bool(held_out), scale=scale)
+
+
+def _loaded(robot: Robot, solution: Solution, inertial: Inertial) -> Robot:
+    """The arm with the bodies of a solution."""
+    links, payload = _bodies(robot, solution.x, inertial)
+    return Robot(dataclasses.replace(robot.model, links=links, payload=payload))
+
+
+def _load(robot: Robot, motions: Sequence[Motion], solution: Solution, inertial: Inertial) -> Array:
+    """Mean |g| (n,) [Nm] over the logs, of the arm as the solution has it; every 50th sample is enough."""
+    q = np.concatenate([motion.q[::50] for motion in motions])
+    q = q[np.isfinite(q).all(axis=1)]
+    return np.asarray(np.mean(np.abs(_loaded(robot, solution, inertial).gravity_torque(q)), axis=0))
+
+
+def _scaled(motion: Motion, scale: Array) -> Motion:
+    return motion if np.all(scale == 1.0) else dataclasses.replace(motion, tau=motion.tau * scale)
+
+
+def _gravity(robot: Robot) -> Array | None:
+    """The mounting, where it is another than the arm's file has; an arm that is no longer a name keeps its own."""
+    if robot.name in names() and np.array_equal(load(robot.name).gravity, robot.model.gravity):
+        return None
+    return robot.model.gravity
 
 
 def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...]) -> tuple[Solution, Problem]:
@@ -126,7 +166,7 @@ def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, 
         free[SIZE * (n - 1) : SIZE * (n - 1) + 4] = True
         positive.append(SIZE * (n - 1))
     problem = Problem(
-        rows, x0, prior, free, np.array(positive), np.zeros(len(positive)), range(n) if inertial == "links" else ()
+        rows, x0, prior, free, np.array(positive), np.zeros(len(positive)), range(n if inertial == "links" else 0)
     )
     solution = solved(problem)
     problem = dataclasses.replace(problem, free=free & _supported(solution, n, terms))
@@ -134,7 +174,9 @@ def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, 
         x0 = x0.copy()
         m, h = solution.x[SIZE * (n - 1)], solution.x[SIZE * (n - 1) + 1 : SIZE * (n - 1) + 4]
         x0[SIZE * n - 6 : SIZE * n] = parameters_of_link(Link("", float(m), h / m, np.zeros((3, 3))))[4:]
-        problem = dataclasses.replace(problem, x0=x0)
+        moment = np.arange(SIZE * (n - 1) + 1, SIZE * (n - 1) + 4)
+        prior[moment, moment] = 1.0 / (PAYLOAD_ARM * float(m)) ** 2
+        problem = dataclasses.replace(problem, x0=x0, prior=prior)
     return solved(problem), problem
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from tangere.model.inertia import with_payload
@@ -45,9 +47,12 @@ def pseudo_inertia(pi: Array) -> Array:
     return P
 
 
+@cache
 def pseudo_inertia_basis() -> Array:
-    """E (10, 4, 4) with P(pi) = sum_k pi_k E_k."""
-    return np.stack([pseudo_inertia(unit) for unit in np.eye(SIZE)])
+    """E (10, 4, 4) with P(pi) = sum_k pi_k E_k, read-only."""
+    basis = np.stack([pseudo_inertia(unit) for unit in np.eye(SIZE)])
+    basis.flags.writeable = False
+    return basis
 
 
 def metric(pi: Array) -> Array:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tangere.model.model import Link, Model
+from tangere.observe.drive_model import DriveModel
 from tangere.observe.identify.inertial import SIZE, metric, parameters_of_link
 from tangere.observe.identify.samples import TERMS
+from tangere.robot import Robot
 from tangere.types import Array
 
 # Relative standard deviation of a link's pseudo-inertia from the data sheet. Sheets leave out cables, covers and what
@@ -15,8 +17,8 @@ from tangere.types import Array
 LINK_SIGMA = 0.3
 # A tool that nobody mentioned is what is most often wrong: the last link may also differ by a body such as this one.
 _TOOL = Link("tool", 1.0, np.array([0.0, 0.0, 0.05]), 0.0025 * np.eye(3))  # 1 kg, 5 cm out, 5 cm of gyration radius
-PAYLOAD_MASS = 5.0  # kg, standard deviation of an unknown payload's mass; its first moment: 0.2 m times it
-PAYLOAD_ARM = 0.2  # m
+PAYLOAD_MASS = 5.0  # kg, standard deviation of an unknown payload's mass; its first moment: PAYLOAD_ARM times it
+PAYLOAD_ARM = 0.15  # m from the flange: tools and what they hold are seldom further out
 # Reflected rotor inertia where the arm's data has none, in kg m2 per Nm of peak torque: 0.011 to 0.018 in a UR10e's
 # controller, 0.004 to 0.010 found on a UR3e; taken as known to its own size.
 ROTOR_PER_TORQUE = 0.015
@@ -24,9 +26,38 @@ ROTOR_PER_TORQUE = 0.015
 # largest seen on UR3e, UR10e and UR10 (Coulomb 0.11, viscous 0.22, offset 0.016, quadratic 0.13), so that a few seconds
 # of data outweigh them.
 _SHARES = {"coulomb": 0.2, "viscous": 0.2, "offset": 0.03, "quadratic": 0.2}
+# The same where the arm's data has a number of its own, as a share of that: friction of one arm differs from that of
+# the next, and of itself when cold, by a quarter or so. Without it a few seconds of slow motion say what they like
+# about fast motion: a UR10e identified from 12 s at 0.3 rad/s was wrong by twice as much at 1 rad/s.
+_KNOWN = 0.25
 _LOAD = 0.2  # of the load itself; 0.05 to 0.1 was seen on a UR3e
 _RIPPLE = 0.01  # of peak torque; 0.011 in the first wrist of a UR3e
 _PEAK = 100.0  # Nm, where the arm's data has no peak torque
+# Friction of single arms of these types, identified from the recordings that the project is tried on: Coulomb [Nm],
+# viscous [Nm s/rad], quadratic [Nm s2/rad2], load [-]. The UR10e's Coulomb and viscous terms are in its model file.
+_SEEN: dict[str, dict[str, tuple[float, ...]]] = {
+    "ur3e": {
+        "coulomb": (3.57, 3.43, 1.43, 0.59, 0.96, 0.63),
+        "viscous": (4.50, 2.76, 1.27, 2.00, 1.55, 1.69),
+        "quadratic": (0.0, 0.0, 0.0, -1.25, -0.94, -1.04),
+        "load": (0.0, 0.046, 0.074, 0.078, 0.074, 0.0),
+        "rotor_inertia": (0.23, 0.23, 0.16, 0.073, 0.086, 0.088),  # joint 2 hardly told there: that of joint 1
+    },
+    "ur10": {
+        "coulomb": (17.0, 13.4, 6.6, 3.3, 2.7, 3.0),
+        "viscous": (12.6, 18.2, 10.2, 2.9, 2.7, 2.9),  # joint 3: 13.0 less its quadratic term at 1 rad/s
+        "load": (0.0, 0.052, 0.036, 0.0, 0.0, 0.0),
+    },
+}
+# Other arms: shares of the peak torque. UR3e, UR10e, UR10: Coulomb 0.041 to 0.107, viscous (at 1 rad/s) 0.038 to 0.087.
+_COULOMB_SHARE, _VISCOUS_SHARE = 0.055, 0.06
+# How far friction of another arm, or of this one at another temperature, is from the numbers: a share of the friction
+# itself at a usual speed, one standard deviation. Grease halves its viscosity over some 20 K, single gears differ by a
+# fifth; where not even the type was seen, the scatter of the shares above.
+_USUAL_SPEED = 0.5  # rad/s
+_SPREAD_SEEN, _SPREAD_UNSEEN = 0.25, 0.5
+# A standing joint may hide up to its Coulomb friction (UR10e: peaks 15 17 8 2.7 3.5 2.6 Nm at rest, Coulomb 16.8 16.9
+# 7.2 2.8 3.4 2.7), itself known with the spread above.
 
 
 def peak_torque(model: Model) -> Array:
@@ -68,11 +99,45 @@ def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
     for k, term in enumerate(TERMS):
         sigma[:, k] = _LOAD if term == "load" else _SHARES.get(term, 0.0) * peak
     for term in ("coulomb", "viscous"):
-        known = getattr(model.drives, term)
-        mean[:, TERMS.index(term)] = np.where(np.isfinite(known), known, 0.02 * peak)
+        k, known = TERMS.index(term), getattr(model.drives, term)
+        told = np.isfinite(known) & (known > 0.0)
+        mean[:, k] = np.where(told, known, 0.02 * peak)
+        sigma[:, k] = np.where(told, _KNOWN * known, sigma[:, k])
+        if term == "viscous":  # what thins the grease cannot be more than the grease does, up to 1 rad/s
+            quadratic = TERMS.index("quadratic")
+            sigma[:, quadratic] = np.where(told, _KNOWN * known, sigma[:, quadratic])
     rotor = TERMS.index("rotor_inertia")
     known = model.drives.rotor_inertia
-    mean[:, rotor] = np.where(np.isfinite(known) & (known > 0.0), known, ROTOR_PER_TORQUE * peak)
-    sigma[:, rotor] = mean[:, rotor]
+    told = np.isfinite(known) & (known > 0.0)
+    mean[:, rotor] = np.where(told, known, ROTOR_PER_TORQUE * peak)
+    sigma[:, rotor] = np.where(told, _KNOWN, 1.0) * mean[:, rotor]
     sigma[:, len(TERMS) :] = (_RIPPLE * peak)[:, None]
     return mean, sigma
+
+
+def prior_drive(robot: Robot) -> DriveModel:
+    """A drive model for an arm of which no log was read: friction as seen on its type, or scaled by peak torque.
+
+    `spread` (one standard deviation while moving) and `stiction` (at rest) hold how little is known: 25 % of the
+    friction at 0.5 rad/s where an arm of the type was seen (UR3e, UR10e, UR10), 50 % elsewhere, and at rest all of the
+    Coulomb friction on top of that. Rotor inertia: the arm's data, else a share of the peak torque. Gains: the arm's.
+    """
+    n, drives = robot.dof, robot.drives
+    peak = peak_torque(robot.model)
+    seen = {name: np.array(values) for name, values in _SEEN.get(robot.name, {}).items() if len(values) == n}
+    mean, _ = drive_prior(robot.model, 0)
+
+    def known(name: str, default: Array) -> Array:
+        told = getattr(drives, name, np.full(n, np.nan))
+        return np.where(np.isfinite(told), told, seen.get(name, default))
+
+    zero = np.zeros(n)
+    coulomb, viscous = known("coulomb", _COULOMB_SHARE * peak), known("viscous", _VISCOUS_SHARE * peak)
+    own = np.isfinite(drives.coulomb) | (bool(seen) & np.ones(n, dtype=bool))
+    share = np.where(own, _SPREAD_SEEN, _SPREAD_UNSEEN)
+    rotor = known("rotor_inertia", mean[:, TERMS.index("rotor_inertia")])
+    return DriveModel(
+        gain=drives.gain, rotor_inertia=rotor, coulomb=coulomb, viscous=viscous, offset=zero,
+        quadratic=seen.get("quadratic", zero), load=seen.get("load", zero), ripple=np.zeros((n, 0)),
+        stiction=(1.0 + share) * coulomb, spread=share * (coulomb + _USUAL_SPEED * viscous), mean_load=zero, orders=(),
+    )  # fmt: skip

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.observe.identify.inertial import SIZE, pseudo_inertia, pseudo_inertia_basis
+from tangere.observe.identify.inertial import SIZE, pseudo_inertia_basis
 from tangere.observe.identify.samples import Windows
 from tangere.types import Array
 
@@ -23,6 +22,7 @@ NEWTON_DONE = 1e-8  # half the squared decrement, in units of chi^2 / 2
 # Nm, smallest spread that a joint is given: the resolution of a UR's current times its gain. A simulated log without
 # noise would otherwise be weighted without bound.
 LEAST_SPREAD = 1e-3
+_ROUNDING = 1e-13  # of the cost: a decrement below is not seen in a difference of two costs
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Problem:
     free: NDArray[np.bool_]  # (m,) what may change
     positive: NDArray[np.int64]  # entries that must stay above `floor`
     floor: Array  # (len(positive),)
-    bodies: Sequence[int]  # links whose pseudo-inertia must stay positive definite
+    bodies: range  # links whose pseudo-inertia must stay positive definite: the first ones, all or none
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ def solved(problem: Problem) -> Solution:
             for j in range(n):
                 spread[j], dependence[j] = _spread(error[:, j], rows, j)
             weights = np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-12))
-        H, b = _normal_equations(rows, weights / (spread**2 * dependence), len(x))
+        H, b = normal_equations(rows, weights / (spread**2 * dependence), len(x))
         x = _minimum(problem, H, b, x)
     free = np.flatnonzero(problem.free)
     covariance = np.zeros_like(H)
-    covariance[np.ix_(free, free)] = np.linalg.inv((H + problem.prior)[np.ix_(free, free)])
+    inverse = np.linalg.inv((H + problem.prior)[np.ix_(free, free)])
+    covariance[np.ix_(free, free)] = 0.5 * (inverse + inverse.T)
     return Solution(x, covariance, H, spread, dependence)
 
 
@@ -94,7 +95,8 @@ def _spread(error: Array, rows: Windows, joint: int) -> tuple[float, float]:
     return s, float(np.clip(np.mean(sums**2) / (size * np.mean(clipped**2)), 1.0, size))
 
 
-def _normal_equations(rows: Windows, weights: Array, m: int) -> tuple[Array, Array]:
+def normal_equations(rows: Windows, weights: Array, m: int) -> tuple[Array, Array]:
+    """A^T W A (m, m) and A^T W b (m,) of all rows in which the joint moves; weights (W, n)."""
     n, terms = rows.F.shape[1:]
     H, b = np.zeros((m, m)), np.zeros(m)
     inertial = slice(0, SIZE * n)
@@ -132,6 +134,8 @@ def _minimum(problem: Problem, H: Array, b: Array, start: Array) -> Array:
             # damped inside the region where the quadratic model of the barrier holds (self-concordance), full after
             length = 1.0
             here = _cost(problem, A, target, x, mu)
+            if decrement < _ROUNDING * abs(here):
+                break  # no descent left that could be told from rounding
             for _ in range(40):
                 trial = x.copy()
                 trial[free] += length * step
@@ -144,20 +148,21 @@ def _minimum(problem: Problem, H: Array, b: Array, start: Array) -> Array:
     return x
 
 
-def _inside(problem: Problem, x: Array) -> tuple[list[Array], Array]:
-    bodies = [pseudo_inertia(x[SIZE * i : SIZE * (i + 1)]) for i in problem.bodies]
-    return bodies, x[problem.positive] - problem.floor
+def _inside(problem: Problem, x: Array) -> tuple[Array, Array]:
+    """Pseudo-inertias (bodies, 4, 4), and how far the positive entries are above their floor."""
+    own = x[: SIZE * len(problem.bodies)] if len(problem.bodies) else x[:0]
+    return np.tensordot(own.reshape(-1, SIZE), pseudo_inertia_basis(), axes=1), x[problem.positive] - problem.floor
 
 
 def _cost(problem: Problem, A: Array, target: Array, x: Array, mu: float) -> float:
     bodies, slack = _inside(problem, x)
     if np.any(slack <= 0.0):
         return np.inf
-    total = -float(np.log(slack).sum())
-    for P in bodies:
-        if np.linalg.eigvalsh(P)[0] <= 0.0:
-            return np.inf
-        total -= float(np.linalg.slogdet(P)[1])
+    try:
+        roots = np.linalg.cholesky(bodies)
+    except np.linalg.LinAlgError:  # some body cannot exist
+        return np.inf
+    total = -float(np.log(slack).sum()) - 2.0 * float(np.log(np.diagonal(roots, axis1=1, axis2=2)).sum())
     return 0.5 * float(x @ A @ x) - float(target @ x) + mu * total
 
 
@@ -167,9 +172,8 @@ def _barrier(problem: Problem, x: Array) -> tuple[Array, Array]:
     bodies, slack = _inside(problem, x)
     gradient[problem.positive] -= 1.0 / slack
     hessian[problem.positive, problem.positive] += 1.0 / slack**2
-    basis = pseudo_inertia_basis()
-    for i, P in zip(problem.bodies, bodies, strict=True):
-        steps = np.linalg.inv(P) @ basis
+    for i, inverse in enumerate(np.linalg.inv(bodies)):
+        steps = inverse @ pseudo_inertia_basis()
         own = slice(SIZE * i, SIZE * (i + 1))
         gradient[own] -= np.trace(steps, axis1=1, axis2=2)
         hessian[own, own] += np.einsum("kab,lba->kl", steps, steps)

@@ -1,0 +1,93 @@
+"""Compiles the C sources of a kind, once: shared libraries are kept in the user's cache folder by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tangere.errors import TangereError
+
+_FLAGS = (
+    "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror",
+    "-ffp-contract=off",  # one IEEE operation per C operation, as the library computes
+    "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-g0",
+    "-fno-ident", "-ffile-prefix-map=.=.",  # nothing of this machine in the file
+    "-shared", "-Wl,--gc-sections", "-s", "-static-libgcc",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A platform of FMI 2.0: folder of its binaries, ending, and how to compile for it."""
+
+    folder: str
+    ending: str
+    compilers: tuple[str, ...]  # the first that is found
+    flags: tuple[str, ...]
+
+
+LINUX = Platform("linux64", ".so", ("cc", "gcc", "clang"), ("-fPIC", "-Wl,--build-id=none", "-Wl,--no-undefined"))
+# no time stamp in the file: identical input, identical bytes
+WINDOWS = Platform("win64", ".dll", ("x86_64-w64-mingw32-gcc",), ("-Wl,--no-insert-timestamp",))
+PLATFORMS = (LINUX, WINDOWS)
+
+
+class CompilerMissing(TangereError):
+    """No compiler for a platform that was asked for."""
+
+
+def compiler_of(platform: Platform) -> str | None:
+    """The compiler for a platform, None where there is none on this machine."""
+    override = os.environ.get("CC") if platform is LINUX else None
+    found = (shutil.which(c) for c in ([override] if override else platform.compilers))
+    return next((c for c in found if c), None)
+
+
+def cache_folder() -> Path:
+    """Where binaries are kept: tangere/fmu under $XDG_CACHE_HOME or ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tangere" / "fmu"
+
+
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+
+
+def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
+    """The shared library of these sources for a platform, from the cache where it was built before."""
+    compiler = compiler_of(platform)
+    if compiler is None:
+        raise CompilerMissing(
+            f"no C compiler for {platform.folder} was found (looked for {', '.join(platform.compilers)}); "
+            f"on Debian: apt install {'gcc' if platform is LINUX else 'gcc-mingw-w64-x86-64'}"
+        )
+    digest = hashlib.sha256()
+    for text in (_version(compiler), *_FLAGS, *platform.flags, *(x for pair in sorted(sources.items()) for x in pair)):
+        digest.update(text.encode() + b"\0")
+    kept = cache_folder() / f"{digest.hexdigest()[:32]}{platform.ending}"
+    if kept.is_file():
+        return kept.read_bytes()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in sources.items():
+            (folder / file).write_text(text, encoding="ascii")
+        out = f"fmu{platform.ending}"
+        command = [compiler, *_FLAGS, *platform.flags, "fmu.c", "-lm", "-o", out]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")
+        content = (folder / out).read_bytes()
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(content)
+        part.replace(kept)  # whole or not at all, also with several processes
+    except OSError:
+        pass  # a cache that cannot be written costs time only
+    return content

@@ -1,0 +1,172 @@
+"""Identification of a set of recordings to the end: read, turned into torque, split, identified, judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.model.model import Payload
+from tangere.observe.identify import IdentifiedModel, Motion, identify
+from tangere.observe.identify.free_run import FreeRun, twin
+from tangere.robot import Robot
+from tangere.run.recordings import Recording, recordings
+from tangere.run.touch_logs import TouchLog, touch_log
+from tangere.types import Array
+
+HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
+LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The model, and what a report shows of how it came about."""
+
+    model: IdentifiedModel
+    robot: Robot  # what it started from, with its payload
+    used: tuple[TouchLog, ...]
+    judges: tuple[TouchLog, ...]  # logs that were not used; those that were, where there are no others
+    gain: Array  # (n,) as read, before gravity refined it; nan for torques
+    source: tuple[str, ...]  # (n,) where it comes from
+    payload_from: str  # "", "given" or "log"
+    twin: dict[str, FreeRun]
+
+    @property
+    def judged(self) -> list[Motion]:
+        """The motions of the judges, in the torque of the model."""
+        return [_scaled(log.motion, self.model.scale) for log in self.judges]
+
+
+def identification(
+    robot: Robot,
+    sources: Sequence[str],
+    *,
+    columns: str | None = None,
+    rate: float | None = None,
+    gain: Sequence[float] | None = None,
+    hold_out: str | float | None = None,
+    inertial: Literal["links", "payload", "none"] = "links",
+    refine_gains: bool = True,
+    progress: Callable[[str, float], None] = lambda what, share: None,
+) -> Identification:
+    """Identify `robot` from files (as `recordings` takes them: FILE.csv, FILE.mcap, FILE.npz:GLOB).
+
+    hold_out: share of the logs that only judge (0 for none), or names of them with commas between (globs allowed).
+    A single log is split in time. A payload that all logs state (RTDE) is taken where the robot has none.
+    """
+    read: list[Recording] = []
+    for k, source in enumerate(sources):
+        progress(f"reading {source}", 0.25 * k / len(sources))
+        read += recordings(source, columns=columns, rate=rate)
+    robot, payload_from = _with_payload(robot, read, inertial)
+    logs = [touch_log(recording, robot, gain=gain) for recording in read]
+    if len({log.torque for log in logs}) > 1:
+        raise InvalidValue("logs of one kind: some hold torques, others currents; identify from one kind at a time")
+    used, judges = split(logs, hold_out)
+    gains, origin = _one_gain(used)
+    if not used[0].torque:
+        used, judges = ([_with_gain(log, gains) for log in part] for part in (used, judges))
+    model = identify(
+        robot,
+        [log.motion for log in used],
+        inertial=inertial,
+        gain=None if used[0].torque else gains,
+        held_out=[log.motion for log in judges],
+        refine_gains=refine_gains,
+        progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
+    )
+    said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith("gravity does not")]
+    model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
+    progress("running the twin", 0.92)
+    shown = tuple(judges) or tuple(used)
+    runs = twin(model, robot, [_scaled(log.motion, model.scale) for log in shown])
+    progress("done", 1.0)
+    return Identification(model, robot, tuple(used), shown, gains, origin, payload_from, runs)
+
+
+def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[TouchLog], list[TouchLog]]:
+    """Logs that are used, and logs that judge; every k-th log, so that both are from the whole time of recording."""
+    share: float
+    try:
+        share = HOLD_OUT if hold_out is None else float(hold_out)
+    except ValueError:
+        return _by_name(logs, [name.strip() for name in str(hold_out).split(",")])
+    if not 0.0 <= share < 1.0:
+        raise InvalidValue(f"hold out: a share from 0 to below 1, or names of logs, got {hold_out!r}")
+    if share == 0.0:
+        return list(logs), []
+    if len(logs) == 1:
+        time = logs[0].motion.time
+        if hold_out is None and time[-1] - time[0] < LEAST_TO_SPLIT:
+            return list(logs), []
+        at = int(np.searchsorted(time, time[-1] - share * (time[-1] - time[0])))
+        return [_part(logs[0], slice(0, at), "used part")], [_part(logs[0], slice(at, None), "rest")]
+    step = max(2, round(1.0 / share))
+    return [log for k, log in enumerate(logs) if k % step], [log for k, log in enumerate(logs) if k % step == 0]
+
+
+def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[TouchLog], list[TouchLog]]:
+    for name in names:
+        if not any(fnmatch.fnmatchcase(log.name, name) for log in logs):
+            known = ", ".join(log.name for log in logs[:8]) + (" ..." if len(logs) > 8 else "")
+            raise InvalidValue(f"hold out: no log is called {name!r}; there are {known}")
+    judges = [log for log in logs if any(fnmatch.fnmatchcase(log.name, name) for name in names)]
+    used = [log for log in logs if log not in judges]
+    if not used:
+        raise InvalidValue("hold out: no log is left to identify from")
+    return used, judges
+
+
+def _part(log: TouchLog, rows: slice, name: str) -> TouchLog:
+    m = log.motion
+    motion = Motion(m.time[rows], m.q[rows], m.qd[rows], m.tau[rows], f"{m.name} ({name})", m.digest)
+
+    def cut(values: Array | None) -> Array | None:
+        return None if values is None else values[rows]
+
+    return dataclasses.replace(
+        log, name=motion.name, motion=motion, q_des=cut(log.q_des), qd_des=cut(log.qd_des), qdd_des=cut(log.qdd_des),
+        target_moment=cut(log.target_moment), target_current=cut(log.target_current),
+    )  # fmt: skip
+
+
+def _with_payload(robot: Robot, read: Sequence[Recording], inertial: str) -> tuple[Robot, str]:
+    if robot.model.payload is not None:
+        return robot, "given"
+    if inertial == "payload":
+        return robot, ""
+    stated: list[Payload | None] = [touch_log(recording, robot).payload for recording in read]
+    first = stated[0] if stated else None
+    if first is None or any(
+        p is None or p.mass != first.mass or not np.array_equal(p.com, first.com) for p in stated
+    ):  # fmt: skip
+        return robot, ""
+    return Robot(dataclasses.replace(robot.model, payload=first), robot.rotor_inertia), "log"
+
+
+def _one_gain(logs: Sequence[TouchLog]) -> tuple[Array, tuple[str, ...]]:
+    """One set of gains for all logs: the one read from targets goes before data, data before guesses."""
+    order = ("given", "model", "log", "arm", "gravity", "assumed", "torque")
+    n = len(logs[0].gain)
+    gain, source = np.empty(n), [""] * n
+    for j in range(n):
+        best = min((log.source[j] for log in logs), key=order.index)
+        gain[j] = np.median([log.gain[j] for log in logs if log.source[j] == best])
+        source[j] = best
+    return gain, tuple(source)
+
+
+def _with_gain(log: TouchLog, gain: Array) -> TouchLog:
+    if np.array_equal(log.gain, gain):
+        return log
+    motion = dataclasses.replace(log.motion, tau=log.motion.tau * (gain / log.gain))
+    return dataclasses.replace(log, motion=motion, gain=gain)
+
+
+def _scaled(motion: Motion, scale: Array) -> Motion:
+    return dataclasses.replace(motion, tau=motion.tau * scale)

@@ -1,0 +1,236 @@
+"""Kinematics as FMUs give the library's own numbers: driven by fmpy, compared with tangere.Robot."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
+if shutil.which("cc") is None:
+    pytest.skip("needs a C compiler", allow_module_level=True)
+
+from fmu_block import EXACT, ROBOT, Maker, difference
+
+from tangere.kernels.solutions import FoundSolutions
+from tangere.kinematics.rotation import matrix_from_ypr, quaternion_from_matrix, ypr_from_matrix
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    return Maker(tmp_path_factory.mktemp("fmus"))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20)
+
+
+# ---------------------------------------------------------------------------------------------- forward kinematics
+
+
+def test_fk_is_the_pose_and_the_jacobian(make, rng):
+    block = make("fk")
+    for _ in range(100):
+        q = rng.uniform(-6, 6, 6)
+        block.set("q", q)
+        T = ROBOT.pose(q)
+        np.testing.assert_allclose(block.get("position"), T[:3, 3], atol=EXACT)
+        np.testing.assert_allclose(block.get("R"), T[:3, :3], atol=EXACT)
+        np.testing.assert_allclose(block.get("J"), ROBOT.jacobian(q), atol=EXACT)
+        np.testing.assert_allclose(block.get("ypr"), ypr_from_matrix(T[:3, :3]), atol=1e-11)  # / cos(pitch)
+        got, want = block.get("quaternion"), quaternion_from_matrix(T[:3, :3])
+        np.testing.assert_allclose(got * np.sign(got @ want), want, atol=EXACT)
+
+
+def test_fk_quaternion_continuous_or_canonical(make):
+    start = [0.0, -1.0, 1.2, -0.5, 0.7, 0.0]
+    free, canonical = make("fk", q=start), make("fk", q=start, quaternion_sign=2)
+    before, last, jumps = free.get("quaternion"), canonical.get("quaternion"), 0
+    for angle in np.linspace(0.0, 4 * np.pi, 200):
+        for block in (free, canonical):
+            block.set("q", [angle, -1.0, 1.2, -0.5, 0.7, 0.0])
+            block.step()
+        now, other = free.get("quaternion"), canonical.get("quaternion")
+        assert now @ before > 0.9
+        assert other[np.flatnonzero(other)[0]] > 0
+        jumps += other @ last < 0
+        before, last = now, other
+    assert jumps >= 2  # two full turns of the base carry q through its sign twice: the canonical one jumps there
+
+
+def test_fk_without_offsets_is_williams_frame_six(make, rng):
+    """001: x6 = d4 s1 - c1 (a2 s2 + a3 s23 + d5 s234), ...; its angles are ours plus (0, 90, 0, 90, 0, 180) deg."""
+    block = make("fk", offsets=False)
+    _, a2, a3, d4, d5, _ = block.get("arm.dh")
+    a2, a3 = -a2, -a3  # 001 counts them positive
+    for _ in range(50):
+        seed = rng.uniform(-3, 3, 6)
+        block.set("q", seed + np.radians([0, -90, 0, -90, 0, 180]))
+        q1, q2, q23, q234 = seed[0], seed[1], seed[1] + seed[2], seed[1] + seed[2] + seed[3]
+        reach = a2 * np.sin(q2) + a3 * np.sin(q23) + d5 * np.sin(q234)
+        want = [
+            d4 * np.sin(q1) - np.cos(q1) * reach,
+            -d4 * np.cos(q1) - np.sin(q1) * reach,
+            a2 * np.cos(q2) + a3 * np.cos(q23) + d5 * np.cos(q234),
+        ]
+        np.testing.assert_allclose(block.get("position"), want, atol=EXACT)
+
+
+def test_fk_directional_derivatives(make, rng):
+    block = make("fk")
+    for _ in range(20):
+        q, d = rng.uniform(-3, 3, 6), rng.normal(size=6)
+        for name in ("position", "R", "quaternion", "J"):
+            block.set("q", q)
+            rate = block.directional(name, "q", d)
+            found = difference(lambda n=name: block.get(n), lambda x: block.set("q", x), q, d, 1e-6)
+            np.testing.assert_allclose(rate, found, atol=1e-8)
+    block.set("q", [0.3, -1.2, 1.0, -0.4, 0.6, 0.2])  # cos(pitch) = 0.5: finite differences of ypr are good here
+    q = block.get("q")
+    rate = block.directional("ypr", "q", d)
+    np.testing.assert_allclose(
+        rate, difference(lambda: block.get("ypr"), lambda x: block.set("q", x), q, d, 1e-6), atol=1e-7
+    )
+
+
+# ---------------------------------------------------------------------------------------------- inverse kinematics
+
+
+def test_ik_finds_all_that_the_library_finds(make, rng):
+    block = make("ik")
+    before = block.get("q_previous")
+    for _ in range(150):
+        T = ROBOT.pose(rng.uniform(-3, 3, 6))
+        block.set("position", T[:3, 3])
+        block.set("R", T[:3, :3])
+        found = ROBOT.inverse_kinematics(T, before)
+        valid = block.get("valid").astype(bool)
+        assert np.flatnonzero(valid).tolist() == found.lanes.tolist()
+        np.testing.assert_allclose(block.get("solutions")[valid], found.q, atol=EXACT)
+        np.testing.assert_array_equal(block.get("flags")[valid], found.flags)
+        np.testing.assert_allclose(block.get("q"), found.nearest(before), atol=EXACT)
+        assert block.get("found")
+        assert block.get("count") == len(found)
+        assert valid[block.get("branch") - 1]
+        block.step()
+        before = block.get("q")
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        (0.4, -1.2, 1.3, -0.9, 0.0, 0.7),  # wrist straight: only q4 + q6 is determined
+        (0.4, -1.2, 1.3, -0.9, np.pi, 0.7),
+        (0.4, -1.2, 0.0, -0.9, 0.8, 0.7),  # arm stretched
+        (0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0),  # tool down with q6 = 0
+    ],
+)
+def test_ik_at_singular_poses(make, q):
+    block = make("ik", q_previous=q)
+    T = ROBOT.pose(q)
+    block.set("position", T[:3, 3])
+    block.set("R", T[:3, :3])
+    found = ROBOT.inverse_kinematics(T, q)
+    valid = block.get("valid").astype(bool)
+    # of two branches that meet, either may be kept: the tool's rotation differs in its last bit
+    assert valid.sum() == len(found)
+    for solution, flags in zip(found.q, found.flags, strict=True):
+        off = np.abs(np.angle(np.exp(1j * (block.get("solutions") - solution)))).max(axis=1)
+        same = valid & (off < 1e-7)  # rounding splits a double root by some 1e-8
+        assert same.sum() == 1
+        assert block.get("singular")[same][0] == ((flags & 7) > 0)
+    np.testing.assert_allclose(ROBOT.pose(block.get("q")), T, atol=EXACT)
+    np.testing.assert_allclose(np.cos(block.get("q") - q), 1.0, atol=1e-14)  # 1e-7 rad from the reference
+
+
+def test_ik_where_shoulder_and_elbow_are_singular_at_once(make):
+    """There rounding hides solutions from the closed form, and iteration finds them: here as in the library."""
+    block, rng = make("ik"), np.random.default_rng(3)
+    _, a2, a3, _, d5, _ = block.get("arm.dh")
+    hidden = 0
+    for _ in range(300):
+        q2 = np.pi / 2 + rng.uniform(-0.09, 0.09)
+        q234 = np.arcsin(-(a2 + a3) * np.cos(q2) / d5)  # the wrist above the shoulder, the arm stretched
+        q = np.array([rng.uniform(-3, 3), q2, 0.0, q234 - q2, rng.uniform(-2.8, 2.8), rng.uniform(-3, 3)])
+        T = ROBOT.pose(q + rng.normal(size=6) * 10.0 ** rng.uniform(-12, -6))
+        T[:3, 3] += rng.normal(size=3) * 10.0 ** rng.uniform(-17, -12)
+        block.set("position", T[:3, 3])
+        block.set("R", T[:3, :3])
+        found = ROBOT.inverse_kinematics(T, block.get("q_previous"))
+        hidden += isinstance(found, FoundSolutions) and len(found) > 0
+        assert (block.get("count") > 0) == (len(found) > 0)
+        if block.get("found"):
+            np.testing.assert_allclose(ROBOT.pose(block.get("q")), T, atol=EXACT)
+    assert hidden > 20
+
+
+@pytest.mark.parametrize("form", ["quaternion", "ypr"])
+def test_ik_takes_any_form_of_orientation(make, rng, form):
+    block = make("ik", orientation={"quaternion": 2, "ypr": 3}[form])
+    for _ in range(20):
+        ypr = rng.uniform(-1.4, 1.4, 3)
+        R = matrix_from_ypr(ypr)
+        block.set("position", rng.uniform(-0.4, 0.4, 3))
+        block.set(form, ypr if form == "ypr" else 3.0 * quaternion_from_matrix(R))
+        if not block.get("found"):
+            continue
+        T = ROBOT.pose(block.get("q"))
+        np.testing.assert_allclose(T[:3, :3], R, atol=EXACT)
+        np.testing.assert_allclose(T[:3, 3], block.get("position"), atol=EXACT)
+
+
+def test_ik_by_branch_and_out_of_reach(make):
+    block = make("ik", selection=2, wanted_branch=3)
+    assert block.get("branch") == 3
+    np.testing.assert_allclose(np.cos(block.get("q") - block.get("solutions")[2]), 1.0, atol=EXACT)
+    held = block.get("q")
+    block.step()
+    block.messages.clear()
+    block.set("position", [3.0, 0.0, 0.0])
+    assert not block.get("found")
+    assert block.get("distance") == pytest.approx(
+        ROBOT.inverse_kinematics(_pose(block.get("R"), [3.0, 0, 0])).distance, abs=EXACT
+    )
+    np.testing.assert_array_equal(block.get("q"), held)
+    assert (1, "logStatusWarning", "the pose is out of reach") in block.messages
+    block.set("R", np.diag([1.0, 1.0, -1.0]))
+    assert not block.get("found")
+    assert "reflection" in block.messages[-1][2]
+    block.set("R", np.ones((3, 3)))
+    assert not block.get("found")
+    assert "not a rotation" in block.messages[-1][2]
+
+
+def _pose(R, p):
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = R, p
+    return T
+
+
+@pytest.mark.parametrize("form", ["R", "quaternion", "ypr"])
+def test_ik_directional_derivatives(make, rng, form):
+    block, tried = make("ik", orientation=["R", "quaternion", "ypr"].index(form) + 1), 0
+    while tried < 10:
+        q = rng.uniform(-3, 3, 6)
+        # finite differences lose digits near singularities: the error grows with the third power of |J^-1|
+        if np.linalg.svd(ROBOT.jacobian(q))[1].min() < 0.15:
+            continue
+        tried += 1
+        T = ROBOT.pose(q)
+        given = {
+            "R": T[:3, :3], "quaternion": 1.5 * quaternion_from_matrix(T[:3, :3]), "ypr": ypr_from_matrix(T[:3, :3]),
+        }  # fmt: skip
+        block.set("position", T[:3, 3])
+        block.set(form, given[form])
+        block.step()
+        lane = block.get("branch") - 1
+        for name in ("position", form):
+            x = block.get(name)
+            d = rng.normal(size=x.shape)
+            rate = block.directional("q", name, d)
+            found = difference(lambda i=lane: block.get("solutions")[i], lambda v, n=name: block.set(n, v), x, d, 1e-6)
+            np.testing.assert_allclose(rate, found, atol=1e-7)
+        twist = ROBOT.jacobian(block.get("q")) @ block.directional("q", "position", [1.0, 0, 0])
+        np.testing.assert_allclose(twist, [1.0, 0, 0, 0, 0, 0], atol=EXACT)
