@@ -148,4 +148,3 @@ def _slabs(paper: Paper) -> list[tuple[float, float, float, float]]:
 
 def _numbers(values: Sequence[float] | Array) -> str:
     return quoteattr(" ".join(repr(float(value) + 0.0) for value in values))
-

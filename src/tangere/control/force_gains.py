@@ -1,0 +1,80 @@
+"""Gains of the force loops from their stability bounds: nothing here is found by trial."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tangere.errors import InvalidValue
+
+# share of a bound that is used. Routh's bound at 0.3 leaves a gain margin of 3.3 (10 dB) and, for these third-order
+# loops, more than 45 degrees of phase
+SHARE = 0.3
+STIFFNESS = (1e3, 2e5)  # N/m, what an estimate is held within: a sponge, and steel on a wooden table
+TOUCH_SPEED_MAX = 1e-2  # m/s
+
+
+@dataclass(frozen=True)
+class HybridGains:
+    """Normal direction of hybrid control, as accelerations: a = kp e + integral of ki e - kv v."""
+
+    kp: float  # m/s2 per N
+    ki: float  # m/s2 per N s
+    kv: float  # 1/s
+
+
+@dataclass(frozen=True)
+class HeightGains:
+    """Height PI: Z = -(kp e + ki integral of e)."""
+
+    kp: float  # m/N
+    ki: float  # m/(N s)
+
+
+def hybrid_gains(stiffness: float, mass: float, omega: float, delay: float) -> HybridGains:
+    """Gains for three poles at omega [rad/s] against a spring.
+
+    With the measured wrench compensated the tip moves with the acceleration that is asked for, and a depth x makes the
+    force k x. With the force seen `delay` [s] late the compensation lacks k delay v of it, a negative damping:
+
+        x''' + (kv - k delay / m) x'' + k kp x' + k ki x = 0
+
+    Poles at omega: k kp = 3 omega^2, k ki = omega^3, kv = 3 omega + k delay / m. Routh: k ki < (kv - k delay / m) k kp,
+    used to 1/9 of it whatever k is: for k ten times smaller than assumed omega^3 < 9 omega^3 holds still, for k larger
+    as well until k delay / m eats the damping (2e4 N/m, 6 kg, 3 ms: 10 of 180 1/s). The delay in kp and kv themselves
+    costs a phase of about 3 omega delay: refused beyond 0.5 rad (29 degrees of the 71 that triple poles have).
+    """
+    _positive(stiffness=stiffness, mass=mass, omega=omega)
+    if 3.0 * omega * delay > 0.5:
+        raise InvalidValue(f"omega: at most {0.5 / (3.0 * delay):.3g} rad/s with a delay of {delay:g} s, got {omega!r}")
+    return HybridGains(3.0 * omega**2 / stiffness, omega**3 / stiffness, 3.0 * omega + stiffness * delay / mass)
+
+
+def height_gains(stiffness: float, mass: float, kp: float, kd: float, *, fed: bool = True) -> HeightGains:
+    """Gains of 004's height PI on computed torque with gains kp [1/s2], kd [1/s], against a spring k = stiffness.
+
+        1/k_eff = 1/k + 1/(mass kp)      (fed: the measured wrench is compensated, the arm does not yield: k_eff = k)
+        one period late, ideal position loop:  kp_w k_eff < 1
+        Routh:                                 ki_w < kd (1/k_eff + kp_w)
+
+    mass: Lambda_zz [kg], what the tip feels of the arm along the normal. Both bounds are used to SHARE.
+    """
+    _positive(stiffness=stiffness, mass=mass, kp=kp, kd=kd)
+    yielding = 1.0 / stiffness + (0.0 if fed else 1.0 / (mass * kp))
+    proportional = SHARE * yielding
+    return HeightGains(proportional, SHARE * kd * (yielding + proportional))
+
+
+def touch_speed(force: float, stiffness: float, mass: float) -> float:
+    """Speed [m/s] of the last millimetre above the paper.
+
+    A mass that meets a spring at v makes at most v sqrt(k m) before it is braked at all: a third of the force wanted,
+    but between 2 mm/s, below which nothing is gained, and 10 mm/s, where a period is 10 um.
+    """
+    return min(max(force / (3.0 * math.sqrt(stiffness * mass)), 2e-3), TOUCH_SPEED_MAX)
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0.0):
+            raise InvalidValue(f"{name}: must be positive and finite, got {value!r}")

@@ -1,0 +1,253 @@
+"""What a pen does next: travel, come down until it touches, press, draw, lift; the clock waits where the paper does."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from tangere.control.force_surface import Found
+from tangere.errors import InvalidValue
+from tangere.types import Array, Reference
+
+FREE, LISTEN, TOUCH, SETTLE, DRAW, AWAY = "free", "listen", "touch", "settle", "draw", "away"
+CONTACT = frozenset((SETTLE, DRAW))
+
+SCAN = 0.004  # s between the looks at a plan for its phases: shorter ones than this do not occur (blends take longer)
+DESCENT = 0.1  # m/s towards the paper while it is surely far
+BRAKING = 1.0  # m/s2 of that descent: a tenth of what a UR can, so that the touch speed is reached before the paper
+SEARCH = 0.02  # m below the planned plane where the search for paper ends: three times a canvas error of 3 mm and 2 deg
+# A touch is two samples in a row above the first number times the noise, or their mean over some 12 above the second:
+# 5 sigma each, 0.5 N at once or 0.25 N within 10 ms with 0.1 N of noise (the mean has 0.28 sigma: 9 of its own)
+FELT, FELT_MEAN = (5.0, 2.5), 0.15
+RISE = 60.0  # N/s, ramp of the wanted force after a touch: 5 N in 80 ms, slower than the loop (50 ms) can follow
+SETTLED = (0.1, 0.03)  # share of the force, s: within this for so long before the pen moves
+PATIENCE = 0.6  # s, after which it moves anyway: with a noisy sensor the share may never be kept
+LOST = 0.1  # of the force: below, for LOST_TIME, the pen has left the paper
+LOST_TIME = 0.1  # s; a pen that hops over an edge is back within 20 ms
+DROP = 2e-3  # m below what was drawn last, without force: a hole
+LIFT = 0.02  # m away from the paper after a loss
+SLEW = (15.0, 0.05)  # rad/s, m/s: how a free pen takes up the height of the paper that was found
+SPACING = 5e-3  # m between the points of the paper that are remembered
+
+Point = tuple[float, float, float]
+
+
+class Plan(Protocol):
+    """What the controllers need of a drawing: planning.drawing's DrawingPlan, or one's own."""
+
+    @property
+    def duration(self) -> float:
+        """s."""
+
+    def at(self, time: float) -> Reference:
+        """Reference with T, v, a of the tip, on the nominal plane."""
+
+    def phase(self, time: float) -> str:
+        """travel, approach, draw or lift."""
+
+
+class PenTask:
+    """The reference of a pen, and where force is wanted, from what is felt.
+
+    The plan's own clock stands still while the pen looks for the paper: in an approach the pen comes down on its own,
+    fast while the paper is surely far, then with the touch speed; where it touches the clock goes on with the line.
+    Heights are along the canvas normal, from the nominal plane.
+
+    After `update`: mode; reference (of the plan); rise, rise_rate, rise_acc: what is added to it along the normal, in
+    free modes; force (wanted now, ramped) and pressing; finished; lost: why it ended early, "" if not.
+    """
+
+    def __init__(self, plan: Plan, T_canvas: Array, force: float, *, listen: float = 0.0) -> None:
+        if not (math.isfinite(force) and force > 0.0):
+            raise InvalidValue(f"force: positive and finite [N], got {force!r}")
+        self.plan, self.force_des, self._listen = plan, force, listen
+        self.normal = np.array(T_canvas[:3, 2])
+        self._axes = np.array(T_canvas[:3, :3].T)
+        self._origin = np.array(T_canvas[:3, 3])
+        self.segments = phases(plan)
+        if not any(phase == "draw" for phase, _, _ in self.segments):
+            raise InvalidValue("the plan draws nothing")
+        self.touch_speed = 2e-3
+        self.noise = 0.1  # N per sample
+        self.start()
+
+    def start(self) -> None:
+        """From the beginning."""
+        self.mode = LISTEN if self._listen else FREE
+        self._next = FREE  # after listening
+        self.clock = 0.0  # s of the plan
+        self.reference = self.plan.at(0.0)
+        self.rise = self.rise_rate = self.rise_acc = 0.0
+        self.force, self.pressing, self.finished, self.lost = 0.0, False, False, ""
+        self.found = Found()
+        self.touches: list[tuple[int, float, float, float]] = []  # stroke, time, x, y
+        self.stroke = 0
+        self._i, self._since, self._count, self._goal = 0, 0.0, 0, 0.0
+        self._slow, self._mean = math.inf, 0.0
+        self._surface = self._last = 0.0
+        self._place = (math.inf, math.inf)
+        self._look_ahead()
+
+    def place(self, p: Array) -> tuple[float, float, float]:
+        """x, y and height of a point (3,) in the canvas frame."""
+        x, y, z = self._axes.dot(p - self._origin).tolist()
+        return x, y, z
+
+    def update(self, time: float, h: float, tip: Point, W: float, height_ref: float, knock: bool = False) -> None:
+        """One period: tip in the canvas frame, W [N] felt along the normal, height_ref: where a lift would begin.
+
+        knock: another sense than W says that the pen has just touched.
+        """
+        mode = self.mode
+        if mode == FREE:
+            self._free(time, h)
+        elif mode == LISTEN:
+            if time - self._since >= self._listen:
+                self.mode, self._next = self._next, TOUCH
+        elif mode == TOUCH:
+            self._touch(time, h, tip, W, knock)
+        elif mode in CONTACT:
+            self._press(time, h, tip, W, height_ref)
+        else:
+            self._slew(h)
+            self.finished = self.rise > self._goal - 1e-3
+
+    def _free(self, time: float, h: float) -> None:
+        _, _, end = self.segments[self._i]
+        self.clock = (round(self.clock / h) + 1) * h  # on the grid of a plan that is sampled with our period
+        self._slew(h)
+        while self.clock >= end:
+            self._i += 1
+            if self._i == len(self.segments):
+                self._i -= 1
+                self.clock, self.finished = self.plan.duration, True
+                break
+            phase, start, end = self.segments[self._i]
+            if phase in ("approach", "draw"):
+                self.clock, self.mode, self._since = start, LISTEN if self._listen else TOUCH, time
+                self.reference = self.plan.at(start)
+                x, y, _ = self.place(self.reference.T[:3, 3])  # type: ignore[index]
+                height, margin = self.found.expected(x, y)
+                self._slow = height + margin  # below this height: touch speed
+                self.rise_rate = self.rise_acc = self._mean = 0.0
+                return
+        self.reference = self.plan.at(self.clock)
+
+    def _slew(self, h: float) -> None:
+        omega, speed = SLEW
+        acc = omega * (omega * (self._goal - self.rise) - 2.0 * self.rise_rate)
+        rate = min(max(self.rise_rate + h * acc, -speed), speed)
+        self.rise_acc = (rate - self.rise_rate) / h
+        self.rise_rate = rate
+        self.rise += h * rate
+
+    def _touch(self, time: float, h: float, tip: Point, W: float, knock: bool) -> None:
+        self._mean += (W - self._mean) * FELT_MEAN
+        self._count = self._count + 1 if W > FELT[0] * self.noise else 0
+        if knock or self._count >= 2 or self._mean > FELT[1] * self.noise:
+            self._touched(time, tip, W)
+            return
+        x, y, height = self.place(self.reference.T[:3, 3])  # type: ignore[index]
+        height += self.rise
+        away = height - self._slow
+        speed = -min(DESCENT, math.sqrt(self.touch_speed**2 + 2.0 * BRAKING * max(away, 0.0)))
+        step = min(max(speed - self.rise_rate, -BRAKING * h), BRAKING * h)
+        self.rise_acc = step / h
+        self.rise_rate += step
+        self.rise += h * self.rise_rate
+        if height < -SEARCH:
+            place = f"{1e3 * x:.1f}, {1e3 * y:.1f} mm"
+            self._leave(f"no paper found within {1e3 * SEARCH:.0f} mm below the plan at {place}")
+
+    def _touched(self, time: float, tip: Point, W: float) -> None:
+        self.touches.append((self.stroke + 1, time, tip[0], tip[1]))
+        while self.segments[self._i][0] != "draw":
+            self._i += 1
+        self.stroke += 1
+        self.clock = self.segments[self._i][1]
+        self.reference = self.plan.at(self.clock)
+        self.mode, self.pressing, self.force = SETTLE, True, min(max(W, 0.0), self.force_des)
+        self._begun = self._since = self._alive = time
+        self._count = 0
+        self._last = tip[2]
+        self._place = (math.inf, math.inf)
+
+    def _press(self, time: float, h: float, tip: Point, W: float, height_ref: float) -> None:
+        self.force = min(self.force + RISE * h, self.force_des)
+        self._mean += (W - self._mean) * FELT_MEAN
+        if self._mean > LOST * self.force_des:
+            self._alive, self._last = time, tip[2]
+            if self.mode == DRAW and abs(tip[0] - self._place[0]) + abs(tip[1] - self._place[1]) > SPACING:
+                self._place = tip[:2]
+                self.found.add(tip)
+        elif time - self._alive > (LOST_TIME if self.mode == DRAW else PATIENCE) or self._last - tip[2] > DROP:
+            self._goal_from(height_ref)
+            x, y = 1e3 * tip[0], 1e3 * tip[1]
+            self._leave(f"the pen lost the paper in stroke {self.stroke} at {x:.1f}, {y:.1f} mm")
+            return
+        if self.mode == SETTLE:
+            if abs(W - self.force_des) > SETTLED[0] * self.force_des:
+                self._since = time
+            if time - self._since < SETTLED[1] and time - self._begun < PATIENCE:
+                return
+            self.found.add(tip)
+            self.mode = DRAW
+        self.clock = (round(self.clock / h) + 1) * h
+        if self.clock < self.segments[self._i][2]:
+            self.reference = self.plan.at(self.clock)
+            return
+        self.found.add(tip)
+        self._goal_from(height_ref)
+        self.mode, self.pressing, self.force = FREE, False, 0.0
+        self._i += 1
+        if self._i == len(self.segments):
+            self._leave("")
+            return
+        self.clock = self.segments[self._i][1]
+        self.reference = self.plan.at(self.clock)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """How much higher than planned the pen travels: so that it comes to the next stroke above the margin there."""
+        following = next((start for phase, start, _ in self.segments[self._i :] if phase in ("approach", "draw")), None)
+        if following is not None:
+            x, y, z = self.place(self.plan.at(following).T[:3, 3])  # type: ignore[index]
+            height, margin = self.found.expected(x, y)
+            self._goal = height + max(0.0, margin - z)
+
+    def _goal_from(self, height_ref: float) -> None:
+        """Free motion begins where the pen is."""
+        self.rise = height_ref - self.place(self.reference.T[:3, 3])[2]  # type: ignore[index]
+        self.rise_rate = self.rise_acc = 0.0
+
+    def _leave(self, why: str) -> None:
+        """Stop and lift, for good."""
+        self.mode, self.pressing, self.force, self.lost = AWAY, False, 0.0, why
+        reference = self.reference
+        still = np.zeros(6)
+        none = np.zeros(len(reference.q))
+        self.reference = Reference(reference.q, none, none, reference.T, still, still)
+        self._goal = self.rise + LIFT
+
+
+def phases(plan: Plan) -> list[tuple[str, float, float]]:
+    """(phase, start, end) [s] of a plan, in order; borders to 1 us."""
+    count = max(math.ceil(plan.duration / SCAN), 1)
+    times = np.linspace(0.0, plan.duration, count + 1).tolist()
+    found: list[tuple[str, float, float]] = []
+    phase, start = plan.phase(0.0), 0.0
+    for before, now in pairwise(times):
+        new = plan.phase(now)
+        if new == phase:
+            continue
+        low, high = before, now
+        while high - low > 1e-6:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if plan.phase(middle) == phase else (low, middle)
+        found.append((phase, start, high))
+        phase, start = plan.phase(high), high
+    found.append((phase, start, plan.duration))
+    return found

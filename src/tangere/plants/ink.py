@@ -1,0 +1,160 @@
+"""Ink: where the pen really touched the paper and how hard, and how that compares with what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.errors import InvalidValue
+from tangere.types import Array
+
+TOLERANCE = 0.5e-3  # m: a felt pen's line is about 1 mm wide; ink within half of that covers the line
+SPACING = 0.1e-3  # m between the points by which a planned line is measured: a fifth of the tolerance
+_RASTER = 0.02e-3  # m: ink points in the same square of this size count once
+
+
+@dataclass(frozen=True)
+class Ink:
+    """Samples of a touching pen: time [s], place on the canvas [m] (origin in its middle, x right, y up), force [N]."""
+
+    t: Array  # (N,)
+    x: Array  # (N,)
+    y: Array  # (N,)
+    force: Array  # (N,) along the normal, positive
+
+    def __post_init__(self) -> None:
+        shapes = {np.shape(part) for part in (self.t, self.x, self.y, self.force)}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+            raise InvalidValue(f"ink: t, x, y, force of one length (N,), got {sorted(shapes)}")
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def points(self) -> Array:
+        """(N, 2) m."""
+        return np.stack((self.x, self.y), axis=1)
+
+    def strokes(self, gap: float = 5e-3) -> list[Ink]:
+        """The ink cut where nothing touched for longer than `gap` [s]."""
+        cuts = np.flatnonzero(np.diff(self.t) > gap) + 1
+        parts = np.split(np.arange(len(self)), cuts) if len(self) else []
+        return [Ink(self.t[i], self.x[i], self.y[i], self.force[i]) for i in parts]
+
+
+def ink_of(time: Array, tip: Array, wrench: Array, T_canvas: Array, at_least: float = 0.0) -> Ink:
+    """The ink of a run: tip (N, 3) and wrench (N, 6) of the paper on the pen, base axes; where the force > at_least."""
+    force = wrench[:, :3] @ T_canvas[:3, 2]
+    touched = force > at_least
+    place = (tip[touched] - T_canvas[:3, 3]) @ T_canvas[:3, :3]
+    return Ink(time[touched], place[:, 0], place[:, 1], force[touched])
+
+
+def sampled(line: Array, spacing: float = SPACING) -> tuple[Array, Array]:
+    """Points (k, 2) along a polyline (m, 2), at most `spacing` [m] apart, and the length (k,) that each stands for."""
+    line = np.asarray(line, dtype=np.float64)
+    steps = np.hypot(*np.diff(line, axis=0).T)
+    line, steps = np.concatenate((line[:1], line[1:][steps > 0.0])), steps[steps > 0.0]
+    if not len(steps):
+        return line[:1], np.zeros(min(len(line), 1))
+    along = np.concatenate(((0.0,), np.cumsum(steps)))
+    count = max(int(np.ceil(along[-1] / spacing)), 1)
+    middle = (np.arange(count) + 0.5) * (along[-1] / count)
+    points = np.stack([np.interp(middle, along, line[:, axis]) for axis in (0, 1)], axis=1)
+    return points, np.full(count, along[-1] / count)
+
+
+def near(points: Array, others: Array, tolerance: float) -> NDArray[np.bool_]:
+    """Whether each of points (k, 2) has one of the others (m, 2) within tolerance [m]; to 0.02 mm."""
+    found = np.zeros(len(points), dtype=np.bool_)
+    if not len(points) or not len(others):
+        return found
+    raster = np.unique(np.floor(others / _RASTER).astype(np.int64), axis=0)
+    others = np.asarray((raster + 0.5) * _RASTER, dtype=np.float64)
+    low = np.minimum(points.min(axis=0), others.min(axis=0)) - 2.0 * tolerance
+    place = np.floor((others - low) / tolerance).astype(np.int64)
+    mine = np.floor((points - low) / tolerance).astype(np.int64)
+    columns = int(max(place[:, 0].max(), mine[:, 0].max())) + 3
+    code = place[:, 1] * columns + place[:, 0]
+    order = np.argsort(code, kind="stable")
+    ranked, sorted_others = code[order], others[order]
+    for down in (0, -1, 1):
+        for right in (0, -1, 1):
+            waiting = np.flatnonzero(~found)
+            there = (mine[waiting, 1] + down) * columns + mine[waiting, 0] + right
+            first = np.searchsorted(ranked, there, side="left")
+            count = np.searchsorted(ranked, there, side="right") - first
+            owner = np.repeat(np.arange(len(waiting)), count)
+            index = np.arange(len(owner)) - (np.cumsum(count) - count)[owner] + first[owner]
+            away = points[waiting[owner]] - sorted_others[index]
+            found[waiting[owner[np.einsum("ij,ij->i", away, away) <= tolerance**2]]] = True
+    return found
+
+
+def distance(points: Array, lines: Sequence[Array], reach: float = 5e-3) -> Array:
+    """Distance (k,) [m] of points (k, 2) to the nearest place on any polyline, segments included; at most `reach`.
+
+    Beyond `reach` a point counts as that far: far ink is stray whatever its distance.
+    """
+    starts = np.concatenate([line[:-1] for line in lines])
+    ends = np.concatenate([line[1:] for line in lines])
+    best = np.full(len(points), reach)
+    look = min(1e-3, reach)
+    waiting = np.arange(len(points))
+    while len(waiting):  # most points are near a line: the far ones are looked at again, farther and farther
+        found = _distance(points[waiting], starts, ends, look)
+        near_by = (found < look) | (look >= reach)
+        best[waiting[near_by]] = found[near_by]
+        waiting, look = waiting[~near_by], min(8.0 * look, reach)
+    return best
+
+
+def _distance(points: Array, starts: Array, ends: Array, reach: float) -> Array:
+    """Distance (k,) to the nearest segment, at most reach."""
+    best = np.full(len(points), reach)
+    order = np.argsort(points[:, 0], kind="stable")
+    ranked = points[order, 0]
+    for a, b in zip(starts, ends, strict=True):
+        low, high = (a[0], b[0]) if a[0] <= b[0] else (b[0], a[0])
+        some = order[np.searchsorted(ranked, low - reach) : np.searchsorted(ranked, high + reach)]
+        some = some[np.abs(points[some, 1] - 0.5 * (a[1] + b[1])) <= 0.5 * abs(b[1] - a[1]) + reach]
+        if not len(some):
+            continue
+        way = b - a
+        square = float(way @ way)
+        from_a = points[some] - a
+        share = np.clip(from_a @ way / square, 0.0, 1.0) if square > 0.0 else np.zeros(len(some))
+        away = from_a - share[:, None] * way
+        best[some] = np.minimum(best[some], np.hypot(away[:, 0], away[:, 1]))
+    return best
+
+
+def coverage(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> float:
+    """Share of the planned length with ink within tolerance [m]."""
+    parts = [sampled(line) for line in lines]
+    points, lengths = np.concatenate([p for p, _ in parts]), np.concatenate([w for _, w in parts])
+    total = float(lengths.sum())
+    if total == 0.0:
+        return float(np.mean(near(points, ink.points, tolerance)))  # dots
+    return float(lengths[near(points, ink.points, tolerance)].sum()) / total
+
+
+def stray(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> float:
+    """Share of the ink's length that is farther than tolerance [m] from every planned line; 0 where there is no ink.
+
+    A pen that rests makes one dot, so ink counts by its length, not by its samples; a dot counts as 0.02 mm.
+    """
+    if not len(ink):
+        return 0.0
+    points = ink.points
+    steps = np.zeros(len(ink))
+    moved = np.hypot(np.diff(ink.x), np.diff(ink.y))
+    moved[np.diff(ink.t) > 5e-3] = 0.0  # between two strokes
+    steps[1:] = moved
+    first = np.concatenate(((True,), np.diff(ink.t) > 5e-3))
+    steps[first] += _RASTER
+    planned = np.concatenate([sampled(line)[0] for line in lines])
+    return float(steps[~near(points, planned, tolerance)].sum() / steps.sum())

@@ -1,0 +1,103 @@
+"""Paper in MuJoCo: the stiffness and friction that were asked for, tilt, bump and hole where they were put."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tangere.control.operational_space import OperationalSpace
+from tangere.control.setpoint import Setpoint
+from tangere.errors import InvalidValue
+from tangere.model.scene import Pen, Scene
+from tangere.model.scene_paper import Bump, Hole, Paper
+from tangere.plants import MujocoPlant
+from tangere.robot import Robot
+from tangere.run.drawing import drawing_robot
+from tangere.types import Array
+
+pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
+
+T = np.eye(4)
+T[:3, 3] = (-0.45, -0.13, 0.05)
+DOWN = np.diag((1.0, -1.0, -1.0, 1.0))
+ROBOT = drawing_robot("ur5e")
+
+
+def pose(x: float, y: float, height: float, paper: Array = T) -> Array:
+    """T_base_tcp with the pen across the paper, its tip at x, y, height in paper coordinates."""
+    local = DOWN.copy()
+    local[:3, 3] = (x, y, height)
+    return paper @ local
+
+
+def joints(target: Array) -> Array:
+    found = [q for q in ROBOT.inverse_kinematics(target).q if np.all(np.isfinite(q)) and q[1] < 0.0 < q[2]]
+    return np.array(found[0])
+
+
+def held(paper: Paper, x: float, y: float, height: float, seconds: float = 0.6) -> tuple[float, float, Robot]:
+    """(force along the normal, height of the tip) after pressing towards a pose: a stiff operational-space hold."""
+    target = pose(x, y, height, paper.T)
+    plant = MujocoPlant(ROBOT, scene=Scene(pen=Pen(length=0.15, tip_radius=5e-4), paper=paper))
+    state = plant.reset(joints(pose(x, y, max(height, paper_top(paper, x, y)) + 2e-4, paper.T)))
+    law = OperationalSpace(ROBOT, Setpoint(ROBOT, state.q, target), kp=900.0, posture=False)
+    law.start(state)
+    for _ in range(round(seconds / plant.period)):
+        plant.write(law.step(state))
+        state = plant.read()
+    truth = plant.truth()
+    tip = paper.T[:3, :3].T @ (truth.T[:3, 3] - paper.T[:3, 3])
+    return float(truth.wrench[:3] @ paper.T[:3, 2]), float(tip[2]), ROBOT
+
+
+def paper_top(paper: Paper, x: float, y: float) -> float:
+    top = paper.height(x, y)
+    return top if math.isfinite(top) else 0.0
+
+
+@pytest.mark.parametrize("stiffness", [2e3, 2e4, 1e5])
+def test_static_stiffness(stiffness: float) -> None:
+    """Force over depth is the stiffness within 1 % (what is left is the last creep of the hold)."""
+    force, height, _ = held(Paper(T, stiffness=stiffness), 0.0, 0.0, -1e-3)
+    assert force > 1.0
+    assert force / -height == pytest.approx(stiffness, rel=0.01)
+
+
+def test_misplaced_paper_is_where_it_was_put() -> None:
+    """3 mm up and 2 degrees about x through the middle: heights by trigonometry, and the contact there."""
+    paper = Paper(T).misplaced(3e-3, math.radians(2.0), 0.0)
+    point = paper.T @ np.array((0.02, 0.05, 0.0, 1.0))
+    assert point[2] - T[2, 3] == pytest.approx(3e-3 + 0.05 * math.sin(math.radians(2.0)))
+    force, height, _ = held(paper, 0.02, 0.05, -1e-3)
+    assert force / -height == pytest.approx(2e4, rel=0.01)
+    with pytest.raises(InvalidValue, match="canvas error"):
+        Paper(T).misplaced(0.0, 1.0)
+
+
+def test_a_bump_stands_out_and_a_hole_holds_nothing() -> None:
+    bump = Bump(0.02, 0.01, 1e-3, 0.03)
+    paper = Paper(T, bumps=(bump,), hole=Hole(-0.05, 0.0, 0.02, 0.04))
+    assert paper.height(0.02, 0.01) == pytest.approx(1e-3)
+    assert paper.height(0.02, 0.0399) == pytest.approx(0.0, abs=1e-5)
+    assert paper.height(0.0, -0.1) == 0.0
+    assert paper.height(-0.05, 0.0) == paper.height(1.0, 0.0) == -math.inf
+    force, height, _ = held(paper, 0.02, 0.01, 0.0)
+    assert force / (1e-3 - height) == pytest.approx(2e4, rel=0.01)
+    assert held(paper, -0.05, 0.0, -1e-3)[0] == 0.0
+    assert held(paper, -0.05, 0.03, -1e-3)[0] > 1.0  # beside the hole
+
+
+def test_bad_paper_is_refused() -> None:
+    for wrong in ({"stiffness": 0.0}, {"size": (0.0, 1.0)}, {"friction": -1.0}, {"damping": math.nan}):
+        with pytest.raises(InvalidValue, match="paper"):
+            Paper(T, **wrong)
+    with pytest.raises(InvalidValue, match="too much"):
+        MujocoPlant(ROBOT, scene=Scene(pen=Pen(length=0.15), paper=Paper(T, damping=1e4)))
+    with pytest.raises(InvalidValue, match="bump"):
+        Bump(0.0, 0.0, 0.1, 0.1)
+    with pytest.raises(InvalidValue, match="hole"):
+        Hole(0.0, 0.0, 0.0, 0.1)
+    with pytest.raises(InvalidValue, match="tip_radius"):
+        Pen(tip_radius=0.1)
