@@ -1,0 +1,146 @@
+"""What an event is: collision, push, payload, drift or fault, from how it rose, how long it lasted and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from tangere.observe.detect.event import Kind
+from tangere.robot import Robot
+from tangere.types import Array
+
+HARD_RISE = 0.08  # s: a link that hits something stiff is at nine tenths within some 10 to 50 ms, a hand takes 0.1 s
+SHORT = 0.4  # s: a collision bounces, or a reaction ends it; who pushes stays longer
+SLOW_RISE = 3.0  # s: nobody pushes that slowly; gears warm up in minutes
+LASTING = 2.0  # s from which on a payload is thought of: a mass that was picked up stays
+MASS_EXPLAINED = 0.9  # share of the residual's square that a mass at the tool must explain
+LEAST_MASS = 0.1  # kg, below which no payload is claimed
+MOVED = 0.2  # rad of motion that tell a mass, which follows gravity, from a push, which does not
+ALONE = 0.95  # share of the whitened residual's square in one joint from which on it is that joint's alone
+SCALES = 0.9  # correlation with the torque that the motion takes: a drive that gives too little of it
+MOTION = 1.0  # times what was added that this torque must vary, for a correlation to say anything
+SETTLED = 0.1  # s after the onset: five time constants of the observer
+_GRAVITY = 9.81
+
+
+@dataclass(frozen=True)
+class History:
+    """Samples of one event from its onset on: what it added to the residual."""
+
+    time: Array  # (m,) s, from the onset on
+    added: Array  # (m, n) Nm, residual less the mean before
+    q: Array  # (m, n)
+    tau: Array | None  # (m, n)
+    spread: Array  # (n,) Nm
+    ended: bool  # whether the residual is back
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A kind with its probability, and the others."""
+
+    kind: Kind
+    confidence: float
+    alternatives: tuple[tuple[Kind, float], ...]
+    rise: float  # s
+    mass: float | None = None  # kg, of the payload that fits best
+
+
+def early(slope: float, impact: bool) -> Judgement:
+    """The guess at the alarm: slope [1/s] of the whitened residual against its threshold, raised by impact or not."""
+    # thresholds per second: a touch that needs HARD_RISE to reach its threshold lies between the two
+    odds = log(max(slope, 1e-3) * HARD_RISE) + (0.7 if impact else -0.3)
+    p = 1.0 / (1.0 + exp(-2.0 * odds))
+    kinds: tuple[Kind, Kind] = ("collision", "push") if p >= 0.5 else ("push", "collision")
+    best = max(p, 1.0 - p)
+    return Judgement(kinds[0], best, ((kinds[1], 1.0 - best),), 0.0)
+
+
+def judged(history: History, robot: Robot | None, explained: float | None) -> Judgement:
+    """The kind after some time. explained: share that one push on the surface explains (isolation), None: not asked.
+
+    Log-odds of each kind, added up from what speaks for and against it; the confidence is their softmax, not a
+    calibrated probability.
+    """
+    z = history.added / history.spread
+    length = np.linalg.norm(z, axis=1)
+    top = int(np.argmax(length))
+    rise = _rise(history.time, length)
+    duration = float(history.time[-1] - history.time[0])
+    score: dict[Kind, float] = {}
+    hard = _soft(log(HARD_RISE / max(rise, 1e-3)))
+    brief = _soft(log(SHORT / max(duration, 1e-3)))
+    score["collision"] = 2.0 * hard + (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
+    score["push"] = -2.0 * hard - (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
+    if rise > 0.5 * SLOW_RISE:
+        score["drift"] = 4.0 * _soft(2.0 * log(rise / SLOW_RISE))
+    mass = None
+    if robot is not None and duration > LASTING:
+        mass, share = payload_mass(robot, history)
+        if mass >= LEAST_MASS:
+            travel = float(np.ptp(history.q, axis=0).max())
+            lasts = 0.0 if history.ended else 1.5
+            score["payload"] = 6.0 * _soft((share - MASS_EXPLAINED) / 0.05) + lasts + (2.0 if travel > MOVED else -1.0)
+    alone = z[top] ** 2 / max(float(length[top]) ** 2, 1e-12)
+    joint = int(np.argmax(alone))
+    if alone[joint] > ALONE:
+        score["fault"] = _fault(history, joint, explained)
+    best = max(score, key=lambda kind: score[kind])
+    total = sum(exp(value - score[best]) for value in score.values())
+    rest = sorted(((kind, exp(v - score[best]) / total) for kind, v in score.items() if kind != best), key=_negative)
+    return Judgement(best, 1.0 / total, tuple((k, p) for k, p in rest if p >= 0.01), rise, mass)
+
+
+def payload_mass(robot: Robot, history: History) -> tuple[float, float]:
+    """Mass [kg] at the tool that explains what was added, and the share of its square that it explains.
+
+        added = J_v^T f + J_w^T (c x f),  f = m g,  linear in m and the first moment m c (tool axes)
+
+    c is kept small (0.1 m) by a weight: a mass far outside the tool is none.
+    """
+    rows = np.linspace(0, len(history.time) - 1, min(len(history.time), 40)).astype(int)  # 40 postures tell 4 numbers
+    J = robot.jacobian(history.q[rows])
+    R = robot.pose(history.q[rows])[:, :3, :3]
+    down = np.array([0.0, 0.0, -_GRAVITY])
+    columns = np.empty((len(rows), J.shape[2], 4))
+    columns[:, :, 0] = np.einsum("mij,i->mj", J[:, :3], down)
+    for k in range(3):
+        columns[:, :, 1 + k] = np.einsum("mij,mi->mj", J[:, 3:], np.cross(R[:, :, k], down))
+    weight = 1.0 / history.spread
+    A = (columns * weight[:, None]).reshape(-1, 4)
+    b = (history.added[rows] * weight).ravel()
+    A = A * np.array([1.0, 0.1, 0.1, 0.1])  # the unknowns are m and m c / 0.1 m
+    size = float(np.trace(A.T @ A)) / 4.0
+    x = np.linalg.solve(A.T @ A + 1e-3 * size * np.eye(4), A.T @ b)
+    left = b - A @ x
+    return float(x[0]), 1.0 - float(left @ left) / max(float(b @ b), 1e-12)
+
+
+def _fault(history: History, joint: int, explained: float | None) -> float:
+    """Log-odds of a fault of that joint's drive."""
+    score = -2.0  # a push through all other axes is rare, a fault rarer
+    if explained is not None:
+        score += 5.0 * _soft((0.8 - explained) / 0.1)
+    settled = history.time > history.time[0] + SETTLED
+    if history.tau is not None and settled.sum() > 10:
+        added = history.added[settled, joint]
+        needed = history.tau[settled, joint] + added  # what the motion takes by the model; a push knows nothing of it
+        if np.ptp(needed) > MOTION * np.ptp(added) > 0.0:
+            score += 8.0 * _soft((abs(float(np.corrcoef(needed, added)[0, 1])) - SCALES) / 0.05)
+    return score
+
+
+def _rise(time: Array, length: Array) -> float:
+    """Seconds from the onset to nine tenths of the largest."""
+    return float(time[int(np.argmax(length >= 0.9 * length.max()))] - time[0])
+
+
+def _soft(x: float) -> float:
+    """x, bounded to -1 .. 1."""
+    return float(np.tanh(x))
+
+
+def _negative(entry: tuple[Kind, float]) -> float:
+    return -entry[1]

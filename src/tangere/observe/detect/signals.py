@@ -1,0 +1,184 @@
+"""What is watched: level, change, impact and shock of a residual, and in which regime each joint is."""
+
+from __future__ import annotations
+
+from math import expm1, inf, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.observe.drive_model import STANDSTILL
+from tangere.types import Array
+
+LEVEL, CHANGE, IMPACT, SHOCK = 0, 1, 2, 3
+CHANNELS = ("level", "change", "impact", "shock")
+MOVING, TURNING, STANDING = 0, 1, 2
+REGIMES = ("moving", "turning", "standing")
+GAIN = 50.0  # 1/s of the observer, as everywhere
+# 1/s of the impact channel: 63 % of a step within one sample at 100 Hz and 7 ms at any rate above; faster, and the
+# noise of the velocity times M / h is all that is left of a 100 Hz log
+FAST = 150.0
+# 1/s of the level channel: what stays. 50 ms of lag make short shocks of no net impulse (a servo that misses a sample)
+# small; what comes quickly is left to the other two
+SLOW = 20.0
+# s over which the mean before an event is learned: 70 to 80 % are kept of a touch that builds up over 0.1 to 0.2 s;
+# shorter by far than a motion takes to change the torque of a wrong mass (1 to 3 s). With 0.5 s the rarest changes of a
+# UR3e's free motion are up to twice as large, with 0.15 s half of a touch by hand is lost; slower ones are the level's
+BASELINE = 0.25
+# s that a joint counts as turning after it started, stopped or reversed: on 40 runs of a UR3e the residual of a joint
+# that starts is back to that of a moving one after 0.1 s. The last part fades into the regime that follows.
+HOLD, FADE = 0.15, 0.05
+TURN_BASELINE = 0.05  # s, the same for a turning joint: stiction that lets go is no change of the world
+HARMLESS = 0.2  # K h below which one wrong sample counts for less than a fifth in d: from 250 Hz on at 50/s
+GAP = 0.1  # s without a sample, or a clock that goes back: start again
+SETTLING = 0.2  # s after a start in which nothing is watched: ten time constants of the observer
+
+
+class Signals:
+    """Four signals per joint from a residual, one sample at a time; any period, and another one each time.
+
+        y_k = r_{k-1} + (r_k - r_{k-1}) / (1 - exp(-K h))     the observer's input again: what acted since the sample
+                                                              before, without its lag
+        level   s             ds/dt = SLOW (y - s)
+        change  two(d - b)    dd/dt = FAST (c - d), dc/dt = K (y - c), so c = r: noise of the velocity is white in r,
+                              and the second lag takes most of it for some ms;
+                              b: mean of c over BASELINE seconds, held during events
+        impact  two(f - b)    df/dt = FAST (y - f)
+        shock   f - b
+
+    two(x_k) is the smaller of x_k and x_{k-1}, 0 where their signs differ: a stamp or velocity that is wrong once
+    makes two large y of opposite sign and vanishes here, for one sample of delay (at K h < HARMLESS d itself is slow
+    enough for wrong samples, and change is d - b). Shock has no such delay, against a
+    threshold that the wrong samples of this robot have set. A wrong mass or a warm gear moves c and b alike: change,
+    impact and shock stay quiet.
+
+    Regimes per joint: moving; standing, while no joint of the arm moves; turning, where stiction may jump: for HOLD
+    seconds after it started, stopped or reversed, and while it stands and another joint moves.
+    values (4, n): rows as CHANNELS. weights (3, n): of REGIMES; columns sum to 1; `version` counts their changes.
+    ready: whether SETTLING seconds have passed since the start or a gap. Not finite: as a gap.
+    """
+
+    __slots__ = (
+        "_age", "_base", "_before", "_code", "_gain", "_lags", "_moving", "_r", "_rates", "_rates_of", "_smooth",
+        "_state", "_time", "_turn", "_turning", "frozen", "h", "n", "raw", "ready", "standstill", "values", "version",
+        "weights", "zero",
+    )  # fmt: skip
+
+    def __init__(self, n: int = 6, gain: float = GAIN, standstill: float = STANDSTILL) -> None:
+        self.n, self._gain, self.standstill = n, float(gain), float(standstill)
+        self._rates = np.array([[SLOW], [self._gain], [FAST]])
+        self._rates_of = -1.0  # the period that _lags belongs to: none yet
+        self._lags = np.zeros((3, 1))
+        self.version = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        n = self.n
+        self._time, self._age, self.ready, self.frozen, self.h = -inf, 0.0, False, False, 0.0
+        self._r = self.raw = np.zeros(n)
+        self._state = self._before = np.zeros((3, n))  # s, c, f
+        self._base = self._smooth = np.zeros(n)
+        self.zero = np.zeros(n)  # (n,) Nm taken off the level: what a payload or drift that was reported left behind
+        self._code = b""  # which joints move which way
+        self._moving: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
+        self._turn = np.zeros(n)  # s for which each joint still counts as turning
+        self._turning = False
+        self.values, self.weights = np.zeros((len(CHANNELS), n)), np.zeros((len(REGIMES), n))
+
+    @property
+    def baseline(self) -> Array:
+        """b (n,) [Nm]; a new array at each sample."""
+        return self._base
+
+    @property
+    def change(self) -> Array:
+        """c (n,) [Nm]: the residual itself; a new array at each sample."""
+        return np.asarray(self._state[1])
+
+    def hold(self, baseline: Array) -> None:
+        """An event has begun: keep the mean (n,) [Nm] of before its onset until it is over."""
+        self._base, self.frozen = baseline, True
+
+    def settle(self, moving: float, standing: float) -> None:
+        """An event is over: take the residual of now as the mean, and count joints as turning for a while [s]."""
+        self.frozen = False
+        self._base = self._state[1]
+        self._turn = np.maximum(self._turn, np.where(self._moving, moving, standing))
+        self._turning = True
+
+    def update(self, time: float, residual: Array, qd: Array) -> bool:
+        """Take a sample; False where it could not be used or nothing may be watched yet."""
+        h = time - self._time
+        if h == 0.0:  # a sample handed out twice
+            return False
+        if not isfinite(float(residual.sum()) + float(qd.sum())):
+            self._time, self.ready, self.h = -inf, False, 0.0
+            return False
+        self._time = time
+        forward, backward = qd > self.standstill, qd < -self.standstill
+        code = forward.tobytes() + backward.tobytes()
+        if not 0.0 < h <= GAP:
+            self._start(residual, code, forward | backward)
+            return False
+        self.h = h
+        if code != self._code or self._turning:
+            self._regimes(code, forward | backward, h)
+        if h != self._rates_of:
+            self._rates_of = h
+            self._lags = -np.expm1(-h * self._rates)
+        before = self._r
+        self._r = residual
+        self.raw = y = before - (residual - before) / expm1(-self._gain * h)
+        self._before = last = self._state
+        self._state = state = last + self._lags * (y - last)
+        self._age += h
+        if not self.frozen:
+            # at first the plain mean since the start: one noisy sample must not count for half a second
+            lag = max(-expm1(-h / BASELINE), h / self._age)
+            if self._turning:
+                quick = max(-expm1(-h / TURN_BASELINE), lag)
+                self._base = self._base + np.where(self._turn > 0.0, quick, lag) * (state[1] - self._base)
+            else:
+                self._base = self._base + lag * (state[1] - self._base)
+        values, base = self.values, self._base
+        np.subtract(state[0], self.zero, out=values[LEVEL])
+        new, old = state[1:] - base, last[1:] - base
+        smooth = self._smooth
+        np.subtract(smooth, base, out=old[0])
+        self._smooth = smooth = smooth + float(self._lags[2, 0]) * (state[1] - smooth)
+        np.subtract(smooth, base, out=new[0])
+        values[SHOCK] = new[1]
+        low, high = np.minimum(new, old), np.maximum(new, old)
+        np.add(np.maximum(low, 0.0, out=low), np.minimum(high, 0.0, out=high), out=values[CHANGE : IMPACT + 1])
+        if h < HARMLESS / self._gain:
+            values[CHANGE] = new[0]
+        self.ready = self._age > SETTLING
+        return self.ready
+
+    def _regimes(self, code: bytes, moving: NDArray[np.bool_], h: float) -> None:
+        """Turn timers and weights after a change, or while a joint turns."""
+        n, turn, weights = self.n, self._turn, self.weights
+        turn -= h
+        if code != self._code:
+            was, now = (np.frombuffer(word, dtype=np.bool_).reshape(2, n) for word in (self._code, code))
+            turn[(now != was).any(axis=0)] = HOLD
+            self._code, self._moving = code, moving
+        if moving.any() and not moving.all():
+            np.maximum(turn, FADE, out=turn, where=~moving)
+        np.clip(turn / FADE, 0.0, 1.0, out=weights[TURNING])
+        np.subtract(1.0, weights[TURNING], out=weights[MOVING])
+        np.multiply(weights[MOVING], ~moving, out=weights[STANDING])
+        weights[MOVING] -= weights[STANDING]
+        self._turning = bool((turn > 0.0).any())
+        self.version += 1
+
+    def _start(self, residual: Array, code: bytes, moving: NDArray[np.bool_]) -> None:
+        self._r = self.raw = residual
+        self._state = self._before = np.tile(residual, (3, 1))
+        self._base = self._smooth = residual.copy()
+        self._turn = np.zeros(self.n)
+        self._code = code
+        self._moving = moving
+        self._age, self.ready, self.frozen, self.h = 0.0, False, False, 0.0
+        self._regimes(code, moving, 0.0)

@@ -1,0 +1,170 @@
+"""Thresholds of detection: what they are, where they come from, and how a model file carries them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.observe.detect.signals import CHANNELS, GAIN, REGIMES
+from tangere.observe.drive_model import STANDSTILL, DriveModel
+from tangere.types import Array
+
+_ROWS = (*CHANNELS, "spread")
+# Thresholds that nobody tuned, from a drive model's uncertainty (one standard deviation `spread` while moving, half
+# width `stiction` at rest).
+LEVEL_SIGMAS = 3.0  # a wrong friction stays wrong for a whole motion: three standard deviations of what is not known
+CHANGE_SIGMAS = 2.0  # the same taken off by the mean before: what is left are its changes with speed and load
+IMPACT_SIGMAS = 3.0  # as change, with the noise of a faster filter
+SHOCK_MARGIN = 4.0  # times impact: a wrong stamp or velocity at 100 Hz is worth up to 45 Nm on a UR10e's shoulder
+STICTION_MARGIN = 1.1  # above what stiction can hide: its peaks at rest come up to it (UR10e: 0.9 to 1.1 of Coulomb)
+# Nm of threshold per Nm of spread below which nothing is believed: a model that fits its own logs to 0.05 Nm
+FLOOR = 0.05
+# Mahalanobis length of six changes that is as rare as one joint alone at CHANGE_SIGMAS: sqrt(6 + 3 sqrt(12)), plus the
+# heavier tails of a model's error
+ARM = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Per regime (rows moving, turning, standing) and joint, in Nm; and of all joints together.
+
+    level, change, impact, shock (3, n): an event is raised where |signal| exceeds its own (Signals). spread (3, n):
+    standard deviation of `change`; with `correlation` (n, n) it makes the length of the vector of changes,
+    sqrt(z^T correlation^-1 z), z = change / spread, which is held against `arm`. gain: K [1/s] of the observer that
+    they belong to. rate: false alarms per hour that they promise (nan: not tuned, nothing is promised). supported:
+    the lowest rate that the data could promise. hours and logs: what they were learned from.
+    """
+
+    level: Array
+    change: Array
+    impact: Array
+    shock: Array
+    spread: Array
+    correlation: Array
+    arm: float
+    gain: float = GAIN
+    standstill: float = STANDSTILL
+    rate: float = nan  # 1/h
+    supported: float = inf  # 1/h
+    hours: float = 0.0
+    logs: tuple[tuple[str, str], ...] = ()  # name, sha256
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        n = np.shape(self.level)[-1] if np.ndim(self.level) == 2 else 0
+        for name in _ROWS:
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if array.shape != (len(REGIMES), n) or n == 0 or not np.all(np.isfinite(array) & (array > 0.0)):
+                raise InvalidValue(
+                    f"{name}: a row of positive numbers [Nm] for each of {', '.join(REGIMES)}, "
+                    f"got {getattr(self, name)!r}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        R = np.array(self.correlation, dtype=np.float64)
+        if R.shape != (n, n) or not np.all(np.isfinite(R)) or not np.allclose(R, R.T):
+            raise InvalidValue(f"correlation: a symmetric ({n}, {n}) matrix, got {self.correlation!r}")
+        if not (np.allclose(np.diag(R), 1.0) and np.linalg.eigvalsh(R)[0] > 0.0):
+            raise InvalidValue(f"correlation: ones on the diagonal and positive eigenvalues, got {R.tolist()}")
+        R.flags.writeable = False
+        object.__setattr__(self, "correlation", R)
+        for name in ("arm", "gain", "standstill"):
+            if not (isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
+                raise InvalidValue(f"{name}: must be positive, got {getattr(self, name)!r}")
+        if self.rate <= 0.0 or self.supported < 0.0 or not self.hours >= 0.0:
+            raise InvalidValue(
+                f"rate > 0, supported >= 0, hours >= 0, got {self.rate!r}, {self.supported!r}, {self.hours!r}"
+            )
+
+    @property
+    def dof(self) -> int:
+        """Number of joints."""
+        return int(self.level.shape[1])
+
+    @property
+    def tuned(self) -> bool:
+        """Whether they were learned from free motion and promise a rate."""
+        return isfinite(self.rate)
+
+    def scaled(self, factor: float) -> Thresholds:
+        """All thresholds times a factor (the promise then no longer holds)."""
+        if not (isfinite(factor) and factor > 0.0):
+            raise InvalidValue(f"factor: must be positive, got {factor!r}")
+        return replace(
+            self, level=self.level * factor, change=self.change * factor, impact=self.impact * factor,
+            shock=self.shock * factor, arm=self.arm * factor, rate=nan, supported=inf,
+        )  # fmt: skip
+
+    @property
+    def table(self) -> Array:
+        """All of them (4 channels, 3 regimes, n)."""
+        return np.stack([getattr(self, name) for name in CHANNELS])
+
+    @classmethod
+    def of_drive(cls, drive: DriveModel, gain: float = GAIN) -> Thresholds:
+        """Without any free motion: from what the drive model does not know. Nothing is promised.
+
+        level: LEVEL_SIGMAS spread while moving, STICTION_MARGIN stiction at rest and while turning (whichever is more).
+        """
+        spread = np.maximum(drive.spread, np.maximum(FLOOR * np.maximum(drive.coulomb, drive.stiction), 1e-3))
+        hidden = np.maximum(STICTION_MARGIN * drive.stiction, LEVEL_SIGMAS * spread)
+        moving = CHANGE_SIGMAS * spread
+        level = np.stack((LEVEL_SIGMAS * spread, hidden, hidden))
+        change = np.stack((moving, np.maximum(moving, hidden), np.maximum(moving, 0.5 * hidden)))
+        impact = np.stack((IMPACT_SIGMAS * spread, np.maximum(IMPACT_SIGMAS * spread, hidden), hidden))
+        note = "from the uncertainty of the drive model: no free motion was seen, no rate of false alarms is promised"
+        n = drive.dof
+        return cls(
+            level, change, impact, SHOCK_MARGIN * impact, change / CHANGE_SIGMAS, np.eye(n), ARM, gain,
+            drive.standstill, notes=(note,),
+        )  # fmt: skip
+
+    def to_table(self) -> dict[str, Any]:
+        """Plain numbers, lists and strings, for the table [detection] of a model file."""
+        table: dict[str, Any] = {"schema": 1}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name == "logs":
+                value = [{"name": name, "sha256": digest} for name, digest in value]
+            elif isinstance(value, np.ndarray):
+                value = value.tolist()
+            elif isinstance(value, tuple):
+                value = list(value)
+            if not (isinstance(value, float) and not isfinite(value)):
+                table[entry.name] = value
+        return table
+
+    @classmethod
+    def from_table(cls, table: object, where: str = "detection") -> Thresholds:
+        """From to_table's plain data; raises InvalidValue that names the field."""
+        if not isinstance(table, dict):
+            raise InvalidValue(f"{where}: must be a table, got {table!r}")
+        data = dict(table)
+        if data.pop("schema", None) != 1:
+            raise InvalidValue(f"{where}: schema must be 1, got {table.get('schema')!r}")
+        known = {entry.name for entry in fields(cls)}
+        unknown = sorted(set(data) - known)
+        missing = sorted({*_ROWS, "correlation", "arm"} - set(data))
+        if unknown or missing:
+            raise InvalidValue(
+                f"{where}: " + "; ".join(f"{word} {', '.join(names)}"
+                for word, names in (("does not know", unknown), ("lacks", missing)) if names)
+            )  # fmt: skip
+        try:
+            for name in (*_ROWS, "correlation"):
+                data[name] = np.array(data[name], dtype=np.float64)
+            for name in {"arm", "gain", "standstill", "rate", "supported", "hours"} & set(data):
+                if isinstance(data[name], bool) or not isinstance(data[name], (int, float)):
+                    raise InvalidValue(f"{name}: must be a number, got {data[name]!r}")
+                data[name] = float(data[name])
+            data["logs"] = tuple((str(log["name"]), str(log["sha256"])) for log in data.get("logs", ()))
+            data["notes"] = tuple(str(note) for note in data.get("notes", ()))
+            return cls(**data)
+        except InvalidValue as problem:
+            raise InvalidValue(f"{where}.{problem}") from problem
+        except (TypeError, ValueError, KeyError) as problem:
+            raise InvalidValue(f"{where}: cannot be read: {problem}") from problem

@@ -1,0 +1,232 @@
+"""Thresholds for a promised rate of false alarms, learned from motion that nobody touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, log, sqrt
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.observe.detect.signals import CHANNELS, GAIN, IMPACT, REGIMES, Signals
+from tangere.observe.detect.stops import StopWatch
+from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
+from tangere.observe.detect.thresholds import Thresholds
+from tangere.observe.drive_model import STANDSTILL, DriveModel
+from tangere.types import Array
+
+RATE = 0.1  # 1/h: one false alarm in ten hours
+CONFIDENCE = 0.95
+# Quantile of a signal from which on its tail is looked at: one sample in 100, some tens of clusters in ten minutes
+TAIL_QUANTILE = 0.99
+# How many times longer than the data the promised interval between false alarms may be: an exponential tail has then
+# been followed over log(300) = 5.7 scales beyond what was seen; further is a guess and is said to be.
+REACH = 300.0
+LEAST_SECONDS = 5.0  # of free motion at all
+# Correlation between joints is drawn towards none by this share: a few minutes do not tell 15 numbers exactly, and
+# the smallest eigenvalue is what the length divides by
+SHRINK = 0.1
+FEWEST = 100  # samples of a joint in a regime from which on its thresholds are learned, not taken from the drive model
+# Scale of the tail of squares beyond their 99 % quantile, in mean squares: 1.7 for normal noise, more for the largest
+# value of a cluster
+EXPECTED = 2.0
+BREAKAWAY = 1.5  # times Coulomb friction that a gear holds at most before it breaks away
+ABOVE = 1.2  # times the largest value seen: never less, whatever a tail says
+
+
+@dataclass(frozen=True)
+class FreeMotion:
+    """Residual (N, n) [Nm] of a motion that nobody touched, with stamps (N,) [s] and velocities (N, n) [rad/s]."""
+
+    time: Array
+    residual: Array
+    qd: Array
+    name: str = ""
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        for entry in ("time", "residual", "qd"):
+            object.__setattr__(self, entry, np.asarray(getattr(self, entry), dtype=np.float64))
+        if self.residual.ndim != 2 or self.qd.shape != self.residual.shape:
+            raise InvalidValue(f"residual, qd: one shape (N, n), got {self.residual.shape}, {self.qd.shape}")
+        if self.time.shape != (len(self.residual),):
+            raise InvalidValue(f"time: shape ({len(self.residual)},), got {self.time.shape}")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Signals of free motion, end to end: stamps (N,) that rise over all logs, values (N, 4, n), weights (N, 3, n)."""
+
+    time: Array
+    values: Array
+    weights: Array
+    seconds: float
+    stops: int  # how many stops were left out
+
+
+def watched(motions: Sequence[FreeMotion], gain: float, standstill: float) -> Watched:
+    """The signals of all motions, recognised stops left out."""
+    times: list[float] = []
+    values: list[Array] = []
+    weights: list[Array] = []
+    offset, seconds, stops = 0.0, 0.0, 0
+    for motion in motions:
+        signals = Signals(motion.residual.shape[1], gain, standstill)
+        watch = StopWatch(standstill)
+        braked = False
+        for t, r, qd in zip(motion.time.tolist(), motion.residual, motion.qd, strict=True):
+            stopping = watch.update(t, qd)
+            if not signals.update(t, r, qd):
+                continue
+            seconds += signals.h
+            if stopping:
+                stops += not braked
+                braked = True
+                continue
+            braked = False
+            times.append(offset + t - motion.time[0])
+            values.append(signals.values.copy())
+            weights.append(signals.weights.copy())
+        offset += float(motion.time[-1] - motion.time[0]) + 10.0  # s: logs never share a cluster
+    n = motions[0].residual.shape[1]
+    return Watched(
+        np.array(times), np.array(values).reshape(-1, len(CHANNELS), n),
+        np.array(weights).reshape(-1, len(REGIMES), n), seconds, stops,
+    )  # fmt: skip
+
+
+def tune(
+    motions: Sequence[FreeMotion],
+    rate: float = RATE,
+    *,
+    gain: float = GAIN,
+    drive: DriveModel | None = None,
+    confidence: float = CONFIDENCE,
+) -> Thresholds:
+    """Thresholds that free motion exceeds `rate` times per hour, all joints, regimes and channels together.
+
+    Peaks over a threshold, clusters counted once: first a tail for each signal, then, with all signals
+    divided by theirs, one generalised Pareto tail of the largest of each channel, whose upper confidence bound is the
+    factor that its thresholds get. The promise is one about the whole detector on motion like this one: other speeds,
+    payloads and temperatures are not in it.
+
+    motions: whole logs, uncut. gain: K [1/s] of the observer that made the residual. drive: for regimes that the logs
+    lack (a joint that never stands); without it these logs must have all. Says in `notes` what the data cannot promise.
+    """
+    if not (isfinite(rate) and rate > 0.0):
+        raise InvalidValue(f"rate: must be positive [1/h], got {rate!r}")
+    if not 0.5 <= confidence < 1.0:
+        raise InvalidValue(f"confidence: from 0.5 to below 1, got {confidence!r}")
+    if not motions:
+        raise InvalidValue("tune: at least one log of free motion")
+    standstill = STANDSTILL if drive is None else drive.standstill
+    seen = watched(motions, gain, standstill)
+    if seen.seconds < LEAST_SECONDS or len(seen.time) < 100:
+        raise InvalidValue(
+            f"too short to learn thresholds from: {seen.seconds:.2g} s of free motion, {LEAST_SECONDS:g} s at least"
+        )
+    n = seen.values.shape[2]
+    hourly = rate / 3600.0 / (len(CHANNELS) * len(REGIMES) * n + 1)
+    rows, lacking = _single(seen, hourly, drive, gain)
+    spread, correlation = _spread(seen, rows)
+    length = _lengths(seen, spread, correlation)
+    arm = _level(seen.time, length, seen.seconds, hourly)
+    t = np.maximum(np.einsum("ngj,cgj->ncj", seen.weights, rows), 1e-9)
+    scores = [*np.swapaxes((np.abs(seen.values) / t).max(axis=2), 0, 1), length / arm]
+    share = rate / 3600.0 / len(scores)  # each channel may use up an equal part of the promised rate
+    factors, peaks = zip(*(_factor(seen, score, share, confidence) for score in scores), strict=True)
+    hours = seen.seconds / 3600.0
+    supported = 1.0 / (REACH * hours)
+    notes = [f"learned from {hours:.3g} h of free motion in {len(motions)} logs, {max(peaks)} independent peaks"]
+    if seen.stops:
+        notes.append(f"{seen.stops} abrupt stops were left out: they are masked, not promised")
+    what = "as while moving or standing" if drive is None else "from the drive model"
+    notes += [f"{word}: hardly seen, thresholds {what}" for word in lacking]
+    if rate < supported:
+        notes.append(
+            f"{rate:g}/h cannot be promised from {hours:.2g} h: at most {supported:.2g}/h; for {rate:g}/h record "
+            f"{1.0 / (REACH * rate):.2g} h of free motion"
+        )
+    level, change, impact, shock = rows * np.array(factors[:-1])[:, None, None]
+    return Thresholds(
+        level, change, impact, shock, spread, correlation, arm * factors[-1], gain, standstill,
+        rate=max(rate, supported), supported=supported, hours=hours,
+        logs=tuple((motion.name, motion.digest) for motion in motions), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _factor(seen: Watched, score: Array, per_second: float, confidence: float) -> tuple[float, int]:
+    """What the thresholds of a channel are multiplied by so that its score exceeds 1 at this rate; and its peaks."""
+    square = score * score
+    u = float(np.quantile(square, TAIL_QUANTILE))
+    maxima = cluster_maxima(seen.time, square, u)
+    # with single thresholds that hold their share of the rate, score = 1 is reached at that rate: the scale expected
+    expected = max(1.0 - u, 0.1) / log(max(len(maxima) / seen.seconds / per_second, 3.0))
+    factor = sqrt(upper_level(maxima, u, seen.seconds, expected, per_second, confidence))
+    return max(factor, ABOVE * float(score.max())), len(maxima)
+
+
+def _level(time: Array, values: Array, seconds: float, per_second: float) -> float:
+    """What one signal in one regime exceeds at this rate."""
+    square = values * values
+    u = float(np.quantile(square, TAIL_QUANTILE))
+    tail = fitted(cluster_maxima(time, square, u), u, seconds, EXPECTED * float(np.mean(square)))
+    return sqrt(tail.level(per_second))
+
+
+def _single(seen: Watched, hourly: float, drive: DriveModel | None, gain: float) -> tuple[Array, list[str]]:
+    """Thresholds (4 channels, 3 regimes, n) of single signals, and what was not seen long enough, in words."""
+    n = seen.values.shape[2]
+    rows = np.zeros((len(CHANNELS), len(REGIMES), n))
+    known = None if drive is None else Thresholds.of_drive(drive, gain).table
+    hidden = np.full(n, np.inf)
+    if drive is not None:
+        hidden = BREAKAWAY * np.maximum(drive.stiction, drive.coulomb + drive.load * drive.mean_load)
+    short: list[str] = []
+    for g in range(3):
+        lacking = []
+        for j in range(n):
+            mine = seen.weights[:, g, j] > 0.5
+            enough = int(mine.sum()) >= FEWEST
+            if not enough:
+                lacking.append(str(j + 1))
+            for c in range(len(CHANNELS)):
+                x = np.abs(seen.values[mine, c, j])
+                if enough:
+                    rows[c, g, j] = _level(seen.time[mine], x, seen.seconds, hourly)
+                    # what friction can hide is bounded: no tail reaches beyond a joint that breaks away
+                    if g > 0 and c < IMPACT:
+                        rows[c, g, j] = min(rows[c, g, j], max((1 + c) * hidden[j], ABOVE * float(x.max())))
+                elif known is not None:
+                    rows[c, g, j] = max(known[c, g, j], ABOVE * x.max(initial=0.0))
+        if lacking:
+            short.append(f"joint {', '.join(lacking)} {REGIMES[g]}")
+    # a standing or turning joint of a moving arm is shaken as a moving one is, whether these logs show it or not
+    rows[:, 1:] = np.maximum(rows[:, 1:], rows[:, :1])
+    rows = np.where(rows > 0.0, rows, rows.max(axis=1)[:, None, :])  # a joint that never moves: as it stands
+    if not np.all(rows > 0.0):
+        raise InvalidValue("the residual of free motion is exactly zero: these are no measurements")
+    return rows, short
+
+
+def _spread(seen: Watched, rows: Array) -> tuple[Array, Array]:
+    """Standard deviation (3, n) of the change in each regime, and its correlation between joints."""
+    n = seen.values.shape[2]
+    change = seen.values[:, 1, :]
+    spread = np.empty((3, n))
+    for g in range(3):
+        for j in range(n):
+            x = change[seen.weights[:, g, j] > 0.5, j]
+            enough = len(x) >= 100 and np.any(x)
+            spread[g, j] = np.sqrt(np.mean(x * x)) if enough else rows[1, g, j] / 4.0
+    z = change / np.einsum("ngj,gj->nj", seen.weights, spread)
+    R = z.T @ z / len(z)
+    d = np.sqrt(np.diag(R))
+    R = R / np.outer(d, d)
+    return spread, (1.0 - SHRINK) * R + SHRINK * np.eye(n)
+
+
+def _lengths(seen: Watched, spread: Array, correlation: Array) -> Array:
+    z = seen.values[:, 1, :] / np.einsum("ngj,gj->nj", seen.weights, spread)
+    return np.asarray(np.sqrt(np.einsum("ni,ij,nj->n", z, np.linalg.inv(correlation), z)))

@@ -1,0 +1,161 @@
+"""Signals of detection: what a step, a drift, a wrong sample and a start from standstill make of level and change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tangere.observe.detect.signals import (
+    BASELINE,
+    CHANGE,
+    FADE,
+    FAST,
+    GAIN,
+    HOLD,
+    IMPACT,
+    LEVEL,
+    MOVING,
+    SHOCK,
+    SLOW,
+    STANDING,
+    TURNING,
+    Signals,
+)  # fmt: skip
+from tangere.observe.detect.stops import StopWatch
+
+N = 6
+
+
+def _run(time: np.ndarray, y: np.ndarray, qd: np.ndarray, gain: float = GAIN) -> tuple[np.ndarray, np.ndarray, list]:
+    """Signals of a raw torque y through an observer of that gain; values, weights, ready."""
+    signals = Signals(N, gain)
+    r = np.zeros(N)
+    values, weights, ready = [], [], []
+    for k, t in enumerate(time):
+        h = 0.0 if k == 0 else time[k] - time[k - 1]
+        r = r + (1.0 - np.exp(-gain * h)) * (y[k] - r)
+        ready.append(signals.update(float(t), r, qd[k]))
+        values.append(signals.values.copy())
+        weights.append(signals.weights.copy())
+    return np.array(values), np.array(weights), ready
+
+
+def _stamps(rng: np.random.Generator, seconds: float, low: float, high: float) -> np.ndarray:
+    return np.cumsum(rng.uniform(low, high, int(seconds / (0.5 * (low + high)))))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.001, 0.001), (0.002, 0.002), (0.008, 0.008), (0.002, 0.034)])
+def test_a_step_gives_the_first_order_lags(rng: np.random.Generator, low: float, high: float) -> None:
+    """For a torque that is constant over each period the lags are exact, whatever the periods."""
+    time = _stamps(rng, 2.0, low, high)
+    k = len(time) // 2
+    y = np.zeros((len(time), N))
+    y[k:, 2] = 7.0
+    values, _, _ = _run(time, y, np.full((len(time), N), 0.3))
+    after = time[k:] - time[k - 1]
+    # 1e-9 Nm: rounding of y recovered from r, divided by 1 - exp(-K h) = 0.05 at 1 kHz
+    np.testing.assert_allclose(values[k:, LEVEL, 2], 7.0 * -np.expm1(-SLOW * after), atol=1e-9)
+    early = after < 0.01  # b has hardly followed
+    # b follows by at most after / BASELINE of the signal
+    room = 7.0 * after[early] / BASELINE + 1e-9
+    assert np.all(np.abs(values[k:, SHOCK, 2][early] - 7.0 * -np.expm1(-FAST * after[early])) <= room)
+    assert not np.any(np.abs(values[:, :, [0, 1, 3, 4, 5]]) > 1e-9)
+
+
+def test_one_wrong_sample_is_a_shock_and_no_impact(rng: np.random.Generator) -> None:
+    """A wrong velocity makes two raw torques of opposite sign."""
+    time = _stamps(rng, 3.0, 0.009, 0.011)
+    y = np.zeros((len(time), N))
+    y[200, 1], y[201, 1] = 60.0, -60.0
+    values, _, _ = _run(time, y, np.full((len(time), N), 0.3))
+    assert values[200, SHOCK, 1] > 40.0
+    assert np.abs(values[:, IMPACT, 1]).max() < 0.25 * np.abs(values[:, SHOCK, 1]).max()
+    assert np.abs(values[:, CHANGE, 1]).max() < 0.25 * np.abs(values[:, SHOCK, 1]).max()
+
+
+def test_slow_change_stays_out_of_the_change_channel() -> None:
+    time = np.arange(0.0, 10.0, 0.002)
+    y = np.zeros((len(time), N))
+    y[:, 1] = 2.0 * time  # 2 Nm/s, up to 20 Nm
+    values, _, _ = _run(time, y, np.full((len(time), N), 0.3))
+    assert values[-1, LEVEL, 1] > 19.0
+    # b lags c by BASELINE, d by 1/FAST
+    assert values[-1, CHANGE, 1] == pytest.approx(2.0 * (BASELINE - 1.0 / FAST), rel=0.01)
+
+
+def test_regimes_and_their_hold_time() -> None:
+    time = np.arange(0.0, 3.0, 0.002)
+    qd = np.zeros((len(time), N))
+    qd[(time > 1.0) & (time < 2.0), 0] = 0.3
+    _, weights, _ = _run(time, np.zeros((len(time), N)), qd)
+    np.testing.assert_allclose(weights[1:].sum(axis=1), 1.0)
+
+    def at(t: float) -> np.ndarray:
+        return weights[np.searchsorted(time, t)]
+
+    assert np.all(at(0.9)[STANDING] == 1.0)
+    assert at(1.05)[TURNING, 0] == 1.0
+    assert 0.0 < at(1.0 + HOLD - 0.5 * FADE)[TURNING, 0] < 1.0  # fades
+    assert at(1.5)[MOVING, 0] == 1.0
+    assert np.all(at(1.5)[TURNING, 1:] == 1.0)  # stand beside a moving joint: stiction may jump
+    assert at(2.05)[TURNING, 0] == 1.0
+    assert np.all(at(2.5)[STANDING] == 1.0)
+
+
+def test_reversal_counts_as_turning() -> None:
+    time = np.arange(0.0, 2.0, 0.01)
+    qd = np.full((len(time), N), 0.3)
+    qd[time > 1.0, 3] = -0.3
+    _, weights, _ = _run(time, np.zeros((len(time), N)), qd)
+    assert weights[105, TURNING, 3] == 1.0
+    assert weights[105, TURNING, 2] == 0.0
+    assert weights[150, MOVING, 3] == 1.0
+
+
+def test_gap_repeated_stamp_and_nan_restart() -> None:
+    signals = Signals(N)
+    zero, moving = np.zeros(N), np.full(N, 0.3)
+    for t in np.arange(0.0, 1.0, 0.01):
+        ready = signals.update(float(t), zero, moving)
+    assert ready
+    assert not signals.update(float(t), zero + 9.0, moving)  # the same stamp again: ignored
+    assert signals.update(float(t) + 0.01, zero, moving)
+    assert not signals.update(float(t) + 0.5, zero + 5.0, moving)  # a gap
+    assert not signals.update(float(t) + 0.51, zero + 5.0, moving)  # settles again
+    assert np.all(signals.values[CHANGE:] == 0.0)  # what came over the gap is no change
+    assert not signals.update(float(t) + 0.52, zero * np.nan, moving)
+    assert not signals.update(float(t) + 0.53, zero, moving)
+    assert not signals.update(float(t) - 5.0, zero, moving)  # the clock goes backwards
+
+
+def _stop_at(time: np.ndarray, when: float, within: float, rate: float = 0.0) -> np.ndarray:
+    qd = np.array([0.3, -0.2, 0.1, 0.0, 0.4, -0.1]) * np.clip(1.0 - (time[:, None] - when) / within, 0.0, 1.0)
+    return qd + rate
+
+
+@pytest.mark.parametrize("h", [0.002, 0.008, 0.01])
+def test_stops_are_told_from_planned_ends_and_reversals(h: float) -> None:
+    time = np.arange(0.0, 3.0, h)
+
+    def first(qd: np.ndarray) -> float | None:
+        watch = StopWatch()
+        hits = [t for t, v in zip(time, qd, strict=True) if watch.update(float(t), v)]
+        return hits[0] if hits else None
+
+    found = first(_stop_at(time, 1.0, 0.05))
+    assert found is not None
+    assert 1.0 < found <= 1.05
+    assert first(_stop_at(time, 1.0, 0.6)) is None  # a planned end: 0.9 rad/s2 over all joints
+    assert first(0.4 * np.cos(2.0 * time)[:, None] * np.ones(6)) is None  # reversals at 0.8 rad/s2 per joint
+    bent = _stop_at(time, 9.0, 1.0)
+    bent[(time > 1.0) & (time < 1.2), 1] = -0.02  # a contact brakes one joint of five
+    assert first(bent) is None
+
+
+def test_target_velocity_tells_a_stop_before_the_arm_does() -> None:
+    watch = StopWatch()
+    qd = np.full(6, 0.3)
+    for k in range(100):
+        assert not watch.update(0.01 * k, qd, qd)
+    assert watch.update(1.0, qd, np.zeros(6))
+    assert watch.began == pytest.approx(0.99)

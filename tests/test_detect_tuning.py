@@ -1,0 +1,119 @@
+"""Thresholds: tails of known distributions, a rate that is kept, tables that read back, data too short that say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.errors import InvalidValue
+from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
+from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
+from tangere.observe.drive_model import DriveModel
+
+N = 6
+
+
+def _free(seed: int, seconds: float, h: float = 0.01, heavy: bool = False) -> FreeMotion:
+    """Noise behind a lag of 50/s, on joints that all move all the time."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(0.0, seconds, h)
+    noise = rng.laplace(size=(len(time), N)) if heavy else rng.normal(size=(len(time), N))
+    a = np.exp(-50.0 * h)
+    r = np.empty_like(noise)
+    state = np.zeros(N)
+    for k, y in enumerate(noise * np.array([2.0, 2.0, 1.0, 0.3, 0.3, 0.3])):
+        state = a * state + (1.0 - a) * y
+        r[k] = state
+    qd = np.full((len(time), N), 0.3)
+    return FreeMotion(time, r, qd, f"noise {seed}", f"{seed:064x}")
+
+
+def test_tail_of_normal_noise_reaches_its_return_level() -> None:
+    """One in 1e6 of |x| is 4.89; from 2e4 samples, a factor of 50 beyond them. Median of 30 trials: 0.3 / sqrt(20)."""
+    found = []
+    for seed in range(30):
+        x = np.random.default_rng(seed).normal(size=20000) ** 2
+        u = float(np.quantile(x, 0.99))
+        maxima = cluster_maxima(np.arange(len(x), dtype=np.float64), x, u, 0.5)
+        assert len(maxima) == np.sum(x > u)  # apart by less than a sample: all of them
+        found.append(fitted(maxima, u, float(len(x)), 1.7).level(1e-6))
+    assert np.median(np.sqrt(found)) == pytest.approx(4.89, rel=0.04)
+    assert upper_level(maxima, u, float(len(x)), 1.7, 1e-6, 0.95) > found[-1]
+
+
+def test_clusters_count_once() -> None:
+    time = np.arange(0.0, 10.0, 0.01)
+    x = np.zeros(len(time))
+    x[100:150], x[180], x[600] = 2.0, 5.0, 3.0
+    np.testing.assert_array_equal(cluster_maxima(time, x, 1.0), [5.0, 3.0])
+    assert len(cluster_maxima(time, x, 9.0)) == 0
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_keeps_the_rate_that_it_promised(heavy: bool) -> None:
+    """60/h from 3 minutes; then 10 minutes unseen: at most 10 expected. P(more than 17 | 10) = 1.4 %."""
+    thresholds = tune([_free(1, 180.0, heavy=heavy)], 60.0)
+    assert thresholds.rate == 60.0
+    other = _free(2, 600.0, heavy=heavy)
+    events = detect(Detector(thresholds), other.time, other.residual, np.zeros_like(other.qd), other.qd)
+    assert len([event for event in events if event.alarm]) <= 17
+    # and is not kept by thresholds so high that nothing is found: eight standard deviations of the noise behind its lag
+    assert thresholds.change[0, 0] < 8.0 * other.residual[:, 0].std()
+
+
+def test_rarer_alarms_need_higher_thresholds() -> None:
+    motions = [_free(1, 120.0)]
+    often, rarely = tune(motions, 10.0), tune(motions, 0.1)
+    assert np.all(rarely.level >= often.level)
+    assert np.all(rarely.change[0] > often.change[0])
+
+
+def test_says_what_short_data_cannot_promise() -> None:
+    thresholds = tune([_free(1, 30.0)], 0.1)
+    assert thresholds.supported == pytest.approx(1.0 / (300.0 * thresholds.hours))
+    assert thresholds.rate == thresholds.supported > 0.1
+    assert any("cannot be promised" in note and "record" in note for note in thresholds.notes)
+    assert thresholds.logs == (("noise 1", f"{1:064x}"),)
+    with pytest.raises(InvalidValue, match="too short"):
+        tune([_free(1, 2.0)], 0.1)
+    with pytest.raises(InvalidValue, match="at least one"):
+        tune([])
+    with pytest.raises(InvalidValue, match="rate"):
+        tune([_free(1, 10.0)], 0.0)
+    with pytest.raises(InvalidValue, match="one shape"):
+        FreeMotion(np.zeros(3), np.zeros((3, 6)), np.zeros((2, 6)))
+
+
+def test_table_reads_back_and_refuses_what_it_does_not_know() -> None:
+    thresholds = tune([_free(1, 30.0)], 5.0)
+    table = thresholds.to_table()
+    again = Thresholds.from_table(table)
+    for name in ("level", "change", "impact", "shock", "spread", "correlation"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(thresholds, name))
+    assert again.to_table() == table
+    untuned = Thresholds.of_drive(DriveModel.of(tangere.robot("ur10e").drives))
+    assert not untuned.tuned
+    assert "rate" not in untuned.to_table()  # nan is no plain number
+    assert not Thresholds.from_table(untuned.to_table()).tuned
+    for change, words in (
+        ({"schema": 2}, "schema"), ({"colour": 1}, "colour"), ({"level": [[1.0] * 6] * 2}, "level"),
+        ({"arm": "high"}, "arm"), ({"rate": -1.0}, "rate"), ({"impact": [[-1.0] * 6] * 3}, "impact"),
+        ({"correlation": np.ones((6, 6)).tolist()}, "correlation"), ({"logs": [1]}, "read"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match=words):
+            Thresholds.from_table({**table, **change}, "model.toml: detection")
+    with pytest.raises(InvalidValue, match="lacks"):
+        Thresholds.from_table({"schema": 1, "level": table["level"]})
+    with pytest.raises(InvalidValue, match="table"):
+        Thresholds.from_table([1, 2])
+
+
+def test_thresholds_of_a_drive_model_stand_above_its_stiction() -> None:
+    drive = DriveModel.of(tangere.robot("ur10e").drives)
+    thresholds = Thresholds.of_drive(drive)
+    assert np.all(thresholds.level[1:] > drive.stiction)
+    assert np.all(thresholds.level[0] <= thresholds.level[1])
+    np.testing.assert_allclose(thresholds.scaled(2.0).change, 2.0 * thresholds.change)
+    with pytest.raises(InvalidValue, match="factor"):
+        thresholds.scaled(0.0)
