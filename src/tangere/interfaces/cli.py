@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tangere.errors import TangereError
-from tangere.interfaces import cli_fmu, cli_identify, cli_run
+from tangere.interfaces import cli_fmu, cli_identify, cli_run, cli_study
 from tangere.interfaces.terminal import paint, table, wants_colour
 
 EXAMPLES = """\
@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    for module in (cli_run, cli_identify, cli_fmu):
+    for module in (cli_run, cli_identify, cli_study, cli_fmu):
         module.add(commands)
 
     p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
