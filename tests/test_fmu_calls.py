@@ -298,6 +298,21 @@ def test_too_steep_friction_fails_the_step_and_says_so(make):
     block.step()
 
 
+def test_after_a_failed_step_the_last_good_values_are_read(make):
+    block = make("dynamics")
+    for _ in range(3):
+        block.step()
+    q, energy = block.get("q"), block.get("kinetic_energy")
+    tau = block.get("tau")
+    block.set("tau", [1e99] * 6)
+    assert refused(block.step) == ERROR
+    assert "left the finite numbers" in block.messages[-1][2]
+    np.testing.assert_array_equal(block.get("q"), q)
+    assert block.get("kinetic_energy") == energy
+    assert np.all(np.isfinite(block.get("position")))
+    assert refused(block.set, "tau", tau) == ERROR  # a failed block takes nothing but a reset
+
+
 def test_stiff_friction_is_integrated_with_short_steps(make):
     """Dry friction on links without rotor inertia: at 1 ms an explicit step would blow up."""
     block = make("dynamics", begin=False)

@@ -26,6 +26,7 @@ EXAMPLES = """examples:
 LATER = {
     "catalogue": "write every kind for every arm, with an index page",
     "check": "examine an FMU: checkers, and its answers against the library's",
+    "bench": "time the blocks, against an FMU in Python where PythonFMU is installed",
 }
 
 

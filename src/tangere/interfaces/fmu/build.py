@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tangere.errors import TangereError
@@ -55,6 +56,7 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "tangere" / "fmu"
 
 
+@cache
 def _version(compiler: str) -> str:
     return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,7 @@ def _over(image: Pixels, colour: tuple[int, int, int, int], cover: Pixels) -> No
     image += share * (np.array(colour, dtype=np.float64) - image)
 
 
+@cache
 def icon_png(kind: Kind) -> bytes:
     """The arm in a rounded square; the colour of the tool tells the kinds apart."""
     y, x = np.mgrid[0:SIZE, 0:SIZE] + 0.5

@@ -98,14 +98,12 @@ def fmu_bytes(
     content["documentation/licenses/license.txt"] = licence_text().encode()
     content["model.png"] = icon_png(kind)
 
-    def rest(guid: str) -> dict[str, bytes]:
-        return {
-            "modelDescription.xml": description_text(kind, arm, table, guid, __version__).encode(),
-            "resources/parameters.txt": parameters_text(kind, table, guid).encode(),
-        }
-
-    guid = _guid(content | rest(_UNKNOWN))
-    content = rest(guid) | content
+    draft = {
+        "modelDescription.xml": description_text(kind, arm, table, _UNKNOWN, __version__),
+        "resources/parameters.txt": parameters_text(kind, table, _UNKNOWN),
+    }
+    guid = _guid(content | {name: text.encode() for name, text in draft.items()})
+    content |= {name: text.replace(_UNKNOWN, guid).encode() for name, text in draft.items()}
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in ("modelDescription.xml", *sorted(set(content) - {"modelDescription.xml"})):

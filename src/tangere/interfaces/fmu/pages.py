@@ -15,7 +15,7 @@ from tangere.interfaces.report.page import page_html
 from tangere.interfaces.report.section import Section, page_head, table
 
 # the page's tables set numbers to the right; these hold words
-_STYLE = Raw(
+STYLE = Raw(
     "<style>table.notes thead th{text-align:left;padding-left:14px}table.notes thead th:first-child{padding-left:0}"
     "table.notes td:last-child{width:46%}</style>"
 )
@@ -132,7 +132,7 @@ def documentation_html(kind: Kind, arm: Arm, block: Table, version: str) -> str:
         ("FMI", "2.0", " ME + CS"),
     ]  # fmt: skip
     sections = [
-        Section("block", "Block", join(_STYLE, block_diagram(kind, arm, block))),
+        Section("block", "Block", join(STYLE, block_diagram(kind, arm, block))),
         equations_section(kind),
         variables_section(block),
         _frames_section(arm),

@@ -14,11 +14,13 @@ from tangere.model.load import load, names
 from tangere.model.model import Link, Payload
 from tangere.observe.drive_model import RIPPLE_ORDERS, DriveModel
 from tangere.observe.identify.check import findings
+from tangere.observe.identify.consider import considered
 from tangere.observe.identify.delay import torque_delay
 from tangere.observe.identify.excitation import Excitation, excitation
+from tangere.observe.identify.freedom import link_freedom
 from tangere.observe.identify.inertial import SIZE, link_of, parameters_of_link
 from tangere.observe.identify.model import IdentifiedModel
-from tangere.observe.identify.prior import PAYLOAD_ARM, drive_prior, link_prior, payload_prior
+from tangere.observe.identify.prior import LINK_SIGMA, PAYLOAD_ARM, drive_prior, link_prior, payload_prior
 from tangere.observe.identify.residual import moving_rms
 from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
 from tangere.observe.identify.scales import torque_scales
@@ -54,7 +56,9 @@ def identify(
 
     Least squares over windows of 20 ms, each joint weighted by its own spread, contacts and stops bounded by Huber's
     weights; regularised towards the arm's data sheet where the logs say nothing; every link a body that can exist.
-    Terms of friction that the logs do not support (SUPPORT) are left out.
+    Terms of friction that the logs do not support (SUPPORT) are left out; how far links may leave the data sheet is
+    chosen on parts of the logs that the fit did not see (link_freedom); accelerations are such that noise does not
+    shrink inertia (accelerations). A payload's covariance counts what links and gains may be off (considered).
 
     robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
     Nm. gain: Nm/A with which tau was made from currents, to be kept in the model. held_out: logs for the figures
@@ -76,13 +80,17 @@ def identify(
     said = findings(robot, motions, gain)
     progress(0.2)
     solution, problem = _answer(robot, rows, inertial, orders)
+    freedom = LINK_SIGMA
+    if inertial == "links":
+        freedom = link_freedom(problem, solution, len(problem.bodies))
+        solution, problem = _answer(robot, rows, inertial, orders, freedom)
     progress(0.5)
     given, scale = list(motions), np.ones(robot.dof)
     if refine_gains:
         scale = torque_scales(rows, problem, solution, _load(robot, motions, solution, inertial))
         motions = [_scaled(motion, scale) for motion in motions]
         rows = dataclasses.replace(rows, tau=rows.tau * scale)
-        solution, problem = _answer(robot, rows, inertial, orders)
+        solution, problem = _answer(robot, rows, inertial, orders, freedom)
         gain = None if gain is None else gain * scale
     # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
     width = widths(problem.rows, solution)
@@ -92,7 +100,11 @@ def identify(
     delay = torque_delay(rows, list(motions))
     if delay > 0.0:
         rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
-    solution, problem = _answer(robot, rows, inertial, orders)
+    solution, problem = _answer(robot, rows, inertial, orders, freedom)
+    if inertial == "payload":
+        known = rows.tau - problem.rows.tau
+        wider = considered(problem, solution, known, link_prior(robot.model, 1.0)[1])
+        solution = dataclasses.replace(solution, covariance=wider)
     drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay)
     links, payload = _bodies(robot, solution.x, inertial)
     told = _told(solution, problem)
@@ -137,7 +149,9 @@ def _gravity(robot: Robot) -> Array | None:
     return robot.model.gravity
 
 
-def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...]) -> tuple[Solution, Problem]:
+def _answer(
+    robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...], freedom: float = LINK_SIGMA
+) -> tuple[Solution, Problem]:
     """Solve, drop what is not supported, solve again; for a payload, once more with the inertia of its mass."""
     n, model = robot.dof, robot.model
     links = np.concatenate([parameters_of_link(link) for link in model.links])
@@ -146,7 +160,7 @@ def _answer(robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, 
         fixed = links
         mean, information = payload_prior(model)
     else:
-        mean, information = link_prior(model)
+        mean, information = link_prior(model, freedom)
         if model.payload is not None:
             body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
             fixed[-SIZE:] = parameters_of_link(body)

@@ -30,6 +30,8 @@ _SHARES = {"coulomb": 0.2, "viscous": 0.2, "offset": 0.03, "quadratic": 0.2}
 # the next, and of itself when cold, by a quarter or so. Without it a few seconds of slow motion say what they like
 # about fast motion: a UR10e identified from 12 s at 0.3 rad/s was wrong by twice as much at 1 rad/s.
 _KNOWN = 0.25
+# Of a rotor inertia that the arm's data has: a motor and its gear are the same in every arm of a type, unlike friction.
+_KNOWN_ROTOR = 0.1
 _LOAD = 0.2  # of the load itself; 0.05 to 0.1 was seen on a UR3e
 _RIPPLE = 0.01  # of peak torque; 0.011 in the first wrist of a UR3e
 _PEAK = 100.0  # Nm, where the arm's data has no peak torque
@@ -66,8 +68,8 @@ def peak_torque(model: Model) -> Array:
     return np.where(np.isfinite(peak), peak, _PEAK)
 
 
-def link_prior(model: Model) -> tuple[Array, Array]:
-    """Mean (10 n,) and information (10 n, 10 n) of the links' parameters, without payload."""
+def link_prior(model: Model, sigma: float = LINK_SIGMA) -> tuple[Array, Array]:
+    """Mean (10 n,) and information (10 n, 10 n) of the links' parameters, without payload; sigma: relative."""
     mean = np.concatenate([parameters_of_link(link) for link in model.links])
     information = np.zeros((len(mean), len(mean)))
     for i in range(len(model.links)):
@@ -75,7 +77,7 @@ def link_prior(model: Model) -> tuple[Array, Array]:
         scale = mean[own]
         if i == len(model.links) - 1:
             scale = scale + parameters_of_link(_TOOL)
-        information[own, own] = metric(scale) / LINK_SIGMA**2
+        information[own, own] = metric(scale) / sigma**2
     return mean, information
 
 
@@ -110,7 +112,7 @@ def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
     known = model.drives.rotor_inertia
     told = np.isfinite(known) & (known > 0.0)
     mean[:, rotor] = np.where(told, known, ROTOR_PER_TORQUE * peak)
-    sigma[:, rotor] = np.where(told, _KNOWN, 1.0) * mean[:, rotor]
+    sigma[:, rotor] = np.where(told, _KNOWN_ROTOR, 1.0) * mean[:, rotor]
     sigma[:, len(TERMS) :] = (_RIPPLE * peak)[:, None]
     return mean, sigma
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
+from tangere.observe.identify.acceleration import LENGTHS, accelerations
 from tangere.robot import Robot
 from tangere.types import Array
 
@@ -126,11 +127,13 @@ def windows(
     loaded: Robot | None = None,
     width: Array | float = WIDTH,
     delay: float = 0.0,
+    lengths: tuple[float, ...] = LENGTHS,
 ) -> Windows:
     """Rows of all logs. Windows do not reach over gaps or from one log into another.
 
     loaded: whose gravity torque is the load of the load-dependent friction, if not that of `robot`. width: of the
-    Coulomb term, (n,) or one for all [rad/s]. delay: of the reported torque [s].
+    Coulomb term, (n,) or one for all [rad/s]. delay: of the reported torque [s]. lengths [s]: of the slopes that
+    accelerations are made of, () for difference quotients.
     """
     parts: list[tuple[Array, ...]] = []
     logs: list[int] = []
@@ -142,8 +145,9 @@ def windows(
         rows, weight = _grouped(m)
         size = rows.shape[1]
         g = (loaded or robot).gravity_torque(m.q)
+        qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
         columns = (
-            robot.regressor(m.q, m.qd, m.qdd), friction_terms(m.q, m.qd, m.qdd, g, orders, width), m.tau, np.abs(g),
+            robot.regressor(m.q, m.qd, qdd), friction_terms(m.q, m.qd, qdd, g, orders, width), m.tau, np.abs(g),
         )  # fmt: skip
         means = tuple(np.einsum("ws,ws...->w...", weight, c[rows]) for c in columns)
         speed = m.qd[rows]

@@ -1,5 +1,15 @@
 /* Co-simulation: the block integrates and samples itself. */
 
+/* a step failed: the states are again what they were before it, so that what can still be read are numbers */
+static void failed_step(Instance *I, const double *states, double time)
+{
+    for (int i = 0; i < N_STATES; i++)
+        I->now.real[tg_states[i]] = states[i];
+    I->now.time = time;
+    I->now.stale_outputs = 1;
+    I->now.mode = FAILED;
+}
+
 FMI2_EXPORT fmi2Status FMI2_NAME(fmi2DoStep)(fmi2Component c, fmi2Real time, fmi2Real h, fmi2Boolean no_set_prior)
 {
     Instance *I = (Instance *)c;
@@ -18,11 +28,13 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2DoStep)(fmi2Component c, fmi2Real time, fmi
     fmi2Status status = computed(I);
     if (status > fmi2Warning)
         return status;
+    double states[TG_STATE(N_STATES)];
+    for (int i = 0; i < N_STATES; i++)
+        states[i] = v->real[tg_states[i]];
     v->time = time;
     const char *problem = block_step(v, h);
     if (problem) {
-        v->time = time;
-        v->mode = FAILED;
+        failed_step(I, states, time);
         return say(I, fmi2Error, "fmi2DoStep from %.9g s: %s", time, problem);
     }
     v->time = end;
@@ -30,7 +42,7 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2DoStep)(fmi2Component c, fmi2Real time, fmi
     v->stale_outputs = 1;
     status = computed(I);
     if (status > fmi2Warning) {
-        v->mode = FAILED;
+        failed_step(I, states, time);
         return status;
     }
 #endif

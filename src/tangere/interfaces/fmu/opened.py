@@ -1,0 +1,184 @@
+"""An FMU file of anyone's, opened: unpacked with care, its description read into plain values."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from tangere.errors import InvalidValue
+
+LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened
+_UNREADABLE = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
+)  # fmt: skip
+TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
+
+
+class NotAnFmu(InvalidValue):
+    """The file cannot be opened as an FMU."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A ScalarVariable."""
+
+    index: int  # from 1, as ModelStructure counts
+    name: str
+    reference: int
+    kind: str  # Real, Integer, Boolean, String, Enumeration
+    causality: str
+    variability: str
+    initial: str | None
+    text: str
+    attributes: dict[str, str]  # of its type
+
+    @property
+    def start(self) -> str | None:
+        """Start value as written."""
+        return self.attributes.get("start")
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An entry of ModelStructure; dependencies None: on everything."""
+
+    index: int
+    dependencies: tuple[int, ...] | None
+    kinds: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An unpacked FMU."""
+
+    path: Path
+    folder: Path
+    names: tuple[str, ...]  # in the zip file
+    root: ET.Element
+    variables: tuple[Variable, ...]
+    structure: dict[str, tuple[Unknown, ...]] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """Of FMI."""
+        return self.root.get("fmiVersion", "")
+
+    @property
+    def guid(self) -> str:
+        """GUID."""
+        return self.root.get("guid") or self.root.get("instantiationToken") or ""
+
+    def interface(self, name: str) -> ET.Element | None:
+        """The element CoSimulation or ModelExchange."""
+        return self.root.find(name)
+
+    @property
+    def identifier(self) -> str:
+        """Model identifier; co-simulation first."""
+        for name in ("CoSimulation", "ModelExchange"):
+            element = self.interface(name)
+            if element is not None:
+                return element.get("modelIdentifier", "")
+        return ""
+
+    @property
+    def library(self) -> Path:
+        """Shared library for Linux."""
+        return self.folder / "binaries" / "linux64" / f"{self.identifier}.so"
+
+    @property
+    def resources_uri(self) -> str:
+        """The resource folder as a URI."""
+        return (self.folder / "resources").as_uri()
+
+    @property
+    def kind(self) -> str | None:
+        """Which of our kinds it is, None for an FMU of others."""
+        try:
+            lines = (self.folder / "resources" / "parameters.txt").read_text(encoding="utf-8").split("\n", 2)
+        except (OSError, UnicodeDecodeError):
+            return None
+        ours = len(lines) > 2 and lines[0] == "tangere-fmu 1" and lines[1].startswith("kind ")
+        return lines[1][5:].strip() if ours else None
+
+    def of(self, causality: str, kind: str | None = None) -> list[Variable]:
+        """Variables by causality and type."""
+        return [v for v in self.variables if v.causality == causality and (kind is None or v.kind == kind)]
+
+
+def _variables(root: ET.Element) -> tuple[Variable, ...]:
+    found = []
+    for i, element in enumerate(root.findall("ModelVariables/ScalarVariable"), 1):
+        typed = next((e for e in element if e.tag in TYPES), None)
+        try:
+            reference = int(element.get("valueReference", ""))
+        except ValueError:
+            raise NotAnFmu(f"variable {i} ({element.get('name')!r}) has no value reference that is a number") from None
+        if typed is None:
+            raise NotAnFmu(f"variable {i} ({element.get('name')!r}) has no type")
+        found.append(
+            Variable(
+                i, element.get("name", ""), reference, typed.tag, element.get("causality", "local"),
+                element.get("variability", "continuous"), element.get("initial"), element.get("description", ""),
+                dict(typed.attrib),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _structure(root: ET.Element) -> dict[str, tuple[Unknown, ...]]:
+    found = {}
+    for part in ("Outputs", "Derivatives", "InitialUnknowns"):
+        entries = []
+        for e in root.findall(f"ModelStructure/{part}/Unknown"):
+            depends, kinds = e.get("dependencies"), e.get("dependenciesKind")
+            try:
+                entries.append(
+                    Unknown(
+                        int(e.get("index", "")),
+                        None if depends is None else tuple(map(int, depends.split())),
+                        None if kinds is None else tuple(kinds.split()),
+                    )
+                )
+            except ValueError:
+                raise NotAnFmu(f"ModelStructure/{part}: an index is not a number") from None
+        found[part] = tuple(entries)
+    return found
+
+
+def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
+    """Unpack an FMU into a folder and read its description.
+
+    Refuses what is no zip file, names that lead out of the folder, and what would unpack to more than a gigabyte.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise NotAnFmu(f"{file}: there is no such file")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = tuple(archive.namelist())
+            for name in names:
+                parts = PurePosixPath(name.replace("\\", "/")).parts
+                if name.startswith("/") or ".." in parts or (parts and ":" in parts[0]):
+                    raise NotAnFmu(f"{file}: the name {name!r} leads out of the archive")
+            if sum(i.file_size for i in archive.infolist()) > LARGEST:
+                raise NotAnFmu(f"{file}: unpacks to more than {LARGEST >> 20} MB")
+            if "modelDescription.xml" not in names:
+                raise NotAnFmu(f"{file}: holds no modelDescription.xml")
+            archive.extractall(folder)
+    except _UNREADABLE as error:
+        raise NotAnFmu(f"{file}: not a zip file that can be read ({error})") from None
+    (folder / "resources").mkdir(exist_ok=True)
+    try:
+        root = ET.parse(folder / "modelDescription.xml").getroot()
+    except ET.ParseError as error:
+        raise NotAnFmu(f"{file}: modelDescription.xml is not well-formed: {error}") from None
+    if root.tag != "fmiModelDescription":
+        raise NotAnFmu(f"{file}: modelDescription.xml begins with <{root.tag}>")
+    if root.get("fmiVersion") != "2.0":
+        return Opened(file, folder, names, root, ())
+    return Opened(file, folder, names, root, _variables(root), _structure(root))

@@ -1,0 +1,204 @@
+"""`tangere fmu check`: nothing wrong with ours, and every kind of damage is found and named."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+if shutil.which("cc") is None or not sys.platform.startswith("linux"):
+    pytest.skip("needs a C compiler on Linux", allow_module_level=True)
+
+import tangere
+from tangere.dynamics.friction import JointFriction
+from tangere.interfaces.cli import main
+from tangere.interfaces.fmu import KINDS, write_fmu
+from tangere.interfaces.fmu.build import LINUX
+from tangere.interfaces.fmu.check import check_fmu
+from tangere.interfaces.fmu.findings import Finding
+from tangere.interfaces.fmu.opened import NotAnFmu
+
+ROBOT = tangere.robot(
+    "ur10e", tool=[0.01, 0.02, 0.13, 0.3, -0.2, 0.5], payload=(2.0, (0.01, 0.02, 0.03)), gravity="wall",
+    rotor_inertia=True,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("fmus")
+    friction = JointFriction.of(ROBOT.drives)
+    return {k: write_fmu(k, ROBOT, folder, friction=friction, platforms=(LINUX,)).path for k in KINDS}
+
+
+def damaged(path: Path, out: Path, name: str, change: Callable[[str], str | None]) -> Path:
+    """A copy of the FMU with one of its text files changed, or left out."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+        for info in old.infolist():
+            data: bytes | None = old.read(info)
+            if info.filename == name:
+                assert data is not None
+                text = change(data.decode())
+                assert text != data.decode(), "the damage changes nothing"
+                data = None if text is None else text.encode()
+            if data is not None:
+                new.writestr(info, data)
+    return out
+
+
+def bad(found: list[Finding]) -> dict[str, str]:
+    return {f"{f.part} {f.what}": f.text for f in found if f.outcome == "bad"}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_nothing_is_wrong_with_ours(files, kind):
+    found = check_fmu(files[kind], quick=True)  # fmpy and fmutool: test_fmu_xml.py
+    assert bad(found) == {}
+    assert {f.part for f in found} == {"file", "block", "answers"}
+    # the observer has no directional derivatives: that is noted
+    assert {f.outcome for f in found} == ({"good", "note"} if kind == "observer" else {"good"})
+
+
+def test_checkers_of_others_are_asked(files):
+    for name in ("fmpy", "fmu_manipulation_toolbox"):
+        pytest.importorskip(name)
+    found = {f.what: f for f in check_fmu(files["fk"]) if f.part == "checkers"}
+    assert {f.outcome for f in found.values()} == {"good"}
+    assert set(found) == {"fmpy validation", "fmutool -check", "symbols"}
+
+
+XML = "modelDescription.xml"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "by", "where", "words"),
+    [
+        (r'causality="input"', 'causality="output"', "file structure", "not in Outputs"),
+        (r' start="0\.0"', "", "file variables", "needs a start value"),
+        (r'name="q\[2\]"', 'name="q[1]"', "file variables", "two variables"),
+        (r'(name="q\[1\]".*?\n.*?)max="[^"]*"', r'\1max="-99"', "file variables", "not within"),
+        (r'declaredType="Angle"', 'declaredType="Angel"', "file units", "'Angel' is not defined"),
+        (r'<Unknown index="\d+"', '<Unknown index="999"', "file structure", "no variable 999"),
+        (r'dependencies="[^"]+"', 'dependencies=""', "block dependencies", "does not name it"),
+        (r'variability="tunable"', 'variability="continuous"', "file variables", "must not be continuous"),
+        (r'guid="\{.', 'guid="{z', "block start values", "GUID"),
+        (r'modelIdentifier="UR10e_FK"', 'modelIdentifier="Other"', "file content", "no binary is called Other"),
+        (r'start="-1\.57', 'start="-1.56', "block start values", "the file says"),
+    ],
+)
+def test_damaged_descriptions(files, tmp_path, pattern, by, where, words):
+    path = damaged(
+        files["fk"], tmp_path / "bad.fmu", XML,
+        lambda text: re.sub(pattern, by, text, count=0 if "Angle" in pattern or "depend" in pattern else 1, flags=re.S),
+    )  # fmt: skip
+    found = bad(check_fmu(path, quick=True))
+    assert where in found, found
+    assert words in found[where]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("fk", "tool[1]"), ("inverse-dynamics", "arm.mass[2]"), ("dynamics", "arm.com[2,1]"), ("arm", "kp[2]"),
+     ("observer", "gain[3]"), ("controller", "friction.viscous[1]"), ("ik", "arm.dh[2]"), ("all", "rotor_inertia[1]")],
+)  # fmt: skip
+def test_other_numbers_are_found(files, tmp_path, kind, name):
+    """The block computes with a number that differs by 1e-6 from what the description says."""
+
+    def change(text: str) -> str:
+        line = next(x for x in text.splitlines() if x.split()[1:2] == [name])
+        value = struct.unpack(">d", bytes.fromhex(line.split()[0]))[0]
+        return text.replace(line, f"{struct.pack('>d', value + 1e-6).hex()} {name} 0")
+
+    found = bad(check_fmu(damaged(files[kind], tmp_path / "bad.fmu", "resources/parameters.txt", change), quick=True))
+    assert "block start values" in found
+    assert any(key.startswith("answers") for key in found), found
+
+
+def test_a_library_that_crashes_is_a_finding(files, tmp_path):
+    import subprocess
+
+    source, library = tmp_path / "crash.c", tmp_path / "crash.so"
+    source.write_text('int fmi2DoStep(void) { __builtin_trap(); }\nchar *fmi2GetVersion(void) { return "2.0"; }\n')
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", source, "-o", library], check=True)
+    with zipfile.ZipFile(files["fk"]) as old, zipfile.ZipFile(tmp_path / "bad.fmu", "w") as new:
+        for info in old.infolist():
+            new.writestr(info, library.read_bytes() if info.filename.endswith(".so") else old.read(info))
+    found = bad(check_fmu(tmp_path / "bad.fmu", quick=True))
+    assert "absent" in found["block functions"]
+    assert "fmi2Instantiate is absent" in found["block steps"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("d_ypr[1] = c * w[1]", "d_ypr[1] = -c * w[1]", "block derivatives"),
+        ("position[i] = T[4 * i + 3];", "position[i] = 1.000001 * T[4 * i + 3];", "answers forward kinematics"),
+        ("memcpy(&I->now, &s->values, sizeof I->now);", "", "block state"),
+        ("if (strcmp(line + 5, guid) != 0)", "if (0)", "block refusals"),
+    ],
+)
+def test_faults_in_the_binary_are_found(files, tmp_path, old, new, where):
+    """The sources with one fault, compiled into the file."""
+    import subprocess
+
+    with zipfile.ZipFile(files["fk"]) as archive:
+        archive.extractall(tmp_path / "fmu")
+    texts = {p: p.read_text() for p in (tmp_path / "fmu" / "sources").iterdir()}
+    assert sum(text.count(old) for text in texts.values()) == 1
+    for path, text in texts.items():
+        path.write_text(text.replace(old, new))
+    library = tmp_path / "fault.so"
+    flags = ["-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+    subprocess.run(["cc", *flags, "fmu.c", "-o", library, "-lm"], cwd=tmp_path / "fmu" / "sources", check=True)
+    with zipfile.ZipFile(files["fk"]) as old_file, zipfile.ZipFile(tmp_path / "bad.fmu", "w") as new_file:
+        for info in old_file.infolist():
+            new_file.writestr(info, library.read_bytes() if info.filename.endswith(".so") else old_file.read(info))
+    assert where in bad(check_fmu(tmp_path / "bad.fmu", quick=True))
+
+
+def test_what_is_no_fmu(tmp_path, capsys):
+    text = tmp_path / "text.fmu"
+    text.write_text("not a zip file")
+    empty, outside, broken = (tmp_path / f"{n}.fmu" for n in ("empty", "outside", "broken"))
+    for path, name, content in (
+        (empty, "a.txt", "x"), (outside, "../modelDescription.xml", "x"), (broken, XML, "<fmiModelDescription"),
+    ):  # fmt: skip
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, content)
+    for path, words in (
+        (text, "not a zip file"), (empty, "holds no modelDescription"), (outside, "leads out"),
+        (broken, "not well-formed"), (tmp_path / "none.fmu", "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(NotAnFmu, match=words):
+            check_fmu(path)
+        assert main(["fmu", "check", str(path)]) == 1
+        assert words in capsys.readouterr().out
+
+
+def test_another_version_is_left_alone(tmp_path):
+    with zipfile.ZipFile(tmp_path / "three.fmu", "w") as archive:
+        archive.writestr(XML, '<fmiModelDescription fmiVersion="3.0" modelName="x" instantiationToken="y"/>')
+    found = check_fmu(tmp_path / "three.fmu", quick=True)
+    assert [(f.outcome, "FMI 3.0" in f.text) for f in found] == [("not checked", True)]
+
+
+def test_command_line(files, capsys):
+    assert main(["fmu", "check", "--quick", str(files["fk"])]) == 0
+    out = capsys.readouterr().out
+    assert "nothing wrong" in out
+    assert "forward kinematics" in out
+    assert main(["fmu", "check", "--quick", str(files["fk"]), str(files["ik"])]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2  # a line each where nothing is wrong
+
+
+def test_without_a_compiler_it_says_what_was_not_done(files, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    found = check_fmu(files["fk"], quick=True)
+    assert bad(found) == {}
+    assert [f.what for f in found if f.outcome == "not checked"] == ["driven", "forward kinematics"]
