@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tangere.errors import TangereError
-from tangere.interfaces import cli_fmu, cli_identify, cli_run, cli_study
+from tangere.interfaces import cli_draw, cli_fmu, cli_identify, cli_run, cli_study, cli_watch
 from tangere.interfaces.terminal import paint, table, wants_colour
 
 EXAMPLES = """\
@@ -23,6 +23,11 @@ examples:
                                             simulate, feel the push, leave a report
   tangere identify LOG... --robot ur3e --out model.toml
                                             gains, friction, rotor inertia and links from logs of your arm
+  tangere tune LOG... --robot ur3e --model model.toml --rate 0.1/h --out tuned.toml
+                                            thresholds for a promised rate of false alarms
+  tangere watch LOG --robot ur3e --model tuned.toml
+                                            touches: when, where, how hard, of what kind
+  tangere draw snail                        a picture, drawn with a pen pressed with 5 N
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade
@@ -103,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    for module in (cli_run, cli_identify, cli_study, cli_fmu):
+    for module in (cli_run, cli_identify, cli_watch, cli_study, cli_draw, cli_fmu):
         module.add(commands)
 
     p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)

@@ -15,6 +15,7 @@ from tangere.types import Array, State
 _UR10E_VELOCITY = 0.002  # rad/s
 _UR10E_TORQUE = (2.3, 2.0, 0.9, 0.29, 0.43, 0.30)  # Nm per sample, motor current times drive gain
 _UR10E_PERIOD = 0.01  # s between those samples
+_BLOCK = 512  # samples whose noise is drawn at once
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,16 @@ class Sensors:
         self._direct = self._ideal and not model.delay and not model.loss
         self._dof = dof
         self._random = np.random.default_rng(model.seed)
+        # which of q, qd, tau, wrench have noise at all: adding nothing costs as much as adding something
+        self._noisy = [bool(np.any(part)) for part in noise]
+        self._rounds = any(s is not None for s in self._steps)
+        self._drawn = 0
         self._late: deque[tuple[Array, Array, Array, Array | None]] = deque()
         self._last: State | None = None
 
     def first(self, q: Array, qd: Array, tau: Array, wrench: Array | None) -> State:
         """The first sample after a reset, at time 0 with the nominal period; it is never lost."""
-        self._random = np.random.default_rng(self._model.seed)
+        self._random, self._drawn = np.random.default_rng(self._model.seed), 0
         reading = self._reading(q, qd, tau, wrench)
         self._late = deque([reading] * self._model.delay)
         self._last = State(0.0, self._period, *reading)
@@ -112,11 +117,22 @@ class Sensors:
             return q, qd, tau, wrench
         if self._noise is not None:
             n = self._dof
-            noise = self._random.standard_normal(3 * n + 6)
-            noise *= self._noise
-            q, qd, tau = q + noise[:n], qd + noise[n : 2 * n], tau + noise[2 * n : 3 * n]
-            wrench = None if wrench is None else wrench + noise[3 * n :]
+            if self._model.loss:  # the same generator decides what is lost: it must be asked sample by sample
+                noise = self._random.standard_normal(3 * n + 6) * self._noise
+            else:
+                i = self._drawn % _BLOCK
+                if i == 0:  # the same numbers, many at once
+                    self._block = self._random.standard_normal((_BLOCK, 3 * n + 6)) * self._noise
+                self._drawn += 1
+                noise = self._block[i]
+            noisy = self._noisy
+            q = q + noise[:n] if noisy[0] else q
+            qd = qd + noise[n : 2 * n] if noisy[1] else qd
+            tau = tau + noise[2 * n : 3 * n] if noisy[2] else tau
+            wrench = wrench + noise[3 * n :] if wrench is not None and noisy[3] else wrench
         parts = (q, qd, tau, wrench)
+        if not self._rounds:
+            return parts
         rounded = [_rounded(part, step) for part, step in zip(parts, self._steps, strict=True)]
         return rounded[0], rounded[1], rounded[2], rounded[3]  # type: ignore[return-value]
 

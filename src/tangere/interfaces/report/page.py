@@ -46,7 +46,8 @@ def page_html(title: str, top: Raw, sections: Sequence[Section], time: Array | N
     script = _asset("decode.js") + _asset("plot.js") + _asset("scene.js") + _asset("start.js")
     # only our own script may run, whatever else came into the page: its hash is the one that is allowed
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; media-src data:; script-src 'sha256-{digest}'"
+    own = "style-src 'unsafe-inline'; media-src data:; img-src data:"
+    policy = f"default-src 'none'; {own}; script-src 'sha256-{digest}'"
     page = join(
         Raw("<!doctype html>\n"),
         tag(

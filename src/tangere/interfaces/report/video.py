@@ -30,6 +30,9 @@ Picture = NDArray[np.uint8]
 FRAMES = 150  # at most: ten seconds at 15 frames a second, about 12 s of software rendering at 640 x 480
 _RATE = 30.0  # frames a second at most: more is not seen
 _PIECES = 300  # tubes that a path is drawn with; the off-screen scene holds 1000 shapes, the arm's included
+_TRAIL = 0.004  # m, radius of those tubes: seen from 2 m away
+INK = 800  # points of marks: as many as fit
+_LINE = 0.0012  # m, radius of a mark: wider than ink, so that it is seen at all
 _PIECE = "tangere-path-"
 _REACH = 1.08  # distance of the eye, in extents of what is seen: everything in view at MuJoCo's 45 degrees
 _DOWN = -18.0  # degrees, the eye looks down: the floor is seen as a floor
@@ -47,12 +50,14 @@ def write_video(
     frames: int = FRAMES,
     size: tuple[int, int] = (640, 480),
     trail: bool = True,
+    marks: tuple[Array, Array] | None = None,
 ) -> Path:
     """Write the motion in `log` as an mp4 in real time (faster where that would take more than `frames` pictures).
 
     plant_or_robot: a Robot, or a plant that has one (its scene - table, wall, pen - is drawn too). Column q_true is
-    shown where there is one, else q. trail: the path of the tool so far. Needs mujoco, OSMesa or EGL, imageio and
-    imageio-ffmpeg: MissingExtra says what is not there.
+    shown where there is one, else q. trail: the path of the tool so far. marks: instead of it what the tool has left
+    behind, times (K,) [s] and points (K, 3) [m], at most INK of them, with a row of NaN where it was lifted. Needs
+    mujoco, OSMesa or EGL, imageio and imageio-ffmpeg: MissingExtra says what is not there.
     """
     if not 1 <= frames <= FRAMES:
         raise InvalidValue(f"frames: 1 to {FRAMES}, got {frames!r}")
@@ -66,13 +71,15 @@ def write_video(
     shown = np.searchsorted(times, np.linspace(times[0], times[-1], wanted)).clip(0, len(times) - 1)
     rate = float(np.clip(wanted / max(times[-1] - times[0], 1e-3), 1.0, _RATE))
     imageio = _imageio()
-    tcp = robot.pose(q)[:, :3, 3]
+    tcp, until, look = robot.pose(q)[:, :3, 3], shown if trail else None, (_PIECES, _TRAIL)
+    if marks is not None:
+        until, tcp, look = np.searchsorted(marks[0], times[shown], side="right"), marks[1][:INK], (INK, _LINE)
     with replacing(path) as temporary:
         # libx264 wants a name that ends in mp4 and even sides; quality 7 of 10 is about 300 kB for 150 pictures
         clip = temporary.with_suffix(".mp4")
         try:
             with imageio.get_writer(clip, fps=rate, quality=7, macro_block_size=2, codec="libx264") as writer:
-                for picture in _pictures(robot, scene, q[shown], size, tcp, shown if trail else None):
+                for picture in _pictures(robot, scene, q[shown], size, tcp, until, *look):
                     writer.append_data(picture)
             clip.replace(temporary)
         finally:
@@ -99,34 +106,47 @@ def write_still(
 
 
 def _pictures(
-    robot: Robot, scene: Scene | None, q: Array, size: tuple[int, int], path: Array, until: NDArray[Any] | None
+    robot: Robot,
+    scene: Scene | None,
+    q: Array,
+    size: tuple[int, int],
+    path: Array,
+    until: NDArray[Any] | None,
+    most: int = _PIECES,
+    radius: float = _TRAIL,
 ) -> Iterator[Picture]:
     """Pictures (height, width, 3) of the arm at q (K, n), each with the path up to index until[k]."""
     render = _renderer()
     mujoco = import_module("mujoco")
-    rows = strided(len(path), _PIECES)
-    model = _model(robot, scene, path[rows])
+    rows = strided(len(path), most)
+    model = _model(robot, scene, path[rows], radius)
     data = mujoco.MjData(model)
     points = np.concatenate([robot.link_poses(q)[..., :3, 3].reshape(-1, 3), path, np.zeros((1, 3))])
+    points = points[np.isfinite(points[:, 0])]
     low, high = points.min(axis=0), points.max(axis=0)
     extent = max(0.3, float(np.linalg.norm(high - low)))
     middle = (low + high) / 2.0
+    if radius == _LINE:  # what is drawn is what one wants to see: half way towards it, and all of it in view
+        middle = (middle + np.nanmean(path, axis=0)) / 2.0
     side = math.degrees(math.atan2(path[0, 1], path[0, 0])) + 180.0 - 55.0  # to the side of the arm's plane
     camera = render.Camera(tuple(float(v) for v in middle), _REACH * extent, side, _DOWN)
     screen = render.OffScreen(model, *size)
-    pieces = [g for g in range(model.ngeom) if (model.geom(g).name or "").startswith(_PIECE)]
+    # a piece's number is that of the row where it begins; where the tool was lifted there is none
+    named = [(g, model.geom(g).name or "") for g in range(model.ngeom)]
+    pieces = [g for g, name in named if name.startswith(_PIECE)]
+    begins = np.array([int(name.removeprefix(_PIECE)) for _, name in named if name.startswith(_PIECE)], dtype=int)
     try:
         for k in range(len(q)):
             data.qpos[: robot.dof] = q[k]
             mujoco.mj_forward(model, data)
             seen = 0 if until is None else int(np.searchsorted(rows, until[k], side="right")) - 1
-            model.geom_rgba[pieces, 3] = np.arange(len(pieces)) < seen  # what is not drawn yet is transparent
+            model.geom_rgba[pieces, 3] = begins < seen  # what is not drawn yet is transparent
             yield screen.picture(data, camera)
     finally:
         screen.close()
 
 
-def _model(robot: Robot, scene: Scene | None, path: Array) -> Any:
+def _model(robot: Robot, scene: Scene | None, path: Array, radius: float) -> Any:
     """The arm in its scene with a floor, a sky and the path as short tubes named piece0, piece1, ..."""
     mujoco = import_module("mujoco")
     spec = mujoco.MjSpec.from_string(to_mjcf(robot.model, scene=scene))
@@ -153,7 +173,7 @@ def _model(robot: Robot, scene: Scene | None, path: Array) -> Any:
         if np.linalg.norm(end - start) > 1e-6:  # MuJoCo refuses a tube without a length
             ends = [*start.tolist(), *end.tolist()]
             capsule = mujoco.mjtGeom.mjGEOM_CAPSULE
-            world.add_geom(name=f"{_PIECE}{k}", type=capsule, fromto=ends, size=[0.004, 0, 0], rgba=_INK, **nothing)
+            world.add_geom(name=f"{_PIECE}{k}", type=capsule, fromto=ends, size=[radius, 0, 0], rgba=_INK, **nothing)
     return spec.compile()
 
 

@@ -26,8 +26,11 @@ END = 0.7
 STRAIGHT_ARMS = np.cos(np.deg2rad(20.0))
 
 
-def contracted(graph: PixelGraph) -> None:
-    """Make one junction of two that a piece shorter than the line is wide connects: a crossing of two lines."""
+def contracted(graph: PixelGraph, close: float = np.inf) -> None:
+    """Make one junction of two that a piece shorter than the line is wide connects: a crossing of two lines.
+
+    A piece longer than `close` [pixels] stays unless two lines cross there: the bar of a bold A is no longer than wide.
+    """
     parent = {junction: junction for junction in graph.middles}
 
     def root(junction: int) -> int:
@@ -43,7 +46,9 @@ def contracted(graph: PixelGraph) -> None:
             continue
         inside = chain.pixels or graph.pixels_of[a]
         wide = float(np.mean(graph.width[inside]))
-        if len(chain.pixels) <= wide or (len(chain.pixels) <= CROSSING * wide and _crossing(graph, chain, at)):
+        # in lines wider than that the bends of thinning, half a width long, look like arms that go straight on
+        thin = wide <= 3.0 * close and len(chain.pixels) <= CROSSING * wide
+        if len(chain.pixels) <= min(wide, close) or (thin and _crossing(graph, chain, at)):
             parent[root(b)] = root(a)
             graph.pixels_of[a] = graph.pixels_of[a] + chain.pixels
             chain.gone = True

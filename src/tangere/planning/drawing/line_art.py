@@ -39,12 +39,10 @@ def contrast(picture: Picture) -> NDArray[np.uint8]:
     """
     cv2 = opencv()
     image = tones(picture)
-    paper = np.empty_like(image)
-    paper[:] = _paper(image)
-    flat: NDArray[np.uint8] = strongest(cv2.absdiff(image, paper))
-    longest = max(image.shape[:2])
-    if longest < 64 or float((flat < NEAR).mean()) > 0.5:
+    flat = _from_paper(image)
+    if _even(flat):
         return flat
+    longest = max(image.shape[:2])
     # shares of the picture, not pixels: at 250 pixels a window of 41 spans a sixth of the sheet
     scale = 250.0 / longest
     small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
@@ -70,16 +68,24 @@ def line_mask(ink: NDArray[np.uint8]) -> Mask:
     return result
 
 
-def looks_like_lines(ink: NDArray[np.uint8]) -> bool:
+def even_paper(picture: Picture) -> bool:
+    """Whether one colour, the paper's, covers half of a picture; else `contrast` is against the median around."""
+    return _even(_from_paper(tones(picture)))
+
+
+def looks_like_lines(ink: NDArray[np.uint8], even: bool = True) -> bool:
     """Whether a picture with this contrast is a line drawing: mostly paper, few half-tones, and ink on less than half.
 
-    Half-tones are pixels between paper and full ink that no border between the two explains.
+    Half-tones are pixels between paper and full ink that no border between the two explains. Where the paper is not
+    even, what is wider than a line is no ink: the median around it would be its own tone, a photograph's.
     """
     cv2 = opencv()
     if ink.max() < FAINTEST or float((ink < NEAR).mean()) < 0.5:
         return False  # a faint picture may still have edges
     mask = line_mask(ink).astype(np.uint8)
     if not 0.0 < float(mask.mean()) < 0.5:
+        return False
+    if not even and hollowed(mask.astype(bool))[1] > 0:
         return False
     full = float(np.median(ink[mask > 0]))
     square = np.ones((5, 5), np.uint8)
@@ -122,6 +128,19 @@ def hollowed(mask: Mask) -> tuple[Mask, int]:
     reach = cv2.distanceTransform((~area[labels]).astype(np.uint8), cv2.DIST_L2, 5)
     image[(reach <= least - WALL) & (half > WALL)] = 0
     return image[1:-1, 1:-1].astype(bool), int(area.sum())
+
+
+def _from_paper(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(h, w) how far each pixel is from the most frequent colour."""
+    paper = np.empty_like(image)
+    paper[:] = _paper(image)
+    flat: NDArray[np.uint8] = strongest(opencv().absdiff(image, paper))
+    return flat
+
+
+def _even(flat: NDArray[np.uint8]) -> bool:
+    # a picture of some dozen pixels has no room for a window around a line
+    return max(flat.shape) < 64 or float((flat < NEAR).mean()) > 0.5
 
 
 def _paper(image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from tangere.errors import InvalidValue, UnknownName
 from tangere.planning.drawing.crossings import contracted, lines_of
 from tangere.planning.drawing.edges import edge_mask
 from tangere.planning.drawing.graph import pixel_graph, pruned
-from tangere.planning.drawing.line_art import contrast, hollowed, line_mask, looks_like_lines
+from tangere.planning.drawing.line_art import contrast, even_paper, hollowed, line_mask, looks_like_lines
 from tangere.planning.drawing.picture import Picture, opencv
 from tangere.planning.drawing.skeleton import Mask, thinned
 from tangere.planning.drawing.strokes import Strokes
@@ -18,6 +18,8 @@ from tangere.types import Array
 
 # Edges that span less than this share of the picture's longer side are noise.
 SHORTEST = 0.01
+# Junctions this near each other, as a share of the longer side, may be one: each moves by 0.8 mm of 200 at most.
+CLOSE = 0.008
 STYLES = ("auto", "lines", "edges")
 
 
@@ -52,7 +54,7 @@ def trace(
     notes = list(picture.notes)
     ink = contrast(picture) if style != "edges" else None
     if style == "auto" and ink is not None:
-        style = "lines" if thresholds is None and looks_like_lines(ink) else "edges"
+        style = "lines" if thresholds is None and looks_like_lines(ink, even_paper(picture)) else "edges"
         notes.append(f"style {style} was chosen by the picture's tones")
     if style == "lines" and ink is not None:
         mask, areas = hollowed(line_mask(ink))
@@ -72,8 +74,9 @@ def trace(
     centre = thinned(mask)
     graph = pixel_graph(centre, width)
     pruned(graph)
-    contracted(graph)
-    lines = lines_of(graph)
+    contracted(graph, CLOSE * max(picture.width, picture.height))
+    # an end that is laid straight may reach beyond the picture by a part of the line's width
+    lines = [np.clip(line, 0.0, (picture.width, picture.height)) for line in lines_of(graph)]
     kept = centre.copy()
     for chain in graph.chains:
         if chain.gone and -1 in chain.ends:  # a spur is no part of the picture's lines

@@ -1,0 +1,198 @@
+"""tangere draw on the command line: what it says, where it writes, how it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
+pytest.importorskip("PIL", reason="pictures are read by Pillow")
+
+from tangere.errors import InvalidValue
+from tangere.interfaces.cli import main, parser
+from tangere.interfaces.cli_draw import EXAMPLES, add, settings_of
+from tangere.planning.drawing.raster import png_bytes
+from tangere.run.draw_picture import DrawingSettings
+
+Captured = pytest.CaptureFixture[str]
+LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">
+<path fill="none" stroke="red" d="M5 5H35"/>{}</svg>"""
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    root = argparse.ArgumentParser()
+    add(root.add_subparsers())
+    return root.parse_args(["draw", *words])
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Path:
+    path = tmp_path / "line.svg"
+    path.write_text(LINE.format(""))
+    return path
+
+
+def test_the_defaults_are_those_of_the_settings() -> None:
+    assert settings_of(parsed("x.png")) == DrawingSettings()
+
+
+def test_options_become_si_units() -> None:
+    words = (
+        "x.png --force 3N --size 150x80mm --margin 5mm --stiffness 20N/mm --noise off --canvas-error -3mm,2deg "
+        "--speed 0.1 --hole -10,0,5,2cm --canvas -0.4,0.1,0,0,0,0 --model-error 0.1"
+    )
+    s = settings_of(parsed(*words.split()))
+    assert (s.force, s.noise, s.speed, s.canvas, s.model_error) == (3.0, 0.0, 0.1, "-0.4,0.1,0,0,0,0", 0.1)
+    assert s.size == pytest.approx((0.15, 0.08))
+    assert (s.margin, s.stiffness) == pytest.approx((5e-3, 2e4))
+    assert s.canvas_error == pytest.approx((-3e-3, np.radians(2.0)))
+    assert s.hole == pytest.approx((-0.01, 0.0, 0.005, 0.02))
+    assert settings_of(parsed("x", "--size", "0.15m")).size == pytest.approx(0.15)
+    assert settings_of(parsed("x", "--size", "150mmx80mm")).size == pytest.approx((0.15, 0.08))
+    assert settings_of(parsed("x", "--canvas-error", "2deg")).canvas_error == pytest.approx((0.0, np.radians(2.0)))
+    assert settings_of(parsed("x", "--canvas-error", "2mm")).canvas_error == pytest.approx((2e-3, 0.0))
+    assert settings_of(parsed("x", "--noise", "2.5")).noise == 2.5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--size 200", "200mm"), ("--size 1x2x3mm", "--size"), ("--size -5mm", "positive"), ("--size wide", "--size"),
+        ("--force strong", "--force"), ("--force 0", "force"), ("--force 5mm", "valid units: N"),
+        ("--noise loud", "default, off"), ("--noise -1", "from 0 on"), ("--canvas-error 3deg,2mm", "--canvas-error"),
+        ("--canvas-error 1mm,1deg,1", "3mm,2deg"), ("--hole 1,2,3", "four lengths"), ("--bump 0,0,9,2", "bump"),
+        ("--speed 5mm", "valid units: m/s, mm/s"), ("--seed -1", "seed"),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_refused_with_what_is_valid(words: str, said: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        settings_of(parsed("x.png", *words.split()))
+
+
+def test_help_explains_itself_and_its_examples_parse(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["draw", "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "usage: tangere draw" in out
+    assert not re.findall(r"^  (--[^ ]+)$", out, re.MULTILINE)  # an option without a word about it
+    lines = [line.split("   ")[0].split() for line in EXAMPLES.splitlines()[1:] if line.startswith("  tangere")]
+    assert len(lines) >= 8
+    for word, *arguments in lines:
+        assert word == "tangere"
+        settings_of(parser().parse_args(arguments))
+
+
+def test_the_pictures_that_ship_are_listed(capsys: Captured) -> None:
+    assert main(["draw", "--list"]) == 0
+    assert capsys.readouterr().out.split() == ["snail.png", "snail.svg", "still_life.png"]
+    assert main(["draw"]) == 1
+    assert "snail.png" in capsys.readouterr().err
+
+
+def test_a_line_is_drawn_and_reported(line: Path, capsys: Captured) -> None:
+    out = line.parent / "out"
+    words = ["draw", str(line), "--size", "40mm", "--out", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert re.search(r"1 stroke, 0\.03 m drawn, 0\.00 m pen up, 40 x 20 mm, about \d+ s", said.out)
+    summary = json.loads((out / "summary.json").read_text())
+    told = re.search(r"force error, rms +([\d.]+)  N", said.out)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(summary["force_rms_error_n"], rel=1e-3)
+    assert f"report: {out / 'report.html'}" in said.out
+    assert json.loads((out / "manifest.json").read_text())["command"] == ["tangere", *words]
+    page = (out / "report.html").read_text()
+    assert page.count("<img ") == 2  # picture and drawing; the plan is drawn by the page
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page)  # nothing is fetched
+    for anchor in ("drawing", "figures", "pen-force", "line-error", "force-map", "error-map", "joints", "what"):
+        assert f'id="{anchor}"' in page
+
+
+def test_the_preview_moves_nothing(line: Path, capsys: Captured) -> None:
+    out = line.parent / "out"
+    assert main(["draw", str(line), "--size", "40mm", "--preview", "--out", str(out)]) == 0
+    assert "preview:" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {"preview.png", "plan.svg"}
+
+
+def test_a_picture_with_scripts_and_references_is_drawn_without_them_and_that_is_said(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / "<b>&.svg"
+    path.write_text(LINE.format('<script>alert(1)</script><use href="http://there/a.svg#b"/><image href="x.png"/>'))
+    assert main(["draw", str(path), "--size", "40mm", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "note: scripts were ignored" in out
+    assert "note: references to elsewhere were ignored" in out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "alert(1)" not in page
+    assert "<b>&" not in page
+    assert "&lt;b&gt;&amp;.svg" in page
+
+
+def test_a_pen_that_loses_the_paper_ends_with_an_exit_code(line: Path, capsys: Captured) -> None:
+    out = line.parent / "out"
+    assert main(["draw", str(line), "--size", "40mm", "--hole", "5,5,10,4", "--out", str(out)]) == 1
+    said = capsys.readouterr().out
+    assert "aborted: " in said
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["aborted"] in said
+    assert summary["ink_coverage"] < 0.8
+    assert "The drawing ended early" in (out / "report.html").read_text()
+
+
+def huge_png() -> bytes:
+    """A file of some bytes whose header claims 60000 x 60000 pixels."""
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)), (b"IDAT", b""), (b"IEND", b""))
+    body = b"".join(struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("no.png", b"hello", "not a picture"),
+        ("none.png", b"", "not a picture"),
+        ("huge.png", huge_png(), "60000 x 60000|3600000000"),
+        ("white.png", png_bytes(np.full((50, 50), 255, dtype=np.uint8)), "nothing to draw"),
+        ("empty.svg", b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>', "nothing to draw"),
+        ("bad.svg", b"<svg", "SVG|XML"),
+    ],
+)
+def test_bad_pictures_are_one_line_and_leave_nothing(
+    name: str, content: bytes, said: str, tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert main(["draw", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 1
+    err = capsys.readouterr().err
+    assert re.search(said, err)
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--canvas 1.3,0,0,0,0,-1.5708", "leaves the arm's reach by .* move it .*--place takes the first"),
+        ("--canvas 0.4,0,-0.2,3.14159,0,0", "faces down|behind"),
+        ("--force 400", r"more than the arm can exert there: \d+ N at most"),
+        ("--canvas ceiling", "unknown canvas 'ceiling'; known: table, wall"),
+        ("--robot ur7", "ur7.*ur5e"),
+        ("--robot ur3e --size 900mm", r"reaches no place .*: \d+ mm of 900 would fit; --place takes the first"),
+    ],
+)
+def test_what_cannot_be_drawn_there_is_said_with_a_way_out(
+    words: str, said: str, line: Path, capsys: Captured
+) -> None:
+    out = line.parent / "out"
+    assert main(["draw", str(line), "--size", "40mm", *words.split(), "--out", str(out)]) == 1
+    assert re.search(said, capsys.readouterr().err)
+    assert not out.exists()
