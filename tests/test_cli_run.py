@@ -242,7 +242,7 @@ def test_a_terminal_sees_a_bar_that_ends_at_the_end(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["run", "hold", *SHORT, "--out", str(tmp_path)]) == 0
     last = terminal.getvalue().split("\r")[-1]
-    assert re.fullmatch(r"\[#{30}\] +0\.3 of 0\.3 s, [\d.]+x real time \n", last)
+    assert re.fullmatch(r"\[#{30}\] +0\.3 of 0\.3 s, [\d.]+x real time +\n", last)
 
 
 def test_an_error_begins_on_a_line_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue, NoSolution
-from tangere.interfaces.cli_run import _bar
+from tangere.interfaces.progress import Clock, Line
 from tangere.interfaces.terminal import table
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def draw(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     picture = find_picture(arguments.picture)
     out = Path(arguments.out or Path("out") / picture.stem)
-    steps = _Steps()
+    steps = Line()
     try:
         prepared = prepare(picture, settings, steps)
     except NoSolution as problem:
@@ -130,7 +130,7 @@ def draw(arguments: argparse.Namespace) -> int:
         folder = write_preview(prepared, out)
         print(f"preview: {folder / PREVIEW}")
         return 0
-    bar = _bar()
+    bar = Clock()
     try:
         done = execute_drawing(prepared, out=out, command=["tangere", *arguments.words], progress=bar)
     finally:
@@ -228,22 +228,6 @@ def _spot(option: str, text: str | None) -> tuple[float, float, float, float] | 
         raise InvalidValue(f"{option}: four lengths with commas between, got {text!r}")
     a, b, c, d = (_length(option, part) for part in parts)
     return a, b, c, d
-
-
-class _Steps:
-    """What is being done before anything moves, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def __call__(self, step: str) -> None:
-        if self._shown:
-            print(f"\r{step} ...".ljust(24), end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._shown:
-            print("\r" + " " * 24 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _tell_plan(prepared: Prepared) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue
 from tangere.interfaces.fmu.names import TITLES
+from tangere.interfaces.progress import Line
 from tangere.interfaces.terminal import table
 
 if TYPE_CHECKING:
@@ -126,15 +126,11 @@ def write(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(arguments)
     start = _sized(arguments.start, "start", (6,))
     q_start = None if start is None else [math.radians(x) for x in start]
-    shown = sys.stderr.isatty()
-
-    def tell(what: str) -> None:
-        if shown:
-            print(f"\r{what:<60}", end="", file=sys.stderr)
-
-    done = write_fmu(arguments.kind, made, arguments.out, friction=friction, q_start=q_start, tell=tell)
-    if shown:
-        print(f"\r{'':<60}\r", end="", file=sys.stderr)
+    line = Line()
+    try:
+        done = write_fmu(arguments.kind, made, arguments.out, friction=friction, q_start=q_start, tell=line)
+    finally:
+        line.end()
     rows = []
     for p in done.table.with_causality("input", "output"):
         shape = "x".join(map(str, p.group.shape)) or "1"

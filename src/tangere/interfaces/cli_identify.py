@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.interfaces.terminal import paint, table, wants_colour
+from tangere.interfaces.progress import Bar
+from tangere.interfaces.terminal import numbers, paint, table, wants_colour
 
 if TYPE_CHECKING:
     from tangere.run.identification import Identification
@@ -73,14 +73,14 @@ def identify(arguments: argparse.Namespace) -> int:
         raise InvalidValue(f"--out: a model file ends in .toml, got {arguments.out!r}")
     payload = None
     if arguments.payload is not None:
-        mass, *com = _numbers(arguments.payload, "--payload", (1, 4))
+        mass, *com = numbers(arguments.payload, "--payload", (1, 4))
         payload = (mass, com or [0.0, 0.0, 0.0])
     gravity: Any = arguments.gravity
     if gravity is not None and "," in gravity:
-        gravity = _numbers(gravity, "--gravity", (3,))
+        gravity = numbers(gravity, "--gravity", (3,))
     arm = robot(arguments.robot, payload=payload, gravity=gravity)
-    gain = None if arguments.gain is None else _numbers(arguments.gain, "--gain", (1, arm.dof))
-    bar = _Bar()
+    gain = None if arguments.gain is None else numbers(arguments.gain, "--gain", (1, arm.dof))
+    bar = Bar()
     try:
         done = identification(
             arm, arguments.logs, columns=arguments.columns, rate=arguments.rate,
@@ -99,18 +99,6 @@ def identify(arguments: argparse.Namespace) -> int:
         where = write_identified(done, out.with_suffix(".html"), "tangere " + " ".join(arguments.words))
         print(f"report: {where}")
     return 0
-
-
-def _numbers(text: str, option: str, counts: tuple[int, ...]) -> list[float]:
-    """Numbers with commas between, as many as one of `counts` says."""
-    try:
-        values = [float(cell) for cell in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) not in counts or not np.all(np.isfinite(values)):
-        wanted = " or ".join(str(count) for count in counts)
-        raise InvalidValue(f"{option}: {wanted} numbers with commas between, got {text!r}")
-    return values
 
 
 def summary(done: Identification, colour: bool = False) -> str:
@@ -164,20 +152,3 @@ def summary(done: Identification, colour: bool = False) -> str:
 
 def _plain(value: float, form: str = ".3g") -> str:
     return "-" if np.isnan(value) else format(value, form)
-
-
-class _Bar:
-    """Progress on a terminal only."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def __call__(self, what: str, share: float) -> None:
-        if self._shown:
-            full = int(30 * min(1.0, share))
-            print(f"\r[{'#' * full}{'-' * (30 - full)}] {what[:60]:60s}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._shown:
-            print("\r" + " " * 96 + "\r", end="", file=sys.stderr)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from tangere.interfaces.progress import Clock
 from tangere.interfaces.terminal import table
 
 EXAMPLES = """examples:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     pushes += [push_of(text) for text in arguments.push]
     out = Path(arguments.out or Path("out") / name)
     command = ["tangere", *arguments.words]
-    bar = _bar()
+    bar = Clock()
     try:
         done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
     finally:
@@ -196,7 +196,7 @@ def rerun(arguments: argparse.Namespace) -> int:
     """Repeat a run and compare."""
     from tangere.run.execute import again, difference
 
-    bar = _bar()
+    bar = Clock()
     try:
         done, kept = again(arguments.folder, progress=bar)
     finally:
@@ -204,25 +204,3 @@ def rerun(arguments: argparse.Namespace) -> int:
     differs = difference(kept, done.result.log)
     print(f"differs: {differs}" if differs else f"the same, bit by bit: {len(kept)} samples")
     return 1 if differs else 0
-
-
-class _bar:
-    """Progress with the real-time factor, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-        self._shown = sys.stderr.isatty()
-
-    def __call__(self, elapsed: float, duration: float) -> None:
-        if self._shown:
-            share = min(1.0, elapsed / duration)
-            factor = elapsed / max(1e-9, time.perf_counter() - self._start)
-            full = int(30 * share)
-            bar = "#" * full + "-" * (30 - full)
-            print(f"\r[{bar}] {elapsed:6.1f} of {duration:.1f} s, {factor:.1f}x real time ", end="", file=sys.stderr)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._shown:
-            print(file=sys.stderr)
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.interfaces.terminal import paint, table, wants_colour
+from tangere.interfaces.progress import Bar
+from tangere.interfaces.terminal import numbers, paint, table, wants_colour
 
 if TYPE_CHECKING:
     from tangere.observe.statistics import Estimate
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidValue(f"--{foreign[0]} {why}")
     if logs and arguments.robot is None:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
-    bar = _Bar()
+    bar = Bar()
     try:
         return _injected(arguments, bar) if logs else _simulated(arguments, bar)
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         bar.end()
 
 
-def _simulated(arguments: argparse.Namespace, bar: _Bar) -> int:
+def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.run.study import quick, study
     from tangere.run.study_files import folder, write_study
     from tangere.run.study_world import Plan
@@ -114,7 +114,7 @@ def _simulated(arguments: argparse.Namespace, bar: _Bar) -> int:
     told = {key: getattr(arguments, key) for key in same} | {"free_minutes": arguments.minutes}
     told["learn_minutes"] = arguments.learn
     if arguments.step is not None:
-        joint, torque = _numbers(arguments.step, "--step", 2)
+        joint, torque = numbers(arguments.step, "--step", (2,))
         told["step"] = (int(joint), torque)
     known: dict[str, Any] = {key: value for key, value in told.items() if value is not None}
     plan = Plan(seed=arguments.seed, alarm_rate=arguments.alarm_rate, **known)
@@ -126,7 +126,7 @@ def _simulated(arguments: argparse.Namespace, bar: _Bar) -> int:
     return _finish(arguments, done, out)
 
 
-def _injected(arguments: argparse.Namespace, bar: _Bar) -> int:
+def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.observe.identify.model_file import read_model
     from tangere.robot import robot
     from tangere.run.study_files import folder, write_injected
@@ -134,7 +134,7 @@ def _injected(arguments: argparse.Namespace, bar: _Bar) -> int:
 
     arm = robot(arguments.robot)
     model = None if arguments.model is None else read_model(arguments.model)
-    torque = None if arguments.torque is None else _numbers(arguments.torque, "--torque", arm.dof)
+    torque = None if arguments.torque is None else numbers(arguments.torque, "--torque", (arm.dof,))
     out = folder(arguments.out)
     every = arguments.every or EVERY * (10.0 if arguments.quick else 1.0)
     done = inject_logs(
@@ -158,16 +158,6 @@ def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Pat
         print(f"\nreport: {where}")
     print(f"csv:    {out}")
     return 130 if done.interrupted else 0
-
-
-def _numbers(text: str, option: str, count: int) -> list[float]:
-    try:
-        values = [float(cell) for cell in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != count or not np.all(np.isfinite(values)):
-        raise InvalidValue(f"{option}: {count} numbers with commas between, got {text!r}")
-    return values
 
 
 def share(value: Estimate) -> str:
@@ -285,22 +275,3 @@ def injected_text(done: InjectedStudy, colour: bool = False) -> str:
         "joint", "step [Nm]", "moving", "found", "delay [ms] median", "turning, standing", "found", "99 % moving [Nm]",
     )  # fmt: skip
     return "\n".join([*lines, "", *table(rows, head, "rrrrrrrr", indent=0)])
-
-
-class _Bar:
-    """Progress on a terminal only."""
-
-    def __init__(self) -> None:
-        self._shown, self._start = sys.stderr.isatty(), time.perf_counter()
-
-    def __call__(self, what: str, share: float) -> None:
-        if self._shown:
-            full, past = int(30 * min(1.0, share)), time.perf_counter() - self._start
-            left = f", {past / share - past:.0f} s left" if share > 0.15 else ""
-            print(f"\r[{'#' * full}{'-' * (30 - full)}] {what + left:50s}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._shown:
-            print("\r" + " " * 84 + "\r", end="", file=sys.stderr)
-            self._shown = False

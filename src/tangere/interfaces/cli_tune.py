@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.interfaces.cli_identify import _Bar
+from tangere.interfaces.progress import Bar
 from tangere.interfaces.terminal import table
 from tangere.interfaces.touch_options import arm_of, arm_options, hours_text, model_of, note, sample_rate, tell
 
@@ -92,7 +92,7 @@ def tune(arguments: argparse.Namespace) -> int:
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm)
     believed = belief(arm, model, payload=payload)
-    bar = _Bar()
+    bar = Bar()
     logs = []
     try:
         for k, source in enumerate(arguments.logs):

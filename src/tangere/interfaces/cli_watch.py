@@ -13,8 +13,8 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.interfaces import cli_tune
-from tangere.interfaces.cli_identify import _Bar, _numbers
-from tangere.interfaces.terminal import paint, table, wants_colour
+from tangere.interfaces.progress import Bar
+from tangere.interfaces.terminal import numbers, paint, table, wants_colour
 from tangere.interfaces.touch_options import arm_of, arm_options, hours_text, model_of, note, sample_rate, tell
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
     from tangere.run import watch as watching
     from tangere.run.recordings import recordings
 
-    bar = _Bar()
+    bar = Bar()
     done: list[Watched] = []
     try:
         bar(f"reading {arguments.log}", 0.0)
@@ -176,7 +176,7 @@ def _said(follower: Any, name: str) -> None:
 
 def _span(text: str, option: str, first: float) -> tuple[float, float]:
     """FROM,TO in stamps; with a + from the first one."""
-    start, end = _numbers(text.replace("+", ""), option, (2,))
+    start, end = numbers(text.replace("+", ""), option, (2,))
     if "+" in text:
         start, end = start + first, end + first
     return start, end

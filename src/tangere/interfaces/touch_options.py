@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.interfaces.cli_identify import _numbers
-from tangere.interfaces.terminal import paint, wants_colour
+from tangere.interfaces.terminal import numbers, paint, wants_colour
 
 if TYPE_CHECKING:
     from tangere.observe.identify import IdentifiedModel
@@ -33,10 +32,10 @@ def arm_of(arguments: argparse.Namespace) -> tuple[Robot, Any]:
 
     gravity: Any = arguments.gravity
     if gravity is not None and "," in gravity:
-        gravity = _numbers(gravity, "--gravity", (3,))
+        gravity = numbers(gravity, "--gravity", (3,))
     payload = None
     if arguments.payload is not None:
-        mass, *com = _numbers(arguments.payload, "--payload", (1, 4))
+        mass, *com = numbers(arguments.payload, "--payload", (1, 4))
         payload = (mass, com or [0.0, 0.0, 0.0])
     arm = robot(arguments.robot, payload=payload, gravity=gravity)
     return arm, None if payload is None else arm.model.payload

@@ -90,7 +90,7 @@ def read_csv(path: str | os.PathLike[str]) -> Log:
     complete = not cells or len(cells[-1]) >= len(names)
     cells = cells if complete else cells[:-1]
     columns = _numbers(names, cells, path)
-    log = _grouped(columns)
+    log = grouped_columns(columns)
     if "time" not in log:
         raise InvalidValue(f"{path}: no column 'timestamp' (or 'time') of numbers among {', '.join(names) or 'none'}")
     return Log(log, {name: _RTDE_UNITS[name] for name in log if name in _RTDE_UNITS}, complete=complete)
@@ -110,7 +110,7 @@ def _numbers(names: Sequence[str], cells: Sequence[Sequence[str]], path: Path) -
     return columns
 
 
-def _grouped(columns: Mapping[str, Array]) -> dict[str, Array]:
+def grouped_columns(columns: Mapping[str, Array]) -> dict[str, Array]:
     """name_0, name_1, ... side by side as one column, under our name."""
     groups: dict[str, dict[int, Array]] = {}
     singles: dict[str, Array] = {}

@@ -17,9 +17,9 @@ from tangere.observe.detect import Event, PayloadChange, Wanted
 from tangere.observe.identify import IdentifiedModel
 from tangere.observe.momentum import MomentumObserver
 from tangere.robot import Robot
-from tangere.run.csv_log import _grouped
+from tangere.run.csv_log import grouped_columns
 from tangere.run.log import Log
-from tangere.run.recordings import GAP, _cells, _cleaned, _columns_of_header, _is_number, _layout
+from tangere.run.recordings import GAP, cells_of, cleaned, columns_of_header, is_number, layout_of
 from tangere.run.touch_logs import TouchLog, touch_log
 from tangere.run.watch import TICK, Belief, Watcher, with_stated_payload
 from tangere.types import Array, State
@@ -118,11 +118,11 @@ class Follower:
 
     def feed(self, line: str) -> Iterator[Notice]:
         """One line."""
-        cells = _cells(line) if line.strip() else []
+        cells = cells_of(line) if line.strip() else []
         if not cells:
             return
         if not self._where:
-            named = not _is_number(cells[0])
+            named = not is_number(cells[0])
             self._arrange(line, cells, named)
             if named:
                 return
@@ -150,18 +150,18 @@ class Follower:
         """Which cells are what, from the column list or the header."""
         columns = self._columns
         if columns is None and named:
-            columns = _columns_of_header(line)
+            columns = columns_of_header(line)
         if columns is not None:
             rest = columns.rstrip().endswith("...")
             at = 0
-            for name, width in _layout(columns.rstrip()[:-3].rstrip(", ") if rest else columns, self.name):
+            for name, width in layout_of(columns.rstrip()[:-3].rstrip(", ") if rest else columns, self.name):
                 if name != "_":
                     self._where[name] = np.arange(at, at + width)
                 at += width
             if at > len(cells) or (at < len(cells) and not rest):
                 raise InvalidValue(f"{self.name}: {columns!r} stands for {at} columns, the first line has {len(cells)}")
         elif named:
-            grouped = _grouped({name: np.array([float(k)]) for k, name in enumerate(cells)})
+            grouped = grouped_columns({name: np.array([float(k)]) for k, name in enumerate(cells)})
             self._where = {name: at.ravel().astype(int) for name, at in grouped.items()}
         else:
             raise InvalidValue(
@@ -205,7 +205,7 @@ class Follower:
         columns = {name: np.array([sample[name] for sample in self._head]) for name in names}
         if "payload" in columns:
             columns["payload"] = columns["payload"].reshape(-1)
-        recording = _cleaned(self.name, Log(columns), "")
+        recording = cleaned(self.name, Log(columns), "")
         model: IdentifiedModel | None = self.belief.model
         arm = self.robot if model is None else model.robot(self.robot)
         self.log = touch_log(recording, arm, model=model)

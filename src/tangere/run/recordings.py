@@ -65,10 +65,10 @@ def recordings(
         logs = [(file.name, read_mcap(file))]
     else:
         logs = [(file.name, _from_csv(file, columns, rate))]
-    return [_cleaned(name, log, digest) for name, log in logs]
+    return [cleaned(name, log, digest) for name, log in logs]
 
 
-def _layout(columns: str, where: str) -> list[tuple[str, int]]:
+def layout_of(columns: str, where: str) -> list[tuple[str, int]]:
     """Names and widths of a column list."""
     layout: list[tuple[str, int]] = []
     for entry in columns.split(","):
@@ -84,7 +84,7 @@ def _layout(columns: str, where: str) -> list[tuple[str, int]]:
 
 def _split(table: Array, columns: str, rate: float | None, where: str) -> Log:
     named, rest = (columns[:-3].rstrip(", "), True) if columns.rstrip().endswith("...") else (columns, False)
-    layout = _layout(named, where)
+    layout = layout_of(named, where)
     total = sum(width for _, width in layout)
     if rest and table.ndim == 2 and table.shape[1] > total:
         table = table[:, :total]
@@ -131,21 +131,20 @@ def _from_csv(file: Path, columns: str | None, rate: float | None) -> Log:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise InvalidValue(f"{file}: is empty")
-    named = not _is_number(re.split(r"[,;\t ]+", lines[0].strip())[0])
+    named = not is_number(re.split(r"[,;\t ]+", lines[0].strip())[0])
     if columns is None and named:
-        columns = _columns_of_header(lines[0])
+        columns = columns_of_header(lines[0])
         if columns is None:
             return read_csv(file)
     if columns is None:
-        raise InvalidValue(
-            f"{file}: has no header; say what its {len(_cells(lines[0]))} columns are, such as columns='t,q,qd,current'"
-        )
+        count = len(cells_of(lines[0]))
+        raise InvalidValue(f"{file}: has no header; say what its {count} columns are, such as columns='t,q,qd,current'")
     return _split(_table(lines[1:] if named else lines, file, 2 if named else 1), columns, rate, str(file))
 
 
-def _columns_of_header(header: str) -> str | None:
+def columns_of_header(header: str) -> str | None:
     """A header such as t,q0,...,q5,qd0,... as a column list; None where the names are RTDE's or others."""
-    names = _cells(header)
+    names = cells_of(header)
     if any(re.fullmatch(r".+_\d+", name) for name in names) or not {"t", "time", "timestamp"} & set(names):
         return None
     bare = [re.sub(r"\d+$", "", name) for name in names]
@@ -161,7 +160,7 @@ def _columns_of_header(header: str) -> str | None:
 
 
 def _table(lines: Sequence[str], file: Path, first: int) -> Array:
-    rows = [_cells(line) for line in lines]
+    rows = [cells_of(line) for line in lines]
     width = len(rows[0]) if rows else 0
     if rows and len(rows[-1]) < width:
         rows = rows[:-1]  # the last line of a recording that was cut off
@@ -174,12 +173,12 @@ def _table(lines: Sequence[str], file: Path, first: int) -> Array:
         raise InvalidValue(f"{file}: a cell is no number: {problem}") from problem
 
 
-def _cells(line: str) -> list[str]:
+def cells_of(line: str) -> list[str]:
     delimiter = max(",;\t ", key=line.count)
     return [cell.strip() for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell.strip()]
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
@@ -187,7 +186,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _cleaned(name: str, log: Log, digest: str) -> Recording:
+def cleaned(name: str, log: Log, digest: str) -> Recording:
     """Leave out what no observer can use, and say so."""
     problems: list[str] = []
     if not log.complete:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -83,18 +82,17 @@ def write_catalogue(
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the catalogue and say where it is."""
-    begin, shown = time.perf_counter(), sys.stderr.isatty()
+    from tangere.interfaces.progress import Bar
+
+    begin, bar = time.perf_counter(), Bar()
 
     def tell(done: int, total: int, what: str) -> None:
-        if shown:
-            full = 30 * done // total
-            print(f"\r[{'#' * full}{'-' * (30 - full)}] {done} of {total}  {what:<24}", end="", file=sys.stderr)
+        bar(f"{done} of {total}  {what}", done / total)
 
     try:
         page, written = write_catalogue(arguments.out, arguments.robot, arguments.kind, tell=tell)
     finally:
-        if shown:
-            print(f"\r{'':<78}\r", end="", file=sys.stderr)
+        bar.end()
     platforms = sorted({p for w in written for p in w.platforms})
     size = sum(w.size for w in written) / 1e6
     took = time.perf_counter() - begin

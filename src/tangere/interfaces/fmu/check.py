@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -53,25 +52,20 @@ def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], No
 def main(arguments: argparse.Namespace) -> int:
     """Check the files and print."""
     from tangere.errors import TangereError
+    from tangere.interfaces.progress import Line
     from tangere.interfaces.terminal import paint, table, wants_colour
 
     colour, wrong = wants_colour(), 0
-    shown = sys.stderr.isatty()
-
-    def tell(what: str) -> None:
-        if shown:
-            print(f"\r{what:<78}", end="", file=sys.stderr)
-
+    doing = Line()
     for file in arguments.files:
         try:
-            found = check_fmu(file, quick=arguments.quick, tell=tell)
+            found = check_fmu(file, quick=arguments.quick, tell=doing)
         except TangereError as error:
-            tell("")
+            doing.end()
             print(f"{paint('WRONG', 'bad', colour)}  {error}")
             wrong += 1
             continue
-        if shown:
-            print(f"\r{'':<78}\r", end="", file=sys.stderr)
+        doing.end()
         bad = [f for f in found if f.outcome == "bad"]
         absent = [f for f in found if f.outcome == "not checked"]
         wrong += bool(bad)

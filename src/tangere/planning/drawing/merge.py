@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tangere.planning.drawing.nearest import nearest
-from tangere.planning.drawing.simplify import _positive
+from tangere.planning.drawing.simplify import positive
 from tangere.planning.drawing.strokes import Strokes, closed, length
 from tangere.types import Array
 
@@ -25,7 +25,7 @@ def merged(strokes: Strokes, tolerance: float) -> Strokes:
     A line whose own ends come that near is closed. Exact doubles of a line, forwards or backwards, are dropped:
     nothing is drawn twice.
     """
-    _positive("tolerance", tolerance)
+    positive("tolerance", tolerance)
     lines = list(_distinct(strokes.lines))
     free = [k for k, line in enumerate(lines) if not closed(line)]
     if not free:

@@ -22,7 +22,7 @@ def simplified(strokes: Strokes, tolerance: float) -> Strokes:
     segment that replaces it, and, the line being connected, every point of that segment within it of the line: the
     Hausdorff distance between both is at most the tolerance. First and last points stay.
     """
-    _positive("tolerance", tolerance)
+    positive("tolerance", tolerance)
     if not strokes.lines:
         return strokes
     points, firsts, lasts = _joined(strokes)
@@ -58,7 +58,7 @@ def smoothed(strokes: Strokes, tolerance: float, *, passes: int = PASSES) -> Str
     would be larger than the tolerance (at a sharp corner) is cut to it, so that corners stay corners. Meant for lines
     with evenly spaced points, as tracing makes them.
     """
-    _positive("tolerance", tolerance)
+    positive("tolerance", tolerance)
     if not strokes.lines:
         return strokes
     points, firsts, lasts = _joined(strokes)
@@ -108,6 +108,6 @@ def _from_segment(points: Array, start: Array, end: Array) -> Array:
     return result
 
 
-def _positive(name: str, value: float) -> None:
+def positive(name: str, value: float) -> None:
     if not (np.isfinite(value) and value > 0.0):
         raise InvalidValue(f"{name} {value} must be a positive length in m")
