@@ -29,11 +29,16 @@ def _motions(data_dir: Path) -> list[Motion]:
 
 @pytest.fixture(scope="module")
 def ur3e(data_dir: Path) -> tuple[list[Motion], list[np.ndarray], Thresholds]:
-    """One fold of four: identified and tuned on 30 free runs; residuals of all runs."""
+    """One fold of four: tuned on 30 free runs; residuals of all runs.
+
+    Identified on every sixth of the 30, every fourth sample, and links as the data sheet says: seconds instead of a
+    minute. The model is the worse for it, what is tested here does not need a better one.
+    """
     base = tangere.robot("ur3e")
     motions = _motions(data_dir)
     learned = [m for k, m in enumerate(motions[19:]) if k % 4]
-    model = identify(base, learned, gain=base.drives.gain)
+    thin = [Motion(m.time[::4], m.q[::4], m.qd[::4], m.tau[::4], m.name, m.digest) for m in learned[::6]]
+    model = identify(base, thin, gain=base.drives.gain, inertial="payload")
     robot = model.robot(base)
     residuals = [momentum_residual(robot, model.drive, m) for m in motions]
     known = {m.name for m in learned}

@@ -9,6 +9,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
 from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
+from tangere.observe.detect.tuning import UNSEEN, Watched, _margins
 from tangere.observe.drive_model import DriveModel
 
 N = 6
@@ -67,6 +68,24 @@ def test_rarer_alarms_need_higher_thresholds() -> None:
     often, rarely = tune(motions, 10.0), tune(motions, 0.1)
     assert np.all(rarely.level >= often.level)
     assert np.all(rarely.change[0] > often.change[0])
+
+
+def test_little_data_leave_room_for_what_they_do_not_show() -> None:
+    """Half as much again on the level after two minutes, less after an hour; change and impact while moving: none."""
+    n, count = 6, 1000
+    weights = np.zeros((count, 3, n))
+    weights[:800, 0], weights[800:, 2] = 1.0, 1.0
+
+    def margins(seconds: float) -> np.ndarray:
+        seen = Watched(np.arange(count, dtype=float), np.zeros((count, 4, n)), weights, seconds, 0)
+        return _margins(seen)[:, :, 0]
+
+    short, long = margins(108.0), margins(3600.0)
+    np.testing.assert_allclose(short[0], 1.0 + UNSEEN)
+    assert np.all(short[1:, 0] == 1.0)
+    assert np.all(short[1:, 1:] == 1.0 + 0.5 * UNSEEN)
+    assert 1.0 < long[0, 0] < 1.12
+    assert long[1, 2] < short[1, 2]
 
 
 def test_says_what_short_data_cannot_promise() -> None:

@@ -19,8 +19,12 @@ MASS_EXPLAINED = 0.9  # share of the residual's square that a mass at the tool m
 LEAST_MASS = 0.1  # kg, below which no payload is claimed
 MOVED = 0.2  # rad of motion that tell a mass, which follows gravity, from a push, which does not
 ALONE = 0.95  # share of the whitened residual's square in one joint from which on it is that joint's alone
-SCALES = 0.9  # correlation with the torque that the motion takes: a drive that gives too little of it
-MOTION = 1.0  # times what was added that this torque must vary, for a correlation to say anything
+# of what was added, share that is in proportion to the torque that the motion takes, beyond a constant: a drive that
+# gives too little. A push that comes, goes or turns with the motion reaches half of it by chance
+SCALES = 0.8
+MOTION = 1.0  # times what was added that this torque must vary, for a proportion to say anything
+BLOCK = 0.1  # s of averages that are compared: the reported torque is noisy, and the residual lags it by 20 ms
+BLOCKS = 10  # of them at least: a second of motion
 SETTLED = 0.1  # s after the onset: five time constants of the observer
 _GRAVITY = 9.81
 
@@ -35,6 +39,7 @@ class History:
     tau: Array | None  # (m, n)
     spread: Array  # (n,) Nm
     ended: bool  # whether the residual is back
+    slow: bool = True  # whether the level raised it, and no change: drift is never quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def judged(history: History, robot: Robot | None, explained: float | None) -> Ju
     brief = _soft(log(SHORT / max(duration, 1e-3)))
     score["collision"] = 2.0 * hard + (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
     score["push"] = -2.0 * hard - (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
-    if rise > 0.5 * SLOW_RISE:
+    if history.slow and rise > 0.5 * SLOW_RISE:
         score["drift"] = 4.0 * _soft(2.0 * log(rise / SLOW_RISE))
     mass = None
     if robot is not None and duration > LASTING:
@@ -123,12 +128,19 @@ def _fault(history: History, joint: int, explained: float | None) -> float:
     score = -2.0  # a push through all other axes is rare, a fault rarer
     if explained is not None:
         score += 5.0 * _soft((0.8 - explained) / 0.1)
-    settled = history.time > history.time[0] + SETTLED
-    if history.tau is not None and settled.sum() > 10:
-        added = history.added[settled, joint]
-        needed = history.tau[settled, joint] + added  # what the motion takes by the model; a push knows nothing of it
-        if np.ptp(needed) > MOTION * np.ptp(added) > 0.0:
-            score += 8.0 * _soft((abs(float(np.corrcoef(needed, added)[0, 1])) - SCALES) / 0.05)
+    since = history.time - history.time[0] - SETTLED
+    if history.tau is not None and since[-1] > BLOCKS * BLOCK:
+        rows = since > 0.0
+        block = (since[rows] / BLOCK).astype(int)
+        count = np.maximum(np.bincount(block), 1)
+        full = count > 1
+        added = (np.bincount(block, history.added[rows, joint]) / count)[full]
+        # what the motion takes by the model; a push knows nothing of it
+        needed = (np.bincount(block, history.tau[rows, joint]) / count)[full] + added
+        if len(added) >= BLOCKS and np.ptp(needed) > MOTION * np.ptp(added) > 0.0:
+            left = added - needed * float(needed @ added) / float(needed @ needed)
+            share = 1.0 - float(left @ left) / float(np.sum((added - added.mean()) ** 2))
+            score += 8.0 * _soft((share - SCALES) / 0.1)
     return score
 
 

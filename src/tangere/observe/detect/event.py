@@ -32,9 +32,9 @@ class Event:
     channel: str  # what raised it: level, change, impact or shock of that joint (Signals), or arm: all together
     end_s: float | None = None  # stamp of the sample that ended it
     alternatives: tuple[tuple[Kind, float], ...] = ()  # other kinds and their probability, likeliest first
-    link: int | None = None  # counted from 1; None: not isolated, or cannot be told
+    link: int | None = None  # counted from 1, from a probability of one half; None: not isolated, or cannot be told
     link_probability: float = 0.0
-    links: tuple[tuple[int | None, float], ...] = ()  # other links, None for "not one push"
+    links: tuple[tuple[int | None, float], ...] = ()  # other links (all, where none is named); None: "not one push"
     point: Array | None = None  # (3,) m in the link's frame
     force: Array | None = None  # (3,) N, base axes, on the robot
     isolated_s: float | None = None  # stamp of the residual that link, point and force come from

@@ -32,6 +32,7 @@ TURN_BASELINE = 0.05  # s, the same for a turning joint: stiction that lets go i
 HARMLESS = 0.2  # K h below which one wrong sample counts for less than a fifth in d: from 250 Hz on at 50/s
 GAP = 0.1  # s without a sample, or a clock that goes back: start again
 SETTLING = 0.2  # s after a start in which nothing is watched: ten time constants of the observer
+PERIODS = 200  # different periods whose matrices are kept: sums of 2 ms differ in their last digits, jitter in some 20
 
 
 class Signals:
@@ -59,16 +60,13 @@ class Signals:
     """
 
     __slots__ = (
-        "_age", "_base", "_before", "_code", "_gain", "_lags", "_moving", "_r", "_rates", "_rates_of", "_smooth",
-        "_state", "_time", "_turn", "_turning", "frozen", "h", "n", "raw", "ready", "standstill", "values", "version",
-        "weights", "zero",
+        "_age", "_base", "_code", "_gain", "_inputs", "_known", "_lapse", "_moving", "_quiet", "_r", "_time", "_turn",
+        "_turning", "frozen", "h", "n", "raw", "ready", "standstill", "values", "version", "weights", "zero",
     )  # fmt: skip
 
     def __init__(self, n: int = 6, gain: float = GAIN, standstill: float = STANDSTILL) -> None:
         self.n, self._gain, self.standstill = n, float(gain), float(standstill)
-        self._rates = np.array([[SLOW], [self._gain], [FAST]])
-        self._rates_of = -1.0  # the period that _lags belongs to: none yet
-        self._lags = np.zeros((3, 1))
+        self._known: dict[float, tuple[Array, Array, float]] = {}  # of each period: _step's matrices
         self.version = 0
         self.reset()
 
@@ -76,14 +74,14 @@ class Signals:
         """Forget everything."""
         n = self.n
         self._time, self._age, self.ready, self.frozen, self.h = -inf, 0.0, False, False, 0.0
-        self._r = self.raw = np.zeros(n)
-        self._state = self._before = np.zeros((3, n))  # s, c, f
-        self._base = self._smooth = np.zeros(n)
+        self._inputs = np.zeros((6, n))  # s, f, d, b, residual before, residual
+        self._r = self.raw = self._base = np.zeros(n)
         self.zero = np.zeros(n)  # (n,) Nm taken off the level: what a payload or drift that was reported left behind
         self._code = b""  # which joints move which way
         self._moving: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
         self._turn = np.zeros(n)  # s for which each joint still counts as turning
         self._turning = False
+        self._lapse = self._quiet = 0.0  # s since the weights were last looked at, and for which they do not change
         self.values, self.weights = np.zeros((len(CHANNELS), n)), np.zeros((len(REGIMES), n))
 
     @property
@@ -93,26 +91,27 @@ class Signals:
 
     @property
     def change(self) -> Array:
-        """c (n,) [Nm]: the residual itself; a new array at each sample."""
-        return np.asarray(self._state[1])
+        """c (n,) [Nm]: the residual itself, the array that was given."""
+        return self._r
 
     def hold(self, baseline: Array) -> None:
         """An event has begun: keep the mean (n,) [Nm] of before its onset until it is over."""
         self._base, self.frozen = baseline, True
+        self._inputs[3] = baseline
 
     def settle(self, moving: float, standing: float) -> None:
         """An event is over: take the residual of now as the mean, and count joints as turning for a while [s]."""
         self.frozen = False
-        self._base = self._state[1]
-        self._turn = np.maximum(self._turn, np.where(self._moving, moving, standing))
-        self._turning = True
+        self._base = self._inputs[3] = self._r
+        self._turn = np.maximum(self._turn - self._lapse, np.where(self._moving, moving, standing))
+        self._turning, self._lapse, self._quiet = True, 0.0, 0.0
 
     def update(self, time: float, residual: Array, qd: Array) -> bool:
         """Take a sample; False where it could not be used or nothing may be watched yet."""
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not isfinite(float(residual.sum()) + float(qd.sum())):
+        if not isfinite(float(residual.dot(residual)) + float(qd.dot(qd))):
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time
@@ -122,62 +121,87 @@ class Signals:
             self._start(residual, code, forward | backward)
             return False
         self.h = h
-        if code != self._code or self._turning:
+        if code != self._code:
             self._regimes(code, forward | backward, h)
-        if h != self._rates_of:
-            self._rates_of = h
-            self._lags = -np.expm1(-h * self._rates)
-        before = self._r
-        self._r = residual
-        self.raw = y = before - (residual - before) / expm1(-self._gain * h)
-        self._before = last = self._state
-        self._state = state = last + self._lags * (y - last)
-        self._age += h
-        if not self.frozen:
-            # at first the plain mean since the start: one noisy sample must not count for half a second
-            lag = max(-expm1(-h / BASELINE), h / self._age)
-            if self._turning:
-                quick = max(-expm1(-h / TURN_BASELINE), lag)
-                self._base = self._base + np.where(self._turn > 0.0, quick, lag) * (state[1] - self._base)
+        elif self._turning:
+            if self._lapse + h < self._quiet:
+                self._lapse += h
             else:
-                self._base = self._base + lag * (state[1] - self._base)
-        values, base = self.values, self._base
-        np.subtract(state[0], self.zero, out=values[LEVEL])
-        new, old = state[1:] - base, last[1:] - base
-        smooth = self._smooth
-        np.subtract(smooth, base, out=old[0])
-        self._smooth = smooth = smooth + float(self._lags[2, 0]) * (state[1] - smooth)
-        np.subtract(smooth, base, out=new[0])
-        values[SHOCK] = new[1]
-        low, high = np.minimum(new, old), np.maximum(new, old)
-        np.add(np.maximum(low, 0.0, out=low), np.minimum(high, 0.0, out=high), out=values[CHANGE : IMPACT + 1])
+                self._regimes(code, self._moving, h)
+        learning, held, lag = self._known.get(h) or self._step(h)
+        self._age += h
+        inputs, frozen = self._inputs, self.frozen
+        inputs[5] = residual
+        if not frozen and (self._turning or h > lag * self._age):
+            # at first the plain mean since the start: one noisy sample must not count for half a second
+            lag = max(lag, h / self._age)
+            quick = max(-expm1(-h / TURN_BASELINE), lag)
+            inputs[3] += np.where(self._turn > 0.0, quick, lag) * (residual - inputs[3])
+            frozen = True
+        out = (held if frozen else learning) @ inputs
+        inputs[:4] = out[:4]
+        inputs[4] = residual
+        self._r, self._base, self.raw = residual, out[3], out[4]
+        values = self.values
+        np.subtract(out[0], self.zero, out=values[LEVEL])
+        values[SHOCK] = out[6]
+        first = CHANGE
         if h < HARMLESS / self._gain:
-            values[CHANGE] = new[0]
+            values[CHANGE] = out[5]
+            first = IMPACT
+        new, old = out[4 + first : 7], out[6 + first :]
+        low, high = np.minimum(new, old), np.maximum(new, old)
+        np.add(np.maximum(low, 0.0, out=low), np.minimum(high, 0.0, out=high), out=values[first : IMPACT + 1])
         self.ready = self._age > SETTLING
         return self.ready
+
+    def _step(self, h: float) -> tuple[Array, Array, float]:
+        """One period as a matrix of (s, f, d, b, residual before, residual), with b learning and with b held; b's lag.
+
+        Rows of the product: s, f, d, b, y, then d - b and f - b now, and with the new b those of the sample before.
+        """
+        slow, fast, own, lag = (-expm1(-h * rate) for rate in (SLOW, FAST, self._gain, 1.0 / BASELINE))
+        y = np.array([0.0, 0.0, 0.0, 0.0, 1.0 - 1.0 / own, 1.0 / own])
+        s, f, d, b, _, r = np.eye(6)
+        both = []
+        for part in (lag, 0.0):
+            mean = b + part * (r - b)
+            smooth, quick = d + fast * (r - d), f + fast * (y - f)
+            rows = (s + slow * (y - s), quick, smooth, mean, y, smooth - mean, quick - mean, d - mean, f - mean)
+            both.append(np.array(rows))
+        if len(self._known) >= PERIODS:
+            self._known.clear()
+        found = self._known[h] = (both[0], both[1], lag)
+        return found
 
     def _regimes(self, code: bytes, moving: NDArray[np.bool_], h: float) -> None:
         """Turn timers and weights after a change, or while a joint turns."""
         n, turn, weights = self.n, self._turn, self.weights
-        turn -= h
+        turn -= self._lapse + h
         if code != self._code:
             was, now = (np.frombuffer(word, dtype=np.bool_).reshape(2, n) for word in (self._code, code))
             turn[(now != was).any(axis=0)] = HOLD
             self._code, self._moving = code, moving
-        if moving.any() and not moving.all():
-            np.maximum(turn, FADE, out=turn, where=~moving)
-        np.clip(turn / FADE, 0.0, 1.0, out=weights[TURNING])
-        np.subtract(1.0, weights[TURNING], out=weights[MOVING])
-        np.multiply(weights[MOVING], ~moving, out=weights[STANDING])
+        still = ~moving
+        if moving.any() and still.any():
+            np.maximum(turn, FADE, out=turn, where=still)
+        share = np.minimum(np.maximum(turn, 0.0), FADE) / FADE
+        weights[TURNING] = share
+        np.subtract(1.0, share, out=weights[MOVING])
+        np.multiply(weights[MOVING], still, out=weights[STANDING])
         weights[MOVING] -= weights[STANDING]
-        self._turning = bool((turn > 0.0).any())
+        self._turning = bool(turn.max() > 0.0)
+        self._lapse = 0.0
+        # nothing changes until the first joint begins to fade; those that are kept at FADE by others do not
+        waiting = np.where(turn == FADE, np.inf, turn - FADE)[turn > 0.0]
+        self._quiet = max(float(waiting.min(initial=np.inf)), 0.0)
         self.version += 1
 
     def _start(self, residual: Array, code: bytes, moving: NDArray[np.bool_]) -> None:
-        self._r = self.raw = residual
-        self._state = self._before = np.tile(residual, (3, 1))
-        self._base = self._smooth = residual.copy()
+        self._r = self.raw = self._base = residual
+        self._inputs[:] = residual
         self._turn = np.zeros(self.n)
+        self._lapse = 0.0
         self._code = code
         self._moving = moving
         self._age, self.ready, self.frozen, self.h = 0.0, False, False, 0.0

@@ -30,7 +30,7 @@ SHAPE_PSEUDO = 60.0  # clusters that "normal noise" counts for: they know a shap
 class Tail:
     """Peaks over a threshold: clusters of exceedances follow a generalised Pareto distribution.
 
-        rate(x) = rate(u) (1 + shape (x - u) / scale)^(-1/shape),   exponential for shape = 0
+    rate(x) = rate(u) (1 + shape (x - u) / scale)^(-1/shape),   exponential for shape = 0
     """
 
     threshold: float
