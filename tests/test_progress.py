@@ -15,8 +15,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal as standard error; inside a test, as pytest changes it again after its fixtures."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     return stream
@@ -30,7 +30,8 @@ def shown(terminal: Terminal) -> str:
     return "".join(line).rstrip(" ")
 
 
-def test_a_line_is_written_over_and_cleared(terminal: Terminal) -> None:
+def test_a_line_is_written_over_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
     line = Line()
     line("a long text about what is being done")
     line("short")
@@ -40,12 +41,14 @@ def test_a_line_is_written_over_and_cleared(terminal: Terminal) -> None:
     assert "\n" not in terminal.getvalue()
 
 
-def test_a_text_longer_than_the_line_does_not_wrap(terminal: Terminal) -> None:
+def test_a_text_longer_than_the_line_does_not_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
     Line()("x" * 500)
     assert len(shown(terminal)) < 100
 
 
-def test_a_bar_grows_and_stays_within_its_ends(terminal: Terminal) -> None:
+def test_a_bar_grows_and_stays_within_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
     bar = Bar()
     widths = []
     for share in (-0.1, 0.0, 0.5, 1.0, 1.7):
@@ -54,7 +57,8 @@ def test_a_bar_grows_and_stays_within_its_ends(terminal: Terminal) -> None:
     assert widths == [0, 0, 15, 30, 30]
 
 
-def test_a_clock_shows_seconds_and_leaves_its_line(terminal: Terminal) -> None:
+def test_a_clock_shows_seconds_and_leaves_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = opened(monkeypatch)
     clock = Clock()
     clock(2.5, 10.0)
     assert "2.5 of 10.0 s" in shown(terminal)
