@@ -49,7 +49,7 @@ def test_derivatives_and_continuity(name: str) -> None:
         assert law.at(np.array([law.duration + 5.0]))[0] == pytest.approx(here[0][-1])
 
 
-def test_smooth_start_is_spec_6_5() -> None:
+def test_smooth_start_is_the_quintic_ramp() -> None:
     """The printed polynomials, the constant rate after the ramp, and th = w (t - Tr/2)."""
     w, ramp = 1.0, 0.8
     t = np.array([0.1, 0.3, 0.5, 0.79, 0.8, 2.0])

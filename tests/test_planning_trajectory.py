@@ -105,7 +105,7 @@ def test_joints_are_on_the_path(build: object) -> None:
     assert a == pytest.approx(expected, abs=1e-10)
 
 
-def test_circle_000_is_the_circle_of_the_spec() -> None:
+def test_circle_000_is_the_corrected_circle() -> None:
     """Centre (.7, .1, .3), R .15, 1 rad/s, tool down: position, speed R w, centripetal R w^2 in the steady part."""
     r = CIRCLE.at(3.0)
     th = 3.0 - 0.5
