@@ -159,3 +159,16 @@ def test_target_velocity_tells_a_stop_before_the_arm_does() -> None:
         assert not watch.update(0.01 * k, qd, qd)
     assert watch.update(1.0, qd, np.zeros(6))
     assert watch.began == pytest.approx(0.99)
+
+
+def test_a_noisy_first_residual_is_no_part_of_the_mean_before() -> None:
+    """An observer that starts with its first input of 50 Nm forgets it with its own lag; so does what is watched."""
+    signals = Signals(1)
+    for k in range(200):
+        t = 0.002 * k
+        watching = signals.update(t, np.array([50.0 * np.exp(-50.0 * t)]), np.array([0.5]))
+        assert watching == (t > 0.3 + 1e-9)
+        if watching:
+            # of 50 Nm e^-5 are left when the mean begins, over 0.2 s a tenth of that; a mean from the start on had 3 Nm
+            assert abs(float(signals.baseline[0])) < 0.1
+            assert np.abs(signals.values).max() < 0.2

@@ -216,3 +216,11 @@ def test_the_model_goes_before_the_log(robot: Robot) -> None:
     assert got.source == ("model",) * N
     np.testing.assert_array_equal(got.gain, model.drive.gain)
     assert sum("targets say" in text for text in got.problems) == 4
+
+
+def test_gains_that_no_drive_has_are_said(data_dir: Path) -> None:
+    """Currents of a UR10e taken for those of arms whose gains nobody knows: gravity asks for a third, or for thrice."""
+    (log,) = recordings(data_dir / "ur10e_contacts" / "link4.csv", columns="t,q,qd,current,...")
+    for name, wrong in (("ur3", True), ("ur20", True), ("ur10e", False)):
+        said = [text for text in touch_log(log, tangere.robot(name)).problems if "hardly have" in text]
+        assert bool(said) == wrong

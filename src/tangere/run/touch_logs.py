@@ -23,6 +23,9 @@ _SIZES = ((9.0, 3.7), (28.0, 7.572), (54.0, 10.8), (150.0, 9.839), (330.0, 11.97
 # with six digits are exact to 1e-3 or better, with four they scatter by per cents.
 PRECISE = 0.005
 _DISAGREE = 0.02  # relative difference between the log's gain and that used from which on it is said
+# Times the gain of the joint's size, either way, that a gain fitted to gravity may be: sizes are some 30 % off, a tool
+# of some kg 20 %; another size of arm makes it a third or three times
+_PLAUSIBLE = 1.8
 _LEAST_SHARE = 0.9  # of the current's variance that gravity and friction must explain before a gain is taken from it
 
 
@@ -166,6 +169,14 @@ def _gains(
                 f"joint {j + 1}: the log's targets say {read[j]:.4g} +- {sigma[j]:.2g} Nm/A, the {source[j]}'s gain is "
                 f"{gain[j]:.4g}"
             )
+    fitted = {j: gain[j] / _by_size(float(robot.tau_max[j])) for j in range(n) if source[j] == "gravity"}
+    strange = [j for j, ratio in fitted.items() if not 1.0 / _PLAUSIBLE < ratio < _PLAUSIBLE]
+    if strange:
+        shown = ", ".join(f"joint {j + 1} {gain[j]:.3g}" for j in strange)
+        said.append(
+            f"gravity of a {robot.name} asks for gains that its drives hardly have: {shown} Nm/A, expected about "
+            f"{', '.join(f'{gain[j] / fitted[j]:.3g}' for j in strange)}; another arm, another mounting or a heavy tool"
+        )
     guessed = [str(j + 1) for j in range(n) if source[j] == "assumed"]
     if guessed:
         said.append(f"no gain is known for joint {', '.join(guessed)}: assumed by the joint's size, perhaps 30 % off")

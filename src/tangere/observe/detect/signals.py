@@ -31,7 +31,10 @@ HOLD, FADE = 0.15, 0.05
 TURN_BASELINE = 0.05  # s, the same for a turning joint: stiction that lets go is no change of the world
 HARMLESS = 0.2  # K h below which one wrong sample counts for less than a fifth in d: from 250 Hz on at 50/s
 GAP = 0.1  # s without a sample, or a clock that goes back: start again
-SETTLING = 0.2  # s after a start in which nothing is watched: ten time constants of the observer
+# s after a start whose residuals are no part of the mean before: an observer that starts with its first input, which is
+# mostly noise, needs five time constants to forget it
+FORGET = 0.1
+SETTLING = 0.3  # s after a start in which nothing is watched: the mean has then 0.2 s, the level six time constants
 PERIODS = 200  # different periods whose matrices are kept: sums of 2 ms differ in their last digits, jitter in some 20
 
 
@@ -132,9 +135,9 @@ class Signals:
         self._age += h
         inputs, frozen = self._inputs, self.frozen
         inputs[5] = residual
-        if not frozen and (self._turning or h > lag * self._age):
-            # at first the plain mean since the start: one noisy sample must not count for half a second
-            lag = max(lag, h / self._age)
+        if not frozen and (self._turning or h > lag * (self._age - FORGET)):
+            # at first the plain mean since FORGET: one noisy sample must not count for half a second
+            lag = max(lag, h / max(self._age - FORGET, h))
             quick = max(-expm1(-h / TURN_BASELINE), lag)
             inputs[3] += np.where(self._turn > 0.0, quick, lag) * (residual - inputs[3])
             frozen = True

@@ -61,7 +61,8 @@ def identify(
     shrink inertia (accelerations). A payload's covariance counts what links and gains may be off (considered).
 
     robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
-    Nm. gain: Nm/A with which tau was made from currents, to be kept in the model. held_out: logs for the figures
+    Nm. gain: Nm/A with which tau was made from currents, to be kept in the model; None (the log holds torques) also
+    lets friction's lag behind reversals count as delay (torque_delay). held_out: logs for the figures
     before and after (the motions themselves where there are none). refine_gains: also let gravity correct the gains
     joint by joint (torque_scales): the model's gain is then another than the one given, `scale` says by how much, and
     logs must be turned into torque with the model's (touch_log does). progress: called with 0 to 1.
@@ -97,7 +98,9 @@ def identify(
     loaded = _loaded(robot, solution, inertial)
     rows = windows(robot, list(motions), orders, loaded=loaded, width=width)
     progress(0.7)
-    delay = torque_delay(rows, list(motions))
+    # currents and positions of a sample are of one cycle: a delay must be shown apart from friction's own lag;
+    # torques have been through somebody's filter, and then whatever lag predicts best is taken
+    delay = torque_delay(rows, list(motions), memory=gain is not None)
     if delay > 0.0:
         rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
     solution, problem = _answer(robot, rows, inertial, orders, freedom)

@@ -100,8 +100,8 @@ class Windows:
     mean_load: Array  # (n,) Nm, mean |g|
 
 
-def _grouped(m: Midpoints) -> tuple[NDArray[np.int64], Array]:
-    """Rows (W, size) of the midpoints in each window, and their weights by duration."""
+def grouped(m: Midpoints) -> tuple[NDArray[np.int64], Array]:
+    """Rows (W, size) of the midpoints in each window, and their weights by duration (W, size)."""
     size = max(1, round(WINDOW / float(np.median(m.h))))
     start = np.arange(0, len(m.h) - size + 1, size)
     start = start[m.index[start + size - 1] - m.index[start] == size - 1]  # none with a gap inside
@@ -114,7 +114,7 @@ def window_torques(motions: list[Motion], delay: float) -> Array:
     parts = []
     for motion in motions:
         m = midpoints(motion, delay)
-        rows, weight = _grouped(m)
+        rows, weight = grouped(m)
         parts.append(np.einsum("ws,wsn->wn", weight, m.tau[rows]))
     return np.concatenate(parts)
 
@@ -142,7 +142,7 @@ def windows(
         if motion.q.shape[1] != robot.dof:
             raise InvalidValue(f"{motion.name or 'log'}: {motion.q.shape[1]} joints, {robot.name} has {robot.dof}")
         m = midpoints(motion, delay)
-        rows, weight = _grouped(m)
+        rows, weight = grouped(m)
         size = rows.shape[1]
         g = (loaded or robot).gravity_torque(m.q)
         qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
