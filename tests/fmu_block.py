@@ -27,7 +27,9 @@ from tangere.interfaces.fmu.package import Written, write_fmu
 class Block:
     """One instance. get("q") is the whole group; set("q", values); step(h) in co-simulation."""
 
-    def __init__(self, written: Written, folder: Path, *, exchange: bool = False, begin: bool = True) -> None:
+    def __init__(
+        self, written: Written, folder: Path, *, exchange: bool = False, begin: bool = True, logging: bool = True
+    ) -> None:
         self.written = written
         self.unzipped = folder / written.guid.strip("{}")
         if not self.unzipped.is_dir():  # never over a library that is loaded
@@ -45,7 +47,7 @@ class Block:
         self._callbacks.logger = fmi2CallbackLoggerTYPE(self._log)
         self._callbacks.allocateMemory = fmi2CallbackAllocateMemoryTYPE(calloc)
         self._callbacks.freeMemory = fmi2CallbackFreeMemoryTYPE(free)
-        self.fmu.instantiate(callbacks=self._callbacks)
+        self.fmu.instantiate(callbacks=self._callbacks, loggingOn=logging)
         self.time = 0.0
         self._places = {p.group.name: p for p in written.table}
         if begin:

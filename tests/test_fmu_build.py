@@ -141,6 +141,10 @@ def test_refusals(tmp_path):
         write_fmu("fk", tangere.robot("scara"), tmp_path)
     with pytest.raises(InvalidValue, match="q_start"):
         write_fmu("fk", ROBOT, tmp_path, q_start=[0.0, float("nan"), 0, 0, 0, 0])
+    with pytest.raises(InvalidValue, match="joint 2 of ur10e at 400 deg is outside its limits, -360 to 360 deg"):
+        write_fmu("fk", ROBOT, tmp_path, q_start=[0.0, 4e2 * 3.141592653589793 / 180, 0, 0, 0, 0])
+    with pytest.raises(InvalidValue, match="1e\\+06"):
+        write_fmu("fk", ROBOT, tmp_path, q_start=[0.0, 2e6, 0, 0, 0, 0])
     with pytest.raises(InvalidValue, match="cannot be written"):
         write_fmu("fk", ROBOT, "/dev/null/x.fmu", platforms=())
     table = KINDS["fk"].table(write_fmu("fk", ROBOT, tmp_path, platforms=()).arm)
@@ -151,6 +155,73 @@ def test_refusals(tmp_path):
         binary({"fmu.c": "this is not C"}, LINUX)
 
 
+def test_an_error_leaves_what_was_there(tmp_path, monkeypatch):
+    """A disk that is full half way: the old file stays, no new one, no part of one, no folder."""
+    old = write_fmu("fk", ROBOT, tmp_path, platforms=()).path
+    content = old.read_bytes()
+
+    def full(self, data):
+        with self.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    other = tangere.robot("ur10e", tool=(0, 0, 0.1))
+    for out in (old, tmp_path / "new.fmu", tmp_path / "a" / "b" / "new.fmu", f"{tmp_path}/c/"):
+        with pytest.raises(InvalidValue, match="No space left"):
+            write_fmu("fk", other, out, platforms=())
+    assert list(tmp_path.iterdir()) == [old]
+    assert old.read_bytes() == content
+    monkeypatch.undo()
+    assert write_fmu("fk", other, f"{tmp_path}/c/", platforms=()).path == tmp_path / "c" / "UR10e_FK.fmu"
+
+
+def test_where_to(tmp_path, monkeypatch):
+    with pytest.raises(InvalidValue, match=r"for a new folder write .*blocks/"):
+        write_fmu("fk", ROBOT, tmp_path / "blocks", platforms=())
+    with pytest.raises(InvalidValue, match="neither a file"):
+        write_fmu("fk", ROBOT, tmp_path / "UR10e.zip", platforms=())
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.chdir(tmp_path)
+    assert write_fmu("fk", ROBOT, platforms=()).path.resolve() == tmp_path / "UR10e_FK.fmu"
+    assert write_fmu("fk", ROBOT, "X.FMU", platforms=()).path == Path("X.FMU")
+    (tmp_path / "folder.fmu").mkdir()
+    assert write_fmu("fk", ROBOT, "folder.fmu", platforms=()).path == Path("folder.fmu/UR10e_FK.fmu")
+
+
+def test_compiler_with_options(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shown = '__attribute__((visibility("default")))'
+    source = {"fmu.c": f"#ifndef WITH\n#error without\n#endif\n{shown} int f(void);\nint f(void) {{ return WITH; }}\n"}
+    monkeypatch.setenv("CC", "cc -DWITH=7 '-DOTHER=a b'")
+    assert compiler_of(LINUX) == (shutil.which("cc"), "-DWITH=7", "-DOTHER=a b")
+    seven = binary(source, LINUX)
+    monkeypatch.setenv("CC", "cc -DWITH=8")
+    assert binary(source, LINUX) != seven  # not from the cache
+    for wrong, words in (("no-such-cc -O1", "CC = 'no-such-cc -O1'"), ("cc 'x", "CC is")):
+        monkeypatch.setenv("CC", wrong)
+        with pytest.raises(tangere.TangereError, match=re.escape(words)):
+            binary(source, LINUX)
+    monkeypatch.setenv("CC", "")
+    assert compiler_of(LINUX) is not None
+
+
+def test_cmake_builds_optimised(files, tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    with zipfile.ZipFile(files["fk"].path) as archive:
+        archive.extractall(tmp_path, [n for n in archive.namelist() if n.startswith("sources/")])
+    done = subprocess.run(
+        ["cmake", "-S", "sources", "-B", "build", "-DCMAKE_VERBOSE_MAKEFILE=ON"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(["cmake", "--build", "build"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "-O3" in done.stdout
+    assert (tmp_path / "build" / "UR10e_FK.so").is_file()
+
+
 def test_command_line(tmp_path, capsys):
     assert main(["fmu", "fk", "--robot", "ur10e", "--out", str(tmp_path), "--tool", "0,0,0.1,0,90,0"]) == 0
     assert "UR10e_FK.fmu" in capsys.readouterr().out
@@ -159,6 +230,10 @@ def test_command_line(tmp_path, capsys):
     assert main(["fmu", "dynamics", "--robot", "ur5e", "--drives", "full", "--out", str(tmp_path)]) == 1
     assert "drives of ur5e are not known" in capsys.readouterr().err
     assert main(["fmu", "fk", "--start", "1,2,3", "--out", str(tmp_path)]) == 1
+    assert main(["fmu", "fk", "--start", "0,0,0,0,0,400", "--out", str(tmp_path)]) == 1
+    assert "joint 6 of ur10e at 400 deg is outside its limits, -360 to 360 deg" in capsys.readouterr().err
+    assert main(["fmu", "fk", "--out", str(tmp_path / "none")]) == 1
+    assert "for a new folder" in capsys.readouterr().err
     with pytest.raises(SystemExit) as wrong:
         main(["fmu", "nonsense"])
     assert wrong.value.code == 2

@@ -94,6 +94,21 @@ def test_damaged_states_are_refused(make):
     assert block.state() == good
 
 
+@pytest.mark.parametrize("kind", ["fk", "dynamics"])
+def test_states_of_other_arms_are_refused(make, written, tmp_path, kind):
+    """One binary, one layout: only the GUID tells the numbers of two arms apart."""
+    other = Block(write_fmu(kind, tangere.robot("ur10e"), tmp_path, platforms=(LINUX,)), tmp_path)
+    block = make(kind)
+    before = block.state()
+    assert refused(block.restore, other.state()) == ERROR
+    assert "another FMU" in block.messages[-1][2]
+    kept = other.fmu.getFMUstate()
+    assert refused(block.fmu.setFMUstate, kept) == ERROR
+    assert "another FMU" in block.messages[-1][2]
+    other.fmu.freeFMUstate(kept)
+    assert block.state() == before
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e7])
 def test_values_that_are_none_are_discarded(make, value):
     block = make("fk")
@@ -123,6 +138,46 @@ def test_steps_that_are_none(make, h):
     assert refused(block.fmu.doStep, 0.5, h) == ERROR
     assert "fmi2DoStep" in block.messages[-1][2]
     block.fmu.doStep(0.5, 1e-3)
+
+
+@pytest.mark.parametrize(("kind", "start", "longest"), [
+    ("dynamics", {"step_max": 1e-6}, 0.1), ("arm", {"step_max": 1e-6, "period": 0.2}, 0.1),
+    ("arm", {"period": 1e-5}, 10.0),
+])  # fmt: skip
+def test_steps_that_are_too_long_are_discarded(make, kind, start, longest):
+    block = make(kind, begin=False).begin(**start)
+    q = block.get("q")
+    assert refused(block.step, 1.01 * longest) == DISCARD
+    assert f"one of {longest:g} s would do" in block.messages[-1][2]
+    np.testing.assert_array_equal(block.get("q"), q)
+    if kind == "dynamics":
+        block.step(longest)  # the others would take seconds
+    block.step(0.01 * longest if kind == "arm" else longest)
+
+
+@pytest.mark.parametrize("six", [
+    [-1e-3, 0.02, 0.02, 0, 0, 0],  # a negative moment
+    [0.01, 0.01, 0.03, 0, 0, 0],  # larger than the other two together
+    [0.01, 0.01, 0.01, 0.02, 0, 0], [0.02, 0.02, 0.02, 0.012, 0.012, 0.012], [0, 0, 0, 0, 1e-6, 0],
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["dynamics", "observer"])
+def test_inertias_of_no_body_are_refused(make, kind, six):
+    block = make(kind, begin=False)
+    good = np.array(block.written.arm.inertia).reshape(6, 6)
+    wrong = good.copy()
+    wrong[3] = six
+    block.set("arm.inertia", wrong)
+    block.fmu.setupExperiment(startTime=0.0)
+    block.fmu.enterInitializationMode()
+    assert refused(block.fmu.exitInitializationMode) == ERROR
+    assert "inertia of link 4" in block.messages[-1][2]
+    block.set("arm.inertia", good)
+    block.set("payload.inertia", six)
+    assert refused(block.fmu.exitInitializationMode) == ERROR
+    assert "payload.inertia" in block.messages[-1][2]
+    block.set("payload.inertia", [0.01, 0.02, 0.03, 0, 0, 0])  # a plate: on the border
+    block.fmu.exitInitializationMode()
+    block.step()
 
 
 def test_steps_from_elsewhere_and_past_the_end(make):
@@ -272,18 +327,6 @@ def test_forms_of_the_resource_location(make, form):
     )
     assert made
     block.fmu.fmi2FreeInstance(made)
-
-
-def test_log_categories(make):
-    block = make("arm", exchange=True)
-    f = block.fmu
-    f.newDiscreteStates()
-    assert not block.messages
-    f.setDebugLogging(True, ["logEvents"])
-    f.setTime(1e-3)
-    f.newDiscreteStates()
-    assert block.messages[-1] == (OK, "logEvents", "sample at 0.001 s")
-    assert refused(f.setDebugLogging, True, ["logNothing"]) == ERROR
 
 
 def test_too_steep_friction_fails_the_step_and_says_so(make):

@@ -87,8 +87,20 @@ def test_command_line(tmp_path, capsys):
     assert main(["fmu", "catalogue", "--robot", "ur3e", "--kind", "fk", "--kind", "ik", "--out", str(out)]) == 0
     assert "2 FMUs" in capsys.readouterr().out
     assert sorted(p.name for p in out.iterdir()) == ["UR3e_FK.fmu", "UR3e_IK.fmu", "index.html", "sheets"]
-    assert main(["fmu", "catalogue", "--robot", "ur99", "--out", str(out)]) == 1
-    assert main(["fmu", "catalogue", "--robot", "scara", "--out", str(out)]) == 1
-    assert "structure of a UR" in capsys.readouterr().err
+    none = tmp_path / "a" / "none"
+    for wrong, words in (("ur99", "ur99"), ("scara", "structure of a UR")):
+        assert main(["fmu", "catalogue", "--robot", "ur3e", "--robot", wrong, "--out", str(none)]) == 1
+        assert words in capsys.readouterr().err
+        assert not none.parent.exists()  # not even a folder
+
+
+def test_without_a_compiler_nothing_is_left(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-cc")
+    assert main(["fmu", "catalogue", "--robot", "ur3e", "--kind", "fk", "--out", str(tmp_path / "a" / "b")]) == 1
+    assert "no-such-cc" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_can_be_written(capsys):
     assert main(["fmu", "catalogue", "--kind", "fk", "--out", "/dev/null/x"]) == 1
     assert "cannot be written" in capsys.readouterr().err

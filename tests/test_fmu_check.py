@@ -181,11 +181,19 @@ def test_what_is_no_fmu(tmp_path, capsys):
         assert words in capsys.readouterr().out
 
 
-def test_another_version_is_left_alone(tmp_path):
+def test_a_folder_is_no_fmu(tmp_path, capsys):
+    assert main(["fmu", "check", str(tmp_path)]) == 1
+    assert "is a folder" in capsys.readouterr().out
+
+
+def test_another_version_is_left_alone(tmp_path, capsys):
     with zipfile.ZipFile(tmp_path / "three.fmu", "w") as archive:
         archive.writestr(XML, '<fmiModelDescription fmiVersion="3.0" modelName="x" instantiationToken="y"/>')
-    found = check_fmu(tmp_path / "three.fmu", quick=True)
-    assert [(f.outcome, "FMI 3.0" in f.text) for f in found] == [("not checked", True)]
+    for quick in (True, False):
+        found = check_fmu(tmp_path / "three.fmu", quick=quick)
+        assert [(f.outcome, "FMI 3.0" in f.text) for f in found] == [("not checked", True)]
+    assert main(["fmu", "check", str(tmp_path / "three.fmu")]) == 0
+    assert "three.fmu: not checked: FMI 3.0" in capsys.readouterr().out
 
 
 def test_command_line(files, capsys):

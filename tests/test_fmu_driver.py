@@ -87,7 +87,7 @@ def test_it_runs_where_python_is_absent(fmus, tmp_path):
         assert talk.get("Real", q) == (0, found)
 
 
-@pytest.mark.parametrize("kind", ["ik", "arm", "all"])
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_valgrind_has_no_complaint(fmus, kind):
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed")

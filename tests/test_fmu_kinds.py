@@ -11,8 +11,11 @@ pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
 if shutil.which("cc") is None:
     pytest.skip("needs a C compiler", allow_module_level=True)
 
-from fmu_block import EXACT, ROBOT, Maker, difference
+from fmu_block import EXACT, ROBOT, Block, Maker, continuous, difference, place
 
+import tangere
+from tangere.interfaces.fmu.build import LINUX
+from tangere.interfaces.fmu.package import write_fmu
 from tangere.kernels.solutions import FoundSolutions
 from tangere.kinematics.rotation import matrix_from_ypr, quaternion_from_matrix, ypr_from_matrix
 
@@ -32,6 +35,7 @@ def rng():
 
 def test_fk_is_the_pose_and_the_jacobian(make, rng):
     block = make("fk")
+    before = block.get("quaternion")  # no step is made: the sign goes on from here
     for _ in range(100):
         q = rng.uniform(-6, 6, 6)
         block.set("q", q)
@@ -40,8 +44,8 @@ def test_fk_is_the_pose_and_the_jacobian(make, rng):
         np.testing.assert_allclose(block.get("R"), T[:3, :3], atol=EXACT)
         np.testing.assert_allclose(block.get("J"), ROBOT.jacobian(q), atol=EXACT)
         np.testing.assert_allclose(block.get("ypr"), ypr_from_matrix(T[:3, :3]), atol=1e-11)  # / cos(pitch)
-        got, want = block.get("quaternion"), quaternion_from_matrix(T[:3, :3])
-        np.testing.assert_allclose(got * np.sign(got @ want), want, atol=EXACT)
+        want = quaternion_from_matrix(T[:3, :3])
+        np.testing.assert_allclose(block.get("quaternion"), want if want @ before > 0 else -want, atol=EXACT)
 
 
 def test_fk_quaternion_continuous_or_canonical(make):
@@ -58,6 +62,39 @@ def test_fk_quaternion_continuous_or_canonical(make):
         jumps += other @ last < 0
         before, last = now, other
     assert jumps >= 2  # two full turns of the base carry q through its sign twice: the canonical one jumps there
+
+
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+@pytest.mark.parametrize("kind", ["fk", "dynamics", "all"])
+def test_quaternion_goes_on_from_the_start(tmp_path, kind, sense):
+    """With the tool down w is 4e-17: the canonical sign turns round in the first step, if it goes that way."""
+    written = write_fmu(kind, tangere.robot("ur10e"), tmp_path, platforms=(LINUX,))
+    prefix = {"fk": "", "dynamics": "", "all": "fk."}[kind]
+    blocks = [Block(written, tmp_path, exchange=exchange, begin=False) for exchange in (False, True)]
+    for block in blocks:
+        if kind == "dynamics":
+            block.set("qd_start", [0, 0, 0, sense, 0, 0])
+        block.begin()
+    steps, exchange = blocks
+    first = steps.get(prefix + "quaternion")
+    assert abs(first[0]) < 1e-9
+    np.testing.assert_array_equal(exchange.get(prefix + "quaternion"), first)
+    continuous(exchange)
+    q = steps.get(prefix + "q")
+    for k in range(1, 4):
+        moved = q + [0, 0, 0, sense * 1e-2 * k, 0, 0]
+        if kind != "dynamics":
+            steps.set(prefix + "q", moved)
+            exchange.set(prefix + "q", moved)
+        steps.step()
+        exchange.fmu.setTime(1e-3 * k)
+        if kind == "dynamics":
+            place(exchange, np.concatenate([steps.get("q"), steps.get("qd")]))
+        exchange.fmu.completedIntegratorStep()
+        now = steps.get(prefix + "quaternion")
+        assert now @ first > 0.99
+        np.testing.assert_array_equal(exchange.get(prefix + "quaternion"), now)
+    assert abs(now[0]) > 1e-4  # it went somewhere
 
 
 def test_fk_without_offsets_is_williams_frame_six(make, rng):
@@ -100,7 +137,7 @@ def test_fk_directional_derivatives(make, rng):
 
 def test_ik_finds_all_that_the_library_finds(make, rng):
     block = make("ik")
-    before = block.get("q_previous")
+    before = block.get("q")
     for _ in range(150):
         T = ROBOT.pose(rng.uniform(-3, 3, 6))
         block.set("position", T[:3, 3])
@@ -128,10 +165,8 @@ def test_ik_finds_all_that_the_library_finds(make, rng):
     ],
 )
 def test_ik_at_singular_poses(make, q):
-    block = make("ik", q_previous=q)
     T = ROBOT.pose(q)
-    block.set("position", T[:3, 3])
-    block.set("R", T[:3, :3])
+    block = make("ik", q_previous=q, position=T[:3, 3], R=T[:3, :3])  # q_previous counts for the pose at the start
     found = ROBOT.inverse_kinematics(T, q)
     valid = block.get("valid").astype(bool)
     # of two branches that meet, either may be kept: the tool's rotation differs in its last bit
@@ -145,11 +180,43 @@ def test_ik_at_singular_poses(make, q):
     np.testing.assert_allclose(np.cos(block.get("q") - q), 1.0, atol=1e-14)  # 1e-7 rad from the reference
 
 
+def test_ik_stays_on_its_branch_from_the_start(make, rng):
+    """q of the first step is nearest to q at the start, not to q_previous: half way between two they differ."""
+    left = 0
+    for _ in range(150):
+        T = ROBOT.pose(rng.uniform(-3, 3, 6))
+        found = ROBOT.inverse_kinematics(T)
+        a, b = rng.permutation(len(found))[:2] if len(found) > 1 else (0, 0)
+        way = found.q[a] + (0.5 + 0.02 * rng.normal()) * (found.q[b] - found.q[a])
+        block = make("ik", q_previous=way, position=T[:3, 3], R=T[:3, :3])
+        first = block.get("q")
+        np.testing.assert_allclose(first, found.nearest(way), atol=EXACT)
+        if np.linalg.svd(ROBOT.jacobian(first))[1].min() > 0.1:  # elsewhere a short way is a long one for the joints
+            T = ROBOT.pose(first + 0.03 * rng.normal(size=6))
+            block.set("position", T[:3, 3])
+            block.set("R", T[:3, :3])
+            block.step()
+            np.testing.assert_allclose(block.get("q"), ROBOT.inverse_kinematics(T, first).nearest(first), atol=EXACT)
+            assert np.abs(block.get("q") - first).max() < 0.3
+            left += np.abs(ROBOT.inverse_kinematics(T, way).nearest(way) - first).max() > 0.3
+    assert left > 3  # nearest to q_previous would have been another branch
+
+
+def test_ik_holds_q_previous_where_the_start_has_no_solution(make):
+    q = [0.1, -1.2, 1.3, -0.9, 0.8, 0.7]
+    block = make("ik", q_previous=q, position=[9.0, 0, 0])
+    np.testing.assert_array_equal(block.get("q"), q)
+    T = ROBOT.pose(q)
+    block.set("position", T[:3, 3])
+    block.set("R", T[:3, :3])
+    np.testing.assert_allclose(block.get("q"), q, atol=1e-9)
+
+
 def test_ik_where_shoulder_and_elbow_are_singular_at_once(make):
     """There rounding hides solutions from the closed form, and iteration finds them: here as in the library."""
     block, rng = make("ik"), np.random.default_rng(3)
     _, a2, a3, _, d5, _ = block.get("arm.dh")
-    hidden = 0
+    hidden, before = 0, block.get("q")
     for _ in range(300):
         q2 = np.pi / 2 + rng.uniform(-0.09, 0.09)
         q234 = np.arcsin(-(a2 + a3) * np.cos(q2) / d5)  # the wrist above the shoulder, the arm stretched
@@ -158,7 +225,7 @@ def test_ik_where_shoulder_and_elbow_are_singular_at_once(make):
         T[:3, 3] += rng.normal(size=3) * 10.0 ** rng.uniform(-17, -12)
         block.set("position", T[:3, 3])
         block.set("R", T[:3, :3])
-        found = ROBOT.inverse_kinematics(T, block.get("q_previous"))
+        found = ROBOT.inverse_kinematics(T, before)
         hidden += isinstance(found, FoundSolutions) and len(found) > 0
         assert (block.get("count") > 0) == (len(found) > 0)
         if block.get("found"):
@@ -198,9 +265,11 @@ def test_ik_by_branch_and_out_of_reach(make):
     block.set("R", np.diag([1.0, 1.0, -1.0]))
     assert not block.get("found")
     assert "reflection" in block.messages[-1][2]
-    block.set("R", np.ones((3, 3)))
-    assert not block.get("found")
-    assert "not a rotation" in block.messages[-1][2]
+    for none in (np.ones((3, 3)), np.zeros((3, 3)), np.full((3, 3), 1e-160), 1e-8 * np.eye(3), 1.01 * np.eye(3)):
+        block.messages.clear()
+        block.set("R", none)
+        assert not block.get("found")
+        assert block.messages[-1][2].startswith("R is not a rotation")
 
 
 def _pose(R, p):

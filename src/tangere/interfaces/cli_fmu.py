@@ -60,8 +60,11 @@ def _options(p: argparse.ArgumentParser) -> None:
         "--drives", choices=("none", "rotor", "full"), default="none",
         help="what of the drives is in the start values: nothing, rotor inertia, or friction as well (default: none)",
     )  # fmt: skip
-    p.add_argument("--start", type=_numbers, metavar="Q1,...,Q6", help="joint positions at the start [deg]")
-    p.add_argument("--out", metavar="FILE|DIR", help="where to (default: UR10e_FK.fmu and the like, here)")
+    p.add_argument("--start", type=_numbers, metavar="Q1,...,Q6", help="joints at the start, within limits [deg]")
+    p.add_argument(
+        "--out", metavar="FILE|DIR",
+        help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
+    )  # fmt: skip
     p.set_defaults(run=write)
 
 

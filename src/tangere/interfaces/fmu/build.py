@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tangere.errors import TangereError
+from tangere.errors import InvalidValue, TangereError
 
 _FLAGS = (
     "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror",
@@ -43,11 +44,32 @@ class CompilerMissing(TangereError):
     """No compiler for a platform that was asked for."""
 
 
-def compiler_of(platform: Platform) -> str | None:
-    """The compiler for a platform, None where there is none on this machine."""
-    override = os.environ.get("CC") if platform is LINUX else None
-    found = (shutil.which(c) for c in ([override] if override else platform.compilers))
-    return next((c for c in found if c), None)
+def _chosen(platform: Platform) -> list[str]:
+    """The compiler that $CC names, with its options; it counts for this machine's own platform only."""
+    text = os.environ.get("CC", "") if platform is LINUX else ""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidValue(f"$CC is {text!r}: {error}") from None
+
+
+def compiler_of(platform: Platform) -> tuple[str, ...] | None:
+    """The compiler for a platform and the options that $CC gives it, None where there is none on this machine."""
+    first, *options = _chosen(platform) or [""]
+    found = (shutil.which(c) for c in ([first] if first else platform.compilers))
+    path = next((c for c in found if c), None)
+    return None if path is None else (path, *options)
+
+
+def no_compiler(platform: Platform) -> CompilerMissing:
+    """What to say where there is none."""
+    chosen = _chosen(platform)
+    looked = f"$CC = {shlex.join(chosen)!r}" if chosen else ", ".join(platform.compilers)
+    package = "gcc" if platform is LINUX else "gcc-mingw-w64-x86-64"
+    return CompilerMissing(
+        f"no C compiler for {platform.folder} was found (looked for {looked}); "
+        + ("set CC to one that is there, or unset it" if chosen else f"on Debian: apt install {package}")
+    )
 
 
 def cache_folder() -> Path:
@@ -57,20 +79,18 @@ def cache_folder() -> Path:
 
 
 @cache
-def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+def _version(compiler: tuple[str, ...]) -> str:
+    return subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
 
 
 def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
     """The shared library of these sources for a platform, from the cache where it was built before."""
     compiler = compiler_of(platform)
     if compiler is None:
-        raise CompilerMissing(
-            f"no C compiler for {platform.folder} was found (looked for {', '.join(platform.compilers)}); "
-            f"on Debian: apt install {'gcc' if platform is LINUX else 'gcc-mingw-w64-x86-64'}"
-        )
+        raise no_compiler(platform)
     digest = hashlib.sha256()
-    for text in (_version(compiler), *_FLAGS, *platform.flags, *(x for pair in sorted(sources.items()) for x in pair)):
+    flags = (*_FLAGS, *platform.flags)
+    for text in (_version(compiler), *compiler[1:], *flags, *(x for pair in sorted(sources.items()) for x in pair)):
         digest.update(text.encode() + b"\0")
     kept = cache_folder() / f"{digest.hexdigest()[:32]}{platform.ending}"
     if kept.is_file():
@@ -80,7 +100,7 @@ def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
         for file, text in sources.items():
             (folder / file).write_text(text, encoding="ascii")
         out = f"fmu{platform.ending}"
-        command = [compiler, *_FLAGS, *platform.flags, "fmu.c", "-lm", "-o", out]
+        command = [*compiler, *flags, "fmu.c", "-lm", "-o", out]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")

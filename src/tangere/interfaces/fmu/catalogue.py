@@ -50,10 +50,10 @@ def write_catalogue(
     robots, kinds: names, None for all. tell: is told how many are done, how many there are, and which is next.
     """
     from tangere import __version__
-    from tangere.errors import InvalidValue
     from tangere.interfaces.fmu.catalogue_page import catalogue_html
     from tangere.interfaces.fmu.kinds import KINDS, kind_of
-    from tangere.interfaces.fmu.package import write_fmu
+    from tangere.interfaces.fmu.numbers import arm_of
+    from tangere.interfaces.fmu.package import folders, write_fmu
     from tangere.interfaces.fmu.pages import documentation_html
     from tangere.robot import robot
     from tangere.run.files import write_text
@@ -63,20 +63,19 @@ def write_catalogue(
     target = Path(folder)
     done: list[Written] = []
     made = [robot(name) for name in names]
-    try:
-        (target / "sheets").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidValue(f"{target} cannot be written: {error.strerror}") from None
     for arm in made:
-        for kind in wanted:
-            if tell is not None:
-                tell(len(done), len(names) * len(wanted), f"{arm.name} {kind}")
-            w = write_fmu(kind, arm, target)
-            sheet = documentation_html(w.kind, w.arm, w.table, __version__)
-            write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
-            done.append(w)
+        arm_of(arm)  # refuses what no block fits, before anything is written
     page = target / "index.html"
-    write_text(page, catalogue_html(done, __version__))
+    with folders(target / "sheets"):
+        for arm in made:
+            for kind in wanted:
+                if tell is not None:
+                    tell(len(done), len(names) * len(wanted), f"{arm.name} {kind}")
+                w = write_fmu(kind, arm, target)
+                sheet = documentation_html(w.kind, w.arm, w.table, __version__)
+                write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
+                done.append(w)
+        write_text(page, catalogue_html(done, __version__))
     return page, done
 
 

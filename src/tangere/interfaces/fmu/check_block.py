@@ -15,8 +15,8 @@ from tangere.interfaces.fmu.opened import Opened, Variable
 PART = "block"
 STEPS = 50  # long enough for a memory that was not restored to show
 OK, WARNING, DISCARD, ERROR = range(4)
-LONGEST, LEVELS = 1e-3, 3  # of the differences: an error of order h^6, and rounding of 1e-13 becomes 1e-9
-SLOPE = 1e-6  # of max(1, slope): what the differences are good for
+LONGEST, LEVELS = 2e-3, 4  # of the differences: an error of order h^8, and rounding of 1e-13 becomes 1e-9
+SLOPE = 1e-7  # of max(1, slope): what the differences are good for
 BEND = 0.05  # of max(1, slope): slopes to the left and right that differ by more are a corner, not a curve
 _EXCHANGE = (
     "EnterEventMode", "NewDiscreteStates", "EnterContinuousTimeMode", "CompletedIntegratorStep", "SetTime",

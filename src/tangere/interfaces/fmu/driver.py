@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tangere.errors import TangereError
-from tangere.interfaces.fmu.build import LINUX, CompilerMissing, cache_folder, compiler_of
+from tangere.interfaces.fmu.build import LINUX, cache_folder, compiler_of, no_compiler
 from tangere.interfaces.fmu.opened import Opened
 
 MEMORY = 2 << 30  # bytes of address space of the child: far beyond any block, below what hurts the host
@@ -40,10 +40,10 @@ def driver() -> Path:
     """The compiled master, built once and kept in the cache folder."""
     compiler = compiler_of(LINUX)
     if compiler is None:
-        raise CompilerMissing("driving an FMU needs a C compiler (Debian: apt install gcc)")
+        raise no_compiler(LINUX)
     folder = files("tangere.interfaces.fmu") / "c"
     texts = {name: (folder / name).read_text(encoding="ascii") for name in _FILES}
-    digest = hashlib.sha256("\0".join([compiler, *_FLAGS, *texts.values()]).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join([*compiler, *_FLAGS, *texts.values()]).encode()).hexdigest()
     kept = cache_folder() / f"driver-{digest[:24]}"
     if kept.is_file():
         return kept
@@ -52,7 +52,7 @@ def driver() -> Path:
         for file, text in texts.items():
             Path(name, file).write_text(text, encoding="ascii")
         out = Path(name, "driver")
-        command = [compiler, *_FLAGS, "driver.c", "-o", str(out), "-ldl", "-lm"]
+        command = [*compiler, *_FLAGS, "driver.c", "-o", str(out), "-ldl", "-lm"]
         done = subprocess.run(command, cwd=name, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")

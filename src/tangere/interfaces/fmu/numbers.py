@@ -77,7 +77,15 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
     a, d = model.dh.a, model.dh.d
     q = np.radians(READY) if q_start is None else np.array(q_start, dtype=np.float64)
     if q.shape != (6,) or not np.all(np.abs(q) <= UNLIMITED):
-        raise InvalidValue(f"q_start: six finite numbers in rad, got {q.tolist()}")
+        raise InvalidValue(f"q_start: six numbers in rad, at most {UNLIMITED:g} in size, got {q.tolist()}")
+    outside = np.flatnonzero((q < robot.q_min) | (q > robot.q_max))
+    if outside.size:
+        i = int(outside[0])
+        low, high = np.degrees([robot.q_min[i], robot.q_max[i]])
+        raise InvalidValue(
+            f"start: joint {i + 1} of {model.name} at {np.degrees(q[i]):.9g} deg is outside its limits, "
+            f"{low:.9g} to {high:.9g} deg"
+        )
     T, tool = robot.pose(q), model.T_flange_tcp
     load = model.payload
     return Arm(

@@ -156,6 +156,8 @@ def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
     Refuses what is no zip file, names that lead out of the folder, and what would unpack to more than a gigabyte.
     """
     file = Path(path)
+    if file.is_dir():
+        raise NotAnFmu(f"{file} is a folder: name the .fmu files in it, as in {file}/*.fmu")
     if not file.is_file():
         raise NotAnFmu(f"{file}: there is no such file")
     try:

@@ -6,7 +6,8 @@ import hashlib
 import os
 import struct
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +23,7 @@ from tangere.interfaces.fmu.numbers import Arm, arm_of
 from tangere.interfaces.fmu.sources import sources_of
 from tangere.interfaces.fmu.variables import Table
 from tangere.robot import Robot
+from tangere.run.files import replacing
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the zip format's zero: identical input, identical file
 _UNKNOWN = "{00000000-0000-0000-0000-000000000000}"
@@ -29,6 +31,9 @@ _UNKNOWN = "{00000000-0000-0000-0000-000000000000}"
 _CMAKE = """\
 cmake_minimum_required(VERSION 3.10)
 project(NAME C)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release) # without one it would not be optimised at all
+endif()
 add_library(NAME SHARED fmu.c)
 set_target_properties(NAME PROPERTIES PREFIX "" C_STANDARD 99 C_VISIBILITY_PRESET hidden)
 if(NOT MSVC)
@@ -120,6 +125,35 @@ def available_platforms() -> tuple[Platform, ...]:
     return tuple(p for p in PLATFORMS if p is LINUX or compiler_of(p) is not None)
 
 
+@contextmanager
+def folders(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it; where the block ends with an error, those that were made and are empty go."""
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidValue(f"{folder} cannot be written: {error.strerror}") from None
+        yield
+    except BaseException:
+        for p in missing:  # the innermost first
+            with suppress(OSError):  # not made, or not empty
+                p.rmdir()
+        raise
+
+
+def _target(out: str | os.PathLike[str] | None, name: str) -> Path:
+    """The file that `out` means."""
+    if out is None:
+        return Path(name)
+    text, path = os.fspath(out), Path(out)
+    if path.is_dir() or text.endswith(("/", os.sep)):
+        return path / name
+    if path.suffix.lower() != ".fmu":
+        raise InvalidValue(f"{text}: neither a file *.fmu nor a folder that exists; for a new folder write {text}/")
+    return path
+
+
 def write_fmu(
     kind: str,
     robot: Robot,
@@ -132,21 +166,16 @@ def write_fmu(
 ) -> Written:
     """Write the FMU of that kind for a UR arm, with its payload, tool, gravity and rotor inertia as start values.
 
-    out: a file *.fmu, else a folder for NAME.fmu; None: NAME.fmu here. friction: of the joints, None for none.
-    q_start (6,) [rad]: where it begins. platforms: what to compile for, None for all that this machine can.
-    tell: is told what takes time.
+    out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
+    file appears whole or not at all, an older one stays where anything goes wrong.
+    friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
+    compile for, None for all that this machine can. tell: is told what takes time.
     """
     chosen = kind_of(kind)
     arm = arm_of(robot, friction, q_start)
+    path = _target(out, f"{chosen.identifier(arm)}.fmu")
     wanted = available_platforms() if platforms is None else tuple(platforms)
     content, guid = fmu_bytes(chosen, arm, wanted, tell)
-    path = Path(out) if out is not None else Path()
-    if path.suffix != ".fmu" or path.is_dir():
-        path = path / f"{chosen.identifier(arm)}.fmu"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
-    folders = tuple(p.folder for p in wanted)
-    return Written(path, chosen, arm, chosen.table(arm), guid, folders, len(content))
+    with folders(path.parent), replacing(path) as temporary:
+        temporary.write_bytes(content)
+    return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder for p in wanted), len(content))

@@ -135,8 +135,9 @@ def inverse(arm: Arm) -> list[Group]:
               "q must lie within the joint limits; whole turns are added where that helps", start=(1,)),
         parameter("Q_MIN", "q_min", (6,), "lower joint limits", "Angle", arm.q_min, tunable=False),
         parameter("Q_MAX", "q_max", (6,), "upper joint limits", "Angle", arm.q_max, tunable=False),
-        parameter("IK_start", "q_previous", (6,), "solution before the first step", "Angle", arm.q_start,
-                  tunable=False),
+        parameter("IK_start", "q_previous", (6,),
+                  "q at the start is the solution nearest to this, or this where the pose given in initialization has "
+                  "none; from then on the nearest to the q before", "Angle", arm.q_start, tunable=False),
         signal("IK_position", "position", (3,), "input", "position of the tcp, base axes", "Position",
                arm.start_position),
         signal("IK_R", "R", (3, 3), "input", "rotation of the tcp", "Cosine", arm.start_R),

@@ -1,6 +1,7 @@
 /* The block as the runtime sees it: parameters, outputs, rates, steps and samples of the parts that it is made of. */
 
 #define SAME_TIME 1e-6 /* of a period: two instants this close are one */
+#define PERIODS_MAX 1e6 /* sampling periods in one step: a longer one is refused, it would take seconds */
 
 /* P from the parameters, where one was changed; NULL, or what is impossible about them */
 static const char *block_refresh(Values *v)
@@ -8,6 +9,9 @@ static const char *block_refresh(Values *v)
     if (!v->stale_parameters)
         return NULL;
 #ifdef HAS_MASS
+    const char *problem = masses_problem(v->real);
+    if (problem)
+        return problem;
     tg_parameters(v->real, NULL, v->P);
     if (!(v->real[MASS + 5] + v->real[LOAD_MASS] > 0.0))
         return "the last link and the payload together have no mass";
@@ -127,13 +131,27 @@ static void block_sample(Values *v)
 }
 #endif
 
+/* the longest step [s] that co-simulation takes */
+static double block_longest(const Values *v)
+{
+#ifdef HAS_PLANT
+    const double longest = SUBSTEPS_MAX * v->real[STEP_MAX];
+#ifdef HAS_OBSERVER
+    if (v->real[PERIOD] <= longest) /* it is cut into periods, each of them short enough */
+        return PERIODS_MAX * v->real[PERIOD];
+#endif
+    return longest;
+#else
+    (void)v;
+    return HUGE_VAL;
+#endif
+}
+
 /* co-simulation from v->time over h with the inputs held; NULL, or what went wrong */
 static const char *block_step(Values *v, double h)
 {
 #if defined(HAS_OBSERVER) && defined(HAS_PLANT)
     const double end = v->time + h, slack = SAME_TIME * v->real[PERIOD];
-    if (h > 1e6 * v->real[PERIOD])
-        return "the step is longer than a million sampling periods";
     while (v->time < end) {
         block_sample(v);
         const double next = block_next(v), until = next < end - slack ? next : end;

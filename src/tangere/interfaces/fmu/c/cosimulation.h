@@ -1,5 +1,11 @@
 /* Co-simulation: the block integrates and samples itself. */
 
+#ifdef HAS_OBSERVER
+#define TG_LIMITING "period and step_max" /* what the longest step comes from */
+#else
+#define TG_LIMITING "step_max"
+#endif
+
 /* a step failed: the states are again what they were before it, so that what can still be read are numbers */
 static void failed_step(Instance *I, const double *states, double time)
 {
@@ -25,6 +31,10 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2DoStep)(fmi2Component c, fmi2Real time, fmi
         return say(I, fmi2Error, "fmi2DoStep: the step begins at %.9g s, the block is at %.9g s", time, v->time);
     if (v->has_stop && end > v->stop_time + slack)
         return say(I, fmi2Error, "fmi2DoStep: the step ends at %.9g s, after the stop time %.9g s", end, v->stop_time);
+    const double longest = block_longest(v);
+    if (h > longest * (1.0 + 1e-9)) /* sums round; nothing was done, a shorter step may follow */
+        return say(I, fmi2Discard, "fmi2DoStep: a step of %.9g s is too long for %s, one of %.9g s would do", h,
+                   TG_LIMITING, longest);
     fmi2Status status = computed(I);
     if (status > fmi2Warning)
         return status;

@@ -139,7 +139,7 @@ static int open_library(Library *f, const char *path, const char *resources, con
 
 static Comp make(const Library *f, const char *name, fmi2Type type)
 {
-    return f->fmi2Instantiate(name, type, f->guid, f->resources, &host, fmi2False, fmi2False);
+    return f->fmi2Instantiate(name, type, f->guid, f->resources, &host, fmi2False, fmi2True);
 }
 
 /* an instance for co-simulation, ready to step; NULL if it refuses */

@@ -49,6 +49,7 @@ static double any_step(Dice *d)
 typedef struct {
     Comp c;
     double time;
+    int loud; /* whether it was told to log */
 } Hand;
 
 static long statuses[7], silent, wrong_status, not_finite;
@@ -67,8 +68,8 @@ static void judge_taken(const char *name, fmi2Status status, const fmi2ValueRefe
         }
 }
 
-/* the rules that hold for every call: a known status; no refusal without a word */
-static void judge(const char *name, int null_instance, fmi2Status status, long messages_before)
+/* the rules that hold for every call: a known status; no refusal without a word, no word where logging is off */
+static void judge(const char *name, int null_instance, int loud, fmi2Status status, long messages_before)
 {
     if ((int)status < 0 || status > fmi2Error) { /* never fatal, never pending */
         wrong_status++;
@@ -83,7 +84,11 @@ static void judge(const char *name, int null_instance, fmi2Status status, long m
         }
         return; /* nobody to tell */
     }
-    if (status > fmi2Warning && messages == messages_before) {
+    if (!loud && messages != messages_before) {
+        wrong_status++;
+        printf("# %s spoke where logging is off\n", name);
+    }
+    if (loud && status > fmi2Warning && messages == messages_before) {
         silent++;
         printf("# %s refused (%d) without a word\n", name, (int)status);
     }
@@ -93,7 +98,7 @@ static void judge(const char *name, int null_instance, fmi2Status status, long m
     do {                                                                                                               \
         const long told = messages;                                                                                    \
         status = f->function(__VA_ARGS__);                                                                             \
-        judge(#function, c == NULL, status, told);                                                                     \
+        judge(#function, c == NULL, hand->loud, status, told);                                                         \
     } while (0)
 
 static fmi2Status one_call(const Library *f, Dice *d, Hand *hand, fmi2FMUstate *states, char *bytes, size_t *size)
@@ -150,7 +155,13 @@ static fmi2Status one_call(const Library *f, Dice *d, Hand *hand, fmi2FMUstate *
         break;
     case 6: CALL(fmi2GetString, c, r, n, strings); break;
     case 7: CALL(fmi2SetString, c, r, n, (const fmi2String *)strings); break;
-    case 8: CALL(fmi2SetDebugLogging, c, (int)below(d, 2), n, null_values ? NULL : (const fmi2String *)strings); break;
+    case 8: {
+        const int on = !once_in(d, 3);
+        CALL(fmi2SetDebugLogging, c, on, n, null_values ? NULL : (const fmi2String *)strings);
+        if (status == fmi2OK)
+            hand->loud = on;
+        break;
+    }
     case 9: CALL(fmi2SetupExperiment, c, once_in(d, 2), any_number(d), hand->time = once_in(d, 3) ? any_number(d) : 0.0,
                  once_in(d, 9), any_number(d)); break;
     case 10: case 11: case 12: CALL(fmi2EnterInitializationMode, c); break;
@@ -200,14 +211,14 @@ static fmi2Status one_call(const Library *f, Dice *d, Hand *hand, fmi2FMUstate *
 }
 
 /* an instance, often a right one; what is refused must be refused with a message */
-static Comp any_instance(const Library *f, Dice *d)
+static Comp any_instance(const Library *f, Dice *d, int loud)
 {
     const long told = messages;
     const int wrong = once_in(d, 4) ? 1 + (int)below(d, 5) : 0;
     const fmi2Type type = wrong == 5 ? (fmi2Type)7 : once_in(d, 2) ? fmi2ModelExchange : fmi2CoSimulation;
     Comp c = f->fmi2Instantiate(wrong == 1 ? NULL : wrong == 2 ? "" : "block", type,
                                 wrong == 3 ? "{wrong}" : f->guid, wrong == 4 ? "file:///nowhere" : f->resources,
-                                &host, (int)below(d, 2), (int)below(d, 2));
+                                &host, (int)below(d, 2), loud);
     if (wrong && c) {
         wrong_status++;
         printf("# fmi2Instantiate took a wrong argument (%d)\n", wrong);
@@ -233,7 +244,8 @@ static int fuzz(const Library *f, unsigned long seed, long calls, char **counts)
             if (hand->c)
                 f->fmi2FreeInstance(hand->c);
             hand->time = 0.0;
-            hand->c = any_instance(f, &d);
+            hand->loud = !once_in(&d, 4);
+            hand->c = any_instance(f, &d, hand->loud);
             if (hand->c && !once_in(&d, 3)) { /* most go on to where the work is done */
                 f->fmi2SetupExperiment(hand->c, 0, 0.0, 0.0, 0, 0.0);
                 f->fmi2EnterInitializationMode(hand->c);

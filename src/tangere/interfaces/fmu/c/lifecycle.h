@@ -9,20 +9,21 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2SetDebugLogging)(fmi2Component c, fmi2Boole
     Instance *I = (Instance *)c;
     if (!allowed(I, "fmi2SetDebugLogging", ANY_MODE) || missing(I, "fmi2SetDebugLogging", "categories", n, categories))
         return fmi2Error;
-    static const char *const known[] = {"logEvents", "logStatusWarning", "logStatusDiscard", "logStatusError",
-                                        "logStatusFatal", "logAll"};
-    int events = n == 0;
+    unsigned chosen = n ? 0u : LOG_ALL;
     for (size_t k = 0; k < n; k++) {
-        int found = 0;
+        unsigned found = 0u;
         if (missing(I, "fmi2SetDebugLogging", "a category", 1, categories[k]))
             return fmi2Error;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            found |= strcmp(categories[k], known[i]) == 0;
+        for (int status = fmi2OK; status <= fmi2Fatal; status++)
+            if (strcmp(categories[k], tg_category((fmi2Status)status)) == 0)
+                found = 1u << status;
+        if (strcmp(categories[k], "logAll") == 0)
+            found = LOG_ALL;
         if (!found)
             return say(I, fmi2Error, "fmi2SetDebugLogging: unknown category %.80s", categories[k]);
-        events |= strcmp(categories[k], "logEvents") == 0 || strcmp(categories[k], "logAll") == 0;
+        chosen |= found;
     }
-    I->log_events = on && events;
+    I->log = on ? chosen : 0u;
     return fmi2OK;
 }
 
@@ -38,6 +39,7 @@ FMI2_EXPORT fmi2Component FMI2_NAME(fmi2Instantiate)(fmi2String name, fmi2Type t
     char unnamed[] = "unnamed";
     asked.callbacks = *callbacks;
     asked.name = unnamed;
+    asked.log = LOG_ALL; /* why there is no instance is always told: no status could */
     if (!name || !*name) {
         say(&asked, fmi2Error, "fmi2Instantiate: the instance has no name");
         return NULL;
@@ -56,7 +58,8 @@ FMI2_EXPORT fmi2Component FMI2_NAME(fmi2Instantiate)(fmi2String name, fmi2Type t
         I->callbacks = *callbacks;
         I->name = (char *)(I + 1);
         memcpy(I->name, name, length + 1);
-        I->log_events = logging != fmi2False;
+        I->log = logging ? LOG_ALL : 0u;
+        I->file = tg_hash(guid, strlen(guid));
         problem = tg_load(callbacks, location, guid, &I->now);
     }
     if (problem) {
@@ -117,6 +120,7 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2ExitInitializationMode)(fmi2Component c)
     const fmi2Status status = computed(I);
     if (status > fmi2Warning)
         return status;
+    block_commit(&I->now); /* what follows goes on from the start: the same quaternion, the same solution */
     I->now.mode = I->now.type == (int)fmi2ModelExchange ? EVENT : STEPPING;
     return status;
 }

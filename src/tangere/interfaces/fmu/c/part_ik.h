@@ -217,6 +217,8 @@ static const char *ik_outputs(Values *v)
         memcpy(T + 4 * i, R + 3 * i, 3 * sizeof(double));
         T[4 * i + 3] = r[IK_position + i];
     }
+    if (!(fabs(dot(R, R, 9) - 3.0) < 0.01)) /* of a rotation 3; entries off by 1e-5 move it by 6e-5 at most */
+        return "R is not a rotation (the squares of its entries do not add up to 3)";
     tg_ik_prepare(T, v->P, flange);
     if (!(flange[12] <= TG_EXACT_ROTATION))
         tg_ik_project(T, v->P, flange);

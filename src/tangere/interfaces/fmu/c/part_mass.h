@@ -1,5 +1,32 @@
 /* What every block with masses needs: friction, and a wrench seen from the joints. */
 
+/* whether xx, yy, zz, xy, xz, yz are of a body: no principal moment is larger than the other two together.
+ *
+ * Then S = tr(I) / 2 - I, the second moments of the mass, has no negative eigenvalue: no principal minor is negative.
+ * A thin rod or disk has a zero there, which rounding may miss: by 1e-9 of the trace at most, for numbers of 9 digits.
+ */
+static int is_body(const double *m)
+{
+    const double half = 0.5 * (m[0] + m[1] + m[2]), slack = 2e-9 * half;
+    const double a = half - m[0] + slack, b = half - m[1] + slack, c = half - m[2] + slack;
+    const double ab = -m[3], ac = -m[4], bc = -m[5];
+    return half >= 0.0 && a >= 0.0 && b >= 0.0 && c >= 0.0 && a * b >= ab * ab && a * c >= ac * ac &&
+           b * c >= bc * bc && a * (b * c - bc * bc) - ab * (ab * c - bc * ac) + ac * (ab * bc - b * ac) >= 0.0;
+}
+
+/* NULL, or which inertia no body could have */
+static const char *masses_problem(const double *r)
+{
+    static const char *const sentences[] = {
+        "arm.inertia: no body has the inertia of link 1", "arm.inertia: no body has the inertia of link 2",
+        "arm.inertia: no body has the inertia of link 3", "arm.inertia: no body has the inertia of link 4",
+        "arm.inertia: no body has the inertia of link 5", "arm.inertia: no body has the inertia of link 6"};
+    for (int i = 0; i < 6; i++)
+        if (!is_body(r + INERTIA + 6 * i))
+            return sentences[i];
+    return is_body(r + LOAD_INERTIA) ? NULL : "payload.inertia: no body has this inertia";
+}
+
 /* coulomb tanh(qd / width) + viscous qd */
 static void friction_torque(const double *r, const double *qd, double *torque)
 {

@@ -119,7 +119,7 @@ static const char *plant_integrate(Values *v, double h)
     const double stiff = ceil(h * plant_rate(v) / STIFFNESS_MAX);
     n = n > stiff ? n : stiff;
     if (!(n <= SUBSTEPS_MAX))
-        return "the step is too long for step_max, or friction is too steep for the inertia that it acts on";
+        return "friction is too steep for the inertia that it acts on";
     const int count = n < 1.0 ? 1 : (int)n;
     for (int i = 0; i < count; i++)
         plant_runge_kutta(v, h / count);

@@ -2,33 +2,30 @@
 
 typedef struct {
     char magic[8];
-    unsigned long long layout, check; /* of the block and its sources; of the bytes that follow */
+    unsigned long long layout, file, check; /* of the block and its sources; of the GUID; of the bytes that follow */
     Values values;
 } Saved;
-
-/* Fowler, Noll and Vo's hash: notices bytes that were changed */
-static unsigned long long tg_hash(const void *data, size_t size)
-{
-    const unsigned char *bytes = (const unsigned char *)data;
-    unsigned long long h = 14695981039346656037ULL;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ bytes[i]) * 1099511628211ULL;
-    return h;
-}
 
 static void tg_save(const Instance *I, Saved *s)
 {
     memset(s, 0, sizeof *s);
-    memcpy(s->magic, "TGSTATE1", 8);
+    memcpy(s->magic, "TGSTATE2", 8);
     s->layout = TG_LAYOUT;
+    s->file = I->file;
     memcpy(&s->values, &I->now, sizeof s->values);
     s->check = tg_hash(&s->values, sizeof s->values);
 }
 
-static int tg_valid(const Saved *s)
+/* NULL, or why this is no state for the instance */
+static const char *tg_foreign(const Instance *I, const Saved *s)
 {
-    return memcmp(s->magic, "TGSTATE1", 8) == 0 && s->layout == TG_LAYOUT &&
-           s->check == tg_hash(&s->values, sizeof s->values);
+    if (memcmp(s->magic, "TGSTATE2", 8) != 0 || s->layout != TG_LAYOUT)
+        return "this is no state of such a block";
+    if (s->check != tg_hash(&s->values, sizeof s->values))
+        return "the state was damaged";
+    if (s->file != I->file)
+        return "this is the state of another FMU: its GUID is not this one's";
+    return s->values.type == I->now.type ? NULL : "the state is of the other kind: model exchange or co-simulation";
 }
 
 FMI2_EXPORT fmi2Status FMI2_NAME(fmi2GetFMUstate)(fmi2Component c, fmi2FMUstate *state)
@@ -50,8 +47,9 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2SetFMUstate)(fmi2Component c, fmi2FMUstate 
     if (!allowed(I, "fmi2SetFMUstate", ANY_MODE) || missing(I, "fmi2SetFMUstate", "FMUstate", 1, state))
         return fmi2Error;
     const Saved *s = (const Saved *)state;
-    if (!tg_valid(s) || s->values.type != I->now.type)
-        return say(I, fmi2Error, "fmi2SetFMUstate: this is no state of such an instance");
+    const char *problem = tg_foreign(I, s);
+    if (problem)
+        return say(I, fmi2Error, "fmi2SetFMUstate: %s", problem);
     memcpy(&I->now, &s->values, sizeof I->now);
     return fmi2OK;
 }
@@ -104,8 +102,9 @@ FMI2_EXPORT fmi2Status FMI2_NAME(fmi2DeSerializeFMUstate)(fmi2Component c, const
     Saved s;
     if (size == sizeof s)
         memcpy(&s, bytes, sizeof s);
-    if (size != sizeof s || !tg_valid(&s))
-        return say(I, fmi2Error, "fmi2DeSerializeFMUstate: these bytes are no state of this block");
+    const char *problem = size == sizeof s ? tg_foreign(I, &s) : "these bytes are no state of such a block";
+    if (problem)
+        return say(I, fmi2Error, "fmi2DeSerializeFMUstate: %s", problem);
     if (!*state)
         *state = tg_allocate(&I->callbacks, sizeof s);
     if (!*state)
