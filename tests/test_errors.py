@@ -152,6 +152,7 @@ def _bad_poses() -> dict[str, tuple[Any, str]]:
 
     return {
         "reflection": (changed((2, 2), -1.0), "reflection"),
+        "nearly nothing": (np.diag((1e-8, 1e-8, 1e-8, 1.0)), "not a rotation"),
         "minus identity": (np.diag((-1.0, -1.0, -1.0, 1.0)), "reflection"),
         "scaled": (np.diag((2.0, 2.0, 2.0, 1.0)), "not a rotation"),
         "zero": (changed((slice(0, 3), slice(0, 3)), 0.0), "not a rotation"),

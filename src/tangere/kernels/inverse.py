@@ -41,7 +41,8 @@ def _problem(T: Array, prepared: Array) -> None:
     for bad, sentence in (
         (~(last <= inverse.ROTATION_TOLERANCE), LAST_ROW),
         (
-            ~(correction <= inverse.ROTATION_TOLERANCE),
+            # a matrix near zero is corrected by little as well, but has no volume; rotations have 1
+            ~((correction <= inverse.ROTATION_TOLERANCE) & (np.abs(determinant) > 0.5)),
             "the upper left 3x3 block is not a rotation (entries off by more than 1e-5)",
         ),
         (

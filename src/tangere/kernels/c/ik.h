@@ -113,7 +113,8 @@ static const char *ik_prepared(const double *T, const double *P, double *flange)
         tg_ik_project_w1(T, P, flange);
     if (!(flange[14] <= TG_ROTATION_TOLERANCE))
         return "the last row of the pose is not (0, 0, 0, 1)";
-    if (!(flange[12] <= TG_ROTATION_TOLERANCE))
+    /* a matrix near zero is corrected by little as well, but has no volume; rotations have 1 */
+    if (!(flange[12] <= TG_ROTATION_TOLERANCE && fabs(flange[13]) > 0.5))
         return "the upper left 3x3 block is not a rotation (entries off by more than 1e-5)";
     if (!(flange[13] > 0.0))
         return "the upper left 3x3 block is a reflection (determinant -1), not a rotation";
