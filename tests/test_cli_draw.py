@@ -59,6 +59,11 @@ def test_options_become_si_units() -> None:
     assert settings_of(parsed("x", "--canvas-error", "2deg")).canvas_error == pytest.approx((0.0, np.radians(2.0)))
     assert settings_of(parsed("x", "--canvas-error", "2mm")).canvas_error == pytest.approx((2e-3, 0.0))
     assert settings_of(parsed("x", "--noise", "2.5")).noise == 2.5
+    assert settings_of(parsed("x", "--thresholds", "8,20")).thresholds == (8.0, 20.0)
+    assert settings_of(parsed("x", "--tolerance", "0.2mm")).tolerance == pytest.approx(2e-4)
+    points = settings_of(parsed("x", "--canvas-points", "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0")).canvas_points
+    assert points == ((0.3, -0.1, 0.0), (0.5, -0.1, 0.0), (0.3, 0.1, 0.0))
+    assert settings_of(parsed("x", "--probe")).probe
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,8 @@ def test_options_become_si_units() -> None:
         ("--force strong", "--force"), ("--force 0", "force"), ("--force 5mm", "valid units: N"),
         ("--noise loud", "default, off"), ("--noise -1", "from 0 on"), ("--canvas-error 3deg,2mm", "--canvas-error"),
         ("--canvas-error 1mm,1deg,1", "3mm,2deg"), ("--hole 1,2,3", "four lengths"), ("--bump 0,0,9,2", "bump"),
+        ("--canvas-error 3,2", "with units"), ("--canvas-error 30mm", "-20 to 20 mm"), ("--thresholds 8", "LOW,HIGH"),
+        ("--canvas-points 1,2,3", "three points in m"), ("--stiffness 1", "2000 to 100000 N/m"),
         ("--speed 5mm", "valid units: m/s, mm/s"), ("--seed -1", "seed"),
     ],
 )  # fmt: skip

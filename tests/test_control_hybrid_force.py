@@ -10,7 +10,7 @@ import pytest
 from tangere.control.force_depth import ACCELERATION, WANDER, DepthObserver, steady_gain
 from tangere.control.force_gains import hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
-from tangere.control.force_surface import NEAR, UNKNOWN, Found, StiffnessEstimate
+from tangere.control.force_surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import LEAST, MOST, VelocityFilter
 from tangere.errors import InvalidValue, UnknownName
@@ -163,6 +163,20 @@ def test_stiffness_estimate_waits_until_it_is_sure(rng: np.random.Generator) -> 
     assert not estimate.value
 
 
+def test_stiffness_estimate_adds_up_presses_of_different_heights(rng: np.random.Generator) -> None:
+    """4 N of noise: one press of 5 N is not enough, forty are; their heights differ by millimetres."""
+    estimate = StiffnessEstimate(4.0)
+    answers = []
+    for press in range(40):
+        estimate.again()
+        for k in range(100):
+            depth = 2.5e-6 * k
+            estimate.add(1e-3 * press + depth, 2e4 * depth + rng.normal(0.0, 4.0))
+        answers.append(estimate.value)
+    assert answers[0] is None
+    assert answers[-1] == pytest.approx(2e4, rel=0.2)  # 2 sigma
+
+
 def test_found_paper_has_margins_that_grow_with_distance() -> None:
     found = Found()
     assert found.expected(0.0, 0.0) == (0.0, UNKNOWN)
@@ -170,6 +184,8 @@ def test_found_paper_has_margins_that_grow_with_distance() -> None:
         found.add((1e-3 * k, 0.0, 1e-5 * k))
     assert len(found.points) == 100
     assert np.array(found.expected(0.02, 0.0)) == pytest.approx([2e-4, NEAR])
+    assert Found().lowest(0.0, 0.0) == -math.inf
+    assert found.lowest(0.02, 0.05) == pytest.approx(2e-4 - BELOW - FALL * 0.05)
     assert np.array(found.expected(0.02, 0.05)) == pytest.approx([2e-4, NEAR + 0.06 * 0.05])
 
 
@@ -207,7 +223,7 @@ def test_a_sensor_keeps_its_force_and_loses_its_moment() -> None:
 
 
 def test_joints_feel_a_push_soon_and_nothing_else(rng: np.random.Generator) -> None:
-    """A ramp of 200 N/s along n: felt within 15 ms; half a second of noise alone: not."""
+    """A ramp of 200 N/s along n: felt within 11 ms; half a second of noise alone: not."""
     n = np.array((0.0, 0.0, 1.0))
     touch = JointTouch(ROBOT, Q, n, 2e-3)
     q, qd = Q.copy(), np.zeros(6)
@@ -223,4 +239,4 @@ def test_joints_feel_a_push_soon_and_nothing_else(rng: np.random.Generator) -> N
         if touch.update(state(k, q, qd + rng.normal(0.0, 2e-3, 6), tau), ROBOT.jacobian(q)) and felt is None:
             felt = k
     assert felt is not None
-    assert 500 < felt < 516
+    assert 500 < felt <= 511

@@ -181,7 +181,7 @@ def test_no_motion_under_the_wrench(rng: np.random.Generator) -> None:
 
 
 def test_golden_torque_with_contact() -> None:
-    """Spec 6.17: g - J^T (0, 0, 5, 0, 0, 0) of configuration B, printed with ten digits."""
+    """A worked example: g - J^T (0, 0, 5, 0, 0, 0) of configuration B, printed with ten digits."""
     q = np.array([0.3, -1.1, 1.4, -0.9, 0.7, -0.4])
     controller = QuasiStatic(tangere.robot("ur10e"), [0.0, 0.0, 5.0, 0.0, 0.0, 0.0])
     controller.start(sample(q, q * 0))

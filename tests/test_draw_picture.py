@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
-from tangere.errors import InvalidValue, UnknownName
+from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.planning.drawing import read_svg, rendered
 from tangere.planning.drawing.placement import DoesNotFit
 from tangere.planning.drawing.raster import png_bytes
@@ -231,6 +233,60 @@ def test_the_offered_placement_is_taken_when_asked(picture: Path) -> None:
     placed = prepare(picture, replace(asked, place=True))
     assert np.allclose(placed.canvas.T_base_canvas, offer.canvas.T_base_canvas)
     assert any("placed elsewhere" in note for note in placed.notes)
+
+
+def test_the_size_that_is_offered_can_be_planned(picture: Path) -> None:
+    """Offered in whole millimetres; drawn at that size by --size as well as by --place."""
+    asked = DrawingSettings(robot="ur3e", size=0.9)
+    with pytest.raises(NoSolution) as refused:
+        prepare(picture, asked)
+    found = re.search(r"(\d+) mm of 900 would fit", str(refused.value))
+    assert found is not None
+    offered = 1e-3 * int(found[1])
+    assert max(prepare(picture, replace(asked, size=offered)).strokes.size) == pytest.approx(offered)
+    placed = prepare(picture, replace(asked, place=True))
+    assert max(placed.strokes.size) == pytest.approx(offered)
+    with pytest.raises(NoSolution):  # it is the largest, to 4 %
+        prepare(picture, replace(asked, size=1.05 * offered))
+
+
+def test_the_paper_is_found_by_touch_first(picture: Path, tmp_path: Path) -> None:
+    """3 mm and 2 degrees, nobody is told: found to 0.1 mm and 0.1 degrees, and drawn on the plane that was found."""
+    error = (3e-3, np.radians(2.0))
+    found = draw_picture(picture, replace(SMALL, canvas_error=error, probe=True), out=tmp_path / "probed")
+    probe = found.summary["probe"]
+    assert probe["offset_mm"] == pytest.approx(3.0, abs=0.1)
+    assert probe["tilt_deg"] == pytest.approx(2.0, abs=0.1)
+    assert any("found 3." in note or "found 2.9" in note for note in found.summary["notes"])
+    assert found.prepared.canvas.normal @ found.main.paper.T[:3, 2] == pytest.approx(1.0, abs=1e-5)
+    assert found.aborted == ""
+    assert found.summary["ink_coverage"] >= 0.99
+    assert found.summary["force_rms_error_n"] <= 0.15
+
+
+def test_three_touched_points_are_a_canvas(picture: Path) -> None:
+    corners = ((0.30, 0.05, 0.02), (0.30, -0.05, 0.02), (0.40, 0.05, 0.02))
+    prepared = prepare(picture, replace(SMALL, canvas_points=corners))
+    corner = np.array((-0.5, -0.5)) * prepared.canvas.size
+    assert prepared.canvas.to_base(corner) == pytest.approx(corners[0])
+    assert prepared.canvas.normal == pytest.approx((0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model_error": -0.9}, "-0.5 to 1"), ({"model_error": 5.0}, "-0.5 to 1"),
+        ({"stiffness": 1e3}, "2000 to 100000"), ({"stiffness": 3e5}, "2000 to 100000"),
+        ({"size": 5e-3}, "size: 0.01 to 3 m"), ({"size": (0.1, 1e-3)}, "size"),
+        ({"canvas_error": (0.025, 0.0)}, "-20 to 20 mm"), ({"canvas_error": (0.0, 0.6)}, "-20 to 20 deg"),
+        ({"noise": -1.0}, "noise"), ({"noise": float("nan")}, "noise"), ({"tolerance": 0.0}, "tolerance"),
+        ({"thresholds": (20.0, 8.0)}, "low <= high"), ({"force": 0.0}, "above 0"), ({"margin": -0.01}, "margin"),
+        ({"canvas": "wall", "canvas_points": ((0.0,) * 3,) * 3}, "not both"),
+    ],
+)  # fmt: skip
+def test_values_are_checked_before_anything_is_planned(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        DrawingSettings(**change)
 
 
 def test_folders_of_others_are_left_alone(done: Drawn, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from tangere.control.force_gains import STIFFNESS
 UNKNOWN = 0.009
 NEAR = 7e-4  # m, margin right beside a touched point: the pen's own error and the spring under it
 SLOPE = 0.06  # of the distance to the nearest point: a tilt of 2 deg (0.035) and the flank of a flat bump
+FALL = 0.36  # of the distance from a touched point: paper does not fall steeper (20 degrees)
+BELOW = 2.5e-3  # m, and right beside the point: a bump's height and the pen's own error
 SURE = 0.1  # of k: the loop bears a k that is wrong by a factor 2 and more
 
 
@@ -43,14 +45,24 @@ class Found:
         nearest = int(np.argmin(squares))
         return float(points[nearest, 2]), min(NEAR + SLOPE * math.sqrt(float(squares[nearest])), UNKNOWN)
 
+    def lowest(self, x: float, y: float) -> float:
+        """Height [m] below which there is no paper at x, y: a hole; minus infinity where nothing was touched."""
+        if not self._count:
+            return -math.inf
+        points = self.points
+        squares = (points[:, 0] - x) ** 2 + (points[:, 1] - y) ** 2
+        nearest = int(np.argmin(squares))
+        return float(points[nearest, 2]) - BELOW - FALL * math.sqrt(float(squares[nearest]))
+
 
 class StiffnessEstimate:
-    """k from the first press: the slope of force over depth, by least squares over the samples of a growing force.
+    """k from the first presses: the slope of force over depth, by least squares over the samples of a growing force.
 
-        k = sum (x - mean x)(W - mean W) / sum (x - mean x)^2
+        k = sum (x - mean x)(W - mean W) / sum (x - mean x)^2,    sums over all presses, means of each
 
-    noise [N]: standard deviation of W per sample (white). x is the tip by the joints, exact to
-    micrometres while the arm hardly turns. Held within STIFFNESS.
+    One press is enough with a good sensor; the paper's height may differ from press to press. noise [N]: standard
+    deviation of W per sample (white). x is the tip by the joints, exact to micrometres while the arm hardly turns. Held
+    within STIFFNESS.
     """
 
     def __init__(self, noise: float = 0.1) -> None:
@@ -59,7 +71,21 @@ class StiffnessEstimate:
 
     def clear(self) -> None:
         """Forget every sample."""
+        self._before = (0, 0.0, 0.0)
         self._n, self._x, self._w, self._xx, self._xw = 0, 0.0, 0.0, 0.0, 0.0
+
+    def again(self) -> None:
+        """Another press begins, at another height."""
+        self._before = self._sums()
+        self._n, self._x, self._w, self._xx, self._xw = 0, 0.0, 0.0, 0.0, 0.0
+
+    def _sums(self) -> tuple[int, float, float]:
+        """Samples, sum (x - mean x)^2, sum (x - mean x)(W - mean W) of all presses so far."""
+        n, spread, joint = self._before
+        if self._n:
+            spread += self._xx - self._x * self._x / self._n
+            joint += self._xw - self._x * self._w / self._n
+        return n + self._n, spread, joint
 
     def add(self, depth: float, W: float) -> None:
         """A sample: depth [m] from any fixed height, force [N]."""
@@ -75,10 +101,10 @@ class StiffnessEstimate:
     @property
     def value(self) -> float | None:
         """N/m, or None while its standard deviation, noise / sqrt(sum (x - mean x)^2), is more than SURE of it."""
-        spread = self._xx - self._x * self._x / self._n if self._n else 0.0
-        if self._n < 10 or spread <= 0.0:
+        n, spread, joint = self._sums()
+        if n < 10 or spread <= 0.0:
             return None
-        k = (self._xw - self._x * self._w / self._n) / spread
+        k = joint / spread
         if not self._noise < SURE * k * math.sqrt(spread):
             return None
         return min(max(k, STIFFNESS[0]), STIFFNESS[1])

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tangere.control.force_surface import Found
+from tangere.control.force_surface import FALL, Found
 from tangere.errors import InvalidValue
 from tangere.types import Array, Reference
 
@@ -27,8 +27,17 @@ SETTLED = (0.1, 0.03)  # share of the force, s: within this for so long before t
 PATIENCE = 0.6  # s, after which it moves anyway: with a noisy sensor the share may never be kept
 LOST = 0.1  # of the force: below, for LOST_TIME, the pen has left the paper
 LOST_TIME = 0.1  # s; a pen that hops over an edge is back within 20 ms
-DROP = 2e-3  # m below what was drawn last, without force: a hole
-LIFT = 0.02  # m away from the paper after a loss
+# m below what was drawn last: a hole, whatever force is felt: the edge of a hole carries a pen by friction. Beside the
+# last firm point so much more per metre as paper may lean and a bump's flank falls (20 degrees), within the spacing
+DROP, FIRM_SPACING = 1.5e-3, 1e-3
+# Until the stiffness is known [N/m] a pen may press as deep into the paper as into the softest, and half as much again
+SOFTEST, GIVE = 2e3, 1.5
+FIRM = 0.7  # of the force: below, what the pen stands on is no paper to be remembered
+# A push that nothing here makes: more than so many times the force wanted and so many N above it, in two samples (one
+# may be a spike). A touch overshoots by a third of the force, see force_gains.touch_speed
+GUARD, GUARD_ABOVE = 3.0, 10.0
+HIGHER = 1e-3  # m above the plan's first point: a pen that waits there; ten times an arm's own error
+LIFT = 0.02  # m above the paper as found, or the plane where none was, at the end
 SLEW = (15.0, 0.05)  # rad/s, m/s: how a free pen takes up the height of the paper that was found
 SPACING = 5e-3  # m between the points of the paper that are remembered
 
@@ -72,6 +81,8 @@ class PenTask:
             raise InvalidValue("the plan draws nothing")
         self.touch_speed = 2e-3
         self.noise = 0.1  # N per sample
+        self.push_max = max(GUARD * force, force + GUARD_ABOVE)  # N, of any direction: beyond, the pen stops and lifts
+        self.give = GIVE * force / SOFTEST  # m that the pen may press into the paper; controllers that know k say less
         self.start()
 
     def start(self) -> None:
@@ -86,9 +97,12 @@ class PenTask:
         self.touches: list[tuple[int, float, float, float]] = []  # stroke, time, x, y
         self.stroke = 0
         self._i, self._since, self._count, self._goal = 0, 0.0, 0, 0.0
-        self._slow, self._mean = math.inf, 0.0
-        self._surface = self._last = 0.0
+        self._slow, self._bottom, self._mean = math.inf, -SEARCH, 0.0
+        self._last = 0.0
         self._place = (math.inf, math.inf)
+        self._mark = (0.0, 0.0, 0.0)
+        self._pushed = 0
+        self._begins = True
         self._look_ahead()
 
     def place(self, p: Array) -> tuple[float, float, float]:
@@ -96,13 +110,22 @@ class PenTask:
         x, y, z = self._axes.dot(p - self._origin).tolist()
         return x, y, z
 
-    def update(self, time: float, h: float, tip: Point, W: float, height_ref: float, knock: bool = False) -> None:
+    def update(
+        self, time: float, h: float, tip: Point, W: float, height_ref: float, knock: bool = False, push: float = 0.0
+    ) -> None:
         """One period: tip in the canvas frame, W [N] felt along the normal, height_ref: where a lift would begin.
 
-        knock: another sense than W says that the pen has just touched.
+        knock: another sense than W says that the pen has just touched. push [N]: the whole force, sideways included.
         """
         mode = self.mode
-        if mode == FREE:
+        if self._begins:  # a pen that waits higher than planned comes down from there
+            self._begins = False
+            higher = tip[2] - self.place(self.reference.T[:3, 3])[2]  # type: ignore[index]
+            self.rise = higher if higher > HIGHER else 0.0
+        self._pushed = self._pushed + 1 if max(W, push) > self.push_max else 0
+        if self._pushed >= 2 and mode != AWAY:
+            self._too_hard(tip, max(W, push), height_ref)
+        elif mode == FREE:
             self._free(time, h)
         elif mode == LISTEN:
             if time - self._since >= self._listen:
@@ -132,6 +155,7 @@ class PenTask:
                 x, y, _ = self.place(self.reference.T[:3, 3])  # type: ignore[index]
                 height, margin = self.found.expected(x, y)
                 self._slow = height + margin  # below this height: touch speed
+                self._bottom = max(self.found.lowest(x, y), -SEARCH)
                 self.rise_rate = self.rise_acc = self._mean = 0.0
                 return
         self.reference = self.plan.at(self.clock)
@@ -158,9 +182,13 @@ class PenTask:
         self.rise_acc = step / h
         self.rise_rate += step
         self.rise += h * self.rise_rate
-        if height < -SEARCH:
+        if height < self._bottom:
             place = f"{1e3 * x:.1f}, {1e3 * y:.1f} mm"
-            self._leave(f"no paper found within {1e3 * SEARCH:.0f} mm below the plan at {place}")
+            below = f"{-1e3 * self._bottom:.0f} mm below the plan"
+            if self._bottom > -SEARCH:
+                near = self.found.expected(x, y)[0]
+                below = f"{1e3 * (near - self._bottom):.1f} mm below where it was touched near by"
+            self._leave(f"no paper found within {below}, at {place}", tip)
 
     def _touched(self, time: float, tip: Point, W: float) -> None:
         self.touches.append((self.stroke + 1, time, tip[0], tip[1]))
@@ -174,19 +202,30 @@ class PenTask:
         self._count = 0
         self._last = tip[2]
         self._place = (math.inf, math.inf)
+        self._mark = tip
 
     def _press(self, time: float, h: float, tip: Point, W: float, height_ref: float) -> None:
         self.force = min(self.force + RISE * h, self.force_des)
         self._mean += (W - self._mean) * FELT_MEAN
+        beside = abs(tip[0] - self._mark[0]) + abs(tip[1] - self._mark[1])
+        deepest = DROP + FALL * min(beside, FIRM_SPACING) + (self.give if self.mode == SETTLE else 0.0)
+        sunk = self._mark[2] - tip[2] > deepest
+        lost = False
         if self._mean > LOST * self.force_des:
             self._alive, self._last = time, tip[2]
-            if self.mode == DRAW and abs(tip[0] - self._place[0]) + abs(tip[1] - self._place[1]) > SPACING:
-                self._place = tip[:2]
-                self.found.add(tip)
-        elif time - self._alive > (LOST_TIME if self.mode == DRAW else PATIENCE) or self._last - tip[2] > DROP:
+            if self.mode == DRAW and self._mean > FIRM * self.force_des and not sunk:
+                if beside > FIRM_SPACING:
+                    self._mark = tip
+                if abs(tip[0] - self._place[0]) + abs(tip[1] - self._place[1]) > SPACING:
+                    self._place = tip[:2]
+                    self.found.add(tip)
+        else:
+            patience = LOST_TIME if self.mode == DRAW else PATIENCE
+            lost = time - self._alive > patience or self._last - tip[2] > DROP
+        if sunk or lost:
             self._goal_from(height_ref)
             x, y = 1e3 * tip[0], 1e3 * tip[1]
-            self._leave(f"the pen lost the paper in stroke {self.stroke} at {x:.1f}, {y:.1f} mm")
+            self._leave(f"the pen lost the paper in stroke {self.stroke} at {x:.1f}, {y:.1f} mm", tip)
             return
         if self.mode == SETTLE:
             if abs(W - self.force_des) > SETTLED[0] * self.force_des:
@@ -194,6 +233,7 @@ class PenTask:
             if time - self._since < SETTLED[1] and time - self._begun < PATIENCE:
                 return
             self.found.add(tip)
+            self._mark = tip
             self.mode = DRAW
         self.clock = (round(self.clock / h) + 1) * h
         if self.clock < self.segments[self._i][2]:
@@ -204,7 +244,7 @@ class PenTask:
         self.mode, self.pressing, self.force = FREE, False, 0.0
         self._i += 1
         if self._i == len(self.segments):
-            self._leave("")
+            self._leave("", tip)
             return
         self.clock = self.segments[self._i][1]
         self.reference = self.plan.at(self.clock)
@@ -223,14 +263,33 @@ class PenTask:
         self.rise = height_ref - self.place(self.reference.T[:3, 3])[2]  # type: ignore[index]
         self.rise_rate = self.rise_acc = 0.0
 
-    def _leave(self, why: str) -> None:
-        """Stop and lift, for good."""
+    def _too_hard(self, tip: Point, push: float, height_ref: float) -> None:
+        """Something pushes far harder than wanted: stop and lift."""
+        if self.mode in CONTACT:
+            what = f"pressed with {push:.0f} N instead of {self.force_des:g} in stroke {self.stroke}"
+        else:
+            what = f"pressed with {push:.0f} N where no paper was expected"
+        height = 1e3 * tip[2]
+        side = f"{abs(height):.1f} mm {'above' if height > 0.0 else 'below'} the planned paper"
+        higher = ": the paper is higher than planned, or something lies on it"
+        if height <= 0.0:
+            higher = ": an edge, a hole or a thing in the way"
+        self._goal_from(height_ref if self.mode in CONTACT else tip[2])
+        self._leave(f"{what}, at {1e3 * tip[0]:.1f}, {1e3 * tip[1]:.1f} mm, {side}{higher}", tip)
+
+    def _leave(self, why: str, tip: Point) -> None:
+        """Stop and lift, for good: straight up from where the pen is, until it is LIFT above the paper."""
         self.mode, self.pressing, self.force, self.lost = AWAY, False, 0.0, why
         reference = self.reference
         still = np.zeros(6)
         none = np.zeros(len(reference.q))
-        self.reference = Reference(reference.q, none, none, reference.T, still, still)
-        self._goal = self.rise + LIFT
+        assert reference.T is not None
+        x, y, z = self.place(reference.T[:3, 3])
+        T = reference.T.copy()
+        T[:3, 3] += self._axes[0] * (tip[0] - x) + self._axes[1] * (tip[1] - y)
+        self.reference = Reference(reference.q, none, none, T, still, still)
+        # the paper is where it was found near by; where the pen is, if that is higher
+        self._goal = max(self.found.expected(tip[0], tip[1])[0], tip[2]) + LIFT - z
 
 
 def phases(plan: Plan) -> list[tuple[str, float, float]]:

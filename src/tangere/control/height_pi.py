@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from tangere.control.bounds import Bounds
 from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HeightGains, height_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_surface import StiffnessEstimate
-from tangere.control.force_task import CONTACT, DRAW, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
+from tangere.control.force_task import CONTACT, DRAW, GIVE, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import SPEED_NOISE
 from tangere.errors import InvalidValue
@@ -95,6 +96,8 @@ class HeightPI:
             self.touch.start(state)
         self._integral, self._touched, self._z, self._rate = 0.0, 0.0, 0.0, 0.0
         self._clamped = False
+        self._pressed, self._trusted = 1, self._known is not None
+        self.saturated = 0.0  # s in which Z was at its limit
         self.force = 0.0
         if self._known is None:
             self._set_stiffness(STIFFNESS[1] / 2.0)
@@ -110,7 +113,8 @@ class HeightPI:
         tip = task.place(robot.pose(q)[:3, 3])
         nominal = task.place(task.reference.T[:3, 3])[2]  # type: ignore[index]
         knock = self.touch is not None and mode in (LISTEN, TOUCH) and self.touch.update(state, J) and mode == TOUCH
-        task.update(state.time, state.period, tip, W, nominal + self._z, knock)
+        push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
+        task.update(state.time, state.period, tip, W, nominal + self._z, knock, push)
         if task.mode != mode:
             self._changed(mode, state)
         rate = acceleration = 0.0
@@ -156,6 +160,8 @@ class HeightPI:
         Z = -(gains.kp * e + self._integral)
         held = min(max(Z, -CLAMP), CLAMP)
         self._clamped = held != Z
+        if self._clamped:
+            self.saturated += h
         self._z = self._touched + held
         return 0.0  # no rate: e_W is noisy, and Routh's bound is without it
 
@@ -169,13 +175,24 @@ class HeightPI:
             self.task.noise = max(self.task.noise, self.felt.noise)
 
     def _learn(self, height: float, W: float) -> None:
-        """The stiffness from the press of the first stroke."""
-        if self.task.mode == DRAW or self.task.stroke > 1:
+        """The stiffness from the press of the first stroke, and of those after it until it is sure."""
+        stroke = self.task.stroke
+        if self.task.mode == DRAW or (self._trusted and stroke != self._pressed):
             return
+        if stroke != self._pressed:
+            self._pressed = stroke
+            self.estimate.again()
         self.estimate.add(-height, W)
         value = self.estimate.value
         if value is not None:
             before = self.gains
             self._set_stiffness(value)
+            self._trusted = True
+            self.task.give = GIVE * self.task.force_des / value
             # Z stays where it is when kp changes
             self._integral += (before.kp - self.gains.kp) * (self.task.force - W)
+
+    @property
+    def learned(self) -> bool:
+        """Whether the stiffness was given or found; else the stiffest one is assumed still."""
+        return self._trusted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from tangere.control.force_depth import DepthObserver
 from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HybridGains, hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_surface import StiffnessEstimate
-from tangere.control.force_task import CONTACT, DRAW, LISTEN, LOST, TOUCH, PenTask, Plan
+from tangere.control.force_task import CONTACT, DRAW, GIVE, LISTEN, LOST, TOUCH, PenTask, Plan
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import SPEED_NOISE, VelocityFilter
 from tangere.control.task_space import ToolInertia, pose_error
@@ -118,6 +119,8 @@ class HybridForce:
         self._external: Array | None = None
         self.force = self._into = 0.0
         self._sure, self._trusted = False, self._known is not None
+        self._pressed = 1
+        self.saturated = 0.0  # s in which the integral was at its limit while the pen pressed
         if self._known is None:
             self._set_stiffness(STIFFNESS[1] / 2.0)
 
@@ -134,7 +137,8 @@ class HybridForce:
         self.force = W
         tip = task.place(T[:3, 3])
         knock = self.touch is not None and mode in (LISTEN, TOUCH) and self.touch.update(state, J) and mode == TOUCH
-        task.update(state.time, h, tip, W, tip[2], knock)
+        push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
+        task.update(state.time, h, tip, W, tip[2], knock, push)
         if task.mode != mode:
             self._changed(mode, state)
         reference = task.reference
@@ -162,6 +166,8 @@ class HybridForce:
             b += (self._ki * h) * error
         share = b * self._per_limit
         if share.dot(share) > 1.0:  # cheaper than each by itself, and mostly below
+            if task.mode in CONTACT and bool(np.any(np.abs(b) >= self._limit)):
+                self.saturated += h
             np.minimum(np.maximum(b, -self._limit, out=b), self._limit, out=b)
         pull += b
         self._into = -float(n.dot(pull[:3]))
@@ -215,11 +221,21 @@ class HybridForce:
             self.task.noise = max(self.task.noise, self.felt.noise)
 
     def _learn(self, height: float, W: float) -> None:
-        """The stiffness from the press of the first stroke."""
-        if self.task.mode == DRAW or self.task.stroke > 1:
+        """The stiffness from the press of the first stroke, and of those after it until it is sure."""
+        stroke = self.task.stroke
+        if self.task.mode == DRAW or (self._trusted and stroke != self._pressed):
             return
+        if stroke != self._pressed:
+            self._pressed = stroke
+            self.estimate.again()
         self.estimate.add(-height, W)
         value = self.estimate.value
         if value is not None:
             self._set_stiffness(value)
             self._trusted = True
+            self.task.give = GIVE * self.task.force_des / value
+
+    @property
+    def learned(self) -> bool:
+        """Whether the stiffness was given or found; else the stiffest one is assumed still."""
+        return self._trusted

@@ -29,6 +29,8 @@ EXAMPLES = """examples:
                                             z axis out of the paper, y axis up
   tangere draw snail --canvas-error 3mm,2deg --sensor builtin
                                             the paper lies elsewhere than planned, the sensor is a real one
+  tangere draw snail --canvas-error 3mm,2deg --probe
+                                            the same, found by touch before the drawing
   tangere draw snail --controller both      hybrid force-motion control and the height PI on the same drawing
   tangere draw --list                       the pictures that ship"""
 
@@ -40,7 +42,8 @@ def add(commands: Any) -> None:
         help="draw a picture with a pen pressed with a steady force: plan, simulation, report",
         description="Turn a picture (PNG, JPEG, SVG) into strokes, check that the arm can draw them there, draw them\n"
         "in simulation with a pen pressed on paper with a steady force, and leave preview.png, plan.svg, log.mcap,\n"
-        "ink.csv, drawn.svg, drawn.png, manifest.json, summary.json and report.html in a folder.",
+        "ink.csv (t in s, x and y in m from the paper's middle, force in N), drawn.svg, drawn.png, manifest.json,\n"
+        "summary.json and report.html in a folder.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -61,6 +64,14 @@ def add(commands: Any) -> None:
         "of its middle in m and rad (default: table)",
     )  # fmt: skip
     p.add_argument(
+        "--canvas-points", metavar='"X,Y,Z X,Y,Z X,Y,Z"',
+        help="instead: the paper's lower left, lower right and upper left corner in m, as touched by the pen",
+    )  # fmt: skip
+    p.add_argument(
+        "--probe", action="store_true",
+        help="touch the paper at five points first (marks of 0.3 mm), then plan on the plane that was found",
+    )  # fmt: skip
+    p.add_argument(
         "--place", action="store_true", help="where the drawing does not fit: take the placement that is offered"
     )
     p.add_argument(
@@ -72,10 +83,12 @@ def add(commands: Any) -> None:
         help="where the force comes from: an ideal wrist sensor, the one in a UR's flange, or none: the momentum "
         "observer (default: ideal)",
     )  # fmt: skip
-    p.add_argument("--stiffness", default="2e4", metavar="N/m", help="of pen and paper together (default: 2e4)")
+    p.add_argument(
+        "--stiffness", default="2e4", metavar="N/m", help="of pen and paper together, 2e3 to 1e5 (default: 2e4)"
+    )
     p.add_argument(
         "--model-error", default="0.05", metavar="SHARE",
-        help="by which the masses and inertias of the arm are larger than believed (default: 0.05)",
+        help="by which the masses and inertias of the arm are larger than believed, -0.5 to 1 (default: 0.05)",
     )  # fmt: skip
     p.add_argument(
         "--noise", default="default", metavar="default|off|FACTOR",
@@ -83,7 +96,8 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument(
         "--canvas-error", default="0mm,0deg", metavar="LENGTH,ANGLE",
-        help="how much higher and tilted the paper really lies; nobody is told (default: 0mm,0deg)",
+        help="how much higher and tilted the paper really lies, up to 20mm and 20deg; nobody is told "
+        "(default: 0mm,0deg)",
     )  # fmt: skip
     p.add_argument(
         "--bump", metavar="X,Y,HEIGHT,RADIUS", help="a cap on the paper, in mm from its middle; nobody is told"
@@ -94,6 +108,14 @@ def add(commands: Any) -> None:
     p.add_argument(
         "--style", choices=("auto", "lines", "edges"), default="auto",
         help="centre lines of a line drawing, edges of a photograph, or what the picture looks like (default: auto)",
+    )  # fmt: skip
+    p.add_argument(
+        "--thresholds", metavar="LOW,HIGH",
+        help="of the edges of a photograph, in grey levels per pixel (default: found in the picture)",
+    )  # fmt: skip
+    p.add_argument(
+        "--tolerance", default="0.1mm", metavar="LENGTH",
+        help="by which the lines may be simplified (default: 0.1mm)",
     )  # fmt: skip
     p.add_argument("--speed", default="50mm/s", metavar="SPEED", help="of the pen on the paper (default: 50mm/s)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default: 0)")
@@ -167,6 +189,10 @@ def settings_of(arguments: argparse.Namespace) -> DrawingSettings:
         speed=_value("--speed", "speed", arguments.speed),
         margin=_length("--margin", arguments.margin),
         place=arguments.place,
+        tolerance=_length("--tolerance", arguments.tolerance),
+        thresholds=_thresholds(arguments.thresholds),
+        canvas_points=_points(arguments.canvas_points),
+        probe=arguments.probe,
     )
 
 
@@ -215,8 +241,33 @@ def _error(text: str) -> tuple[float, float]:
         raise InvalidValue(f"--canvas-error: a length and an angle such as 3mm,2deg, got {text!r}")
     if len(parts) == 1 and text.strip().endswith(("deg", "rad")):
         parts = ["0mm", text]
+    for part in parts:
+        if not part.strip()[-1:].isalpha() and part.strip().strip("0.+-"):
+            raise InvalidValue(f"--canvas-error: with units, such as 3mm,2deg, got {text!r}")
     offset = _length("--canvas-error", parts[0])
     return offset, _value("--canvas-error", "angle", parts[1]) if len(parts) == 2 else 0.0
+
+
+def _thresholds(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidValue(f"--thresholds: two numbers LOW,HIGH such as 8,20, got {text!r}") from None
+    return low, high
+
+
+def _points(text: str | None) -> tuple[tuple[float, ...], ...] | None:
+    if text is None:
+        return None
+    try:
+        points = tuple(tuple(float(x) for x in word.split(",")) for word in text.replace(";", " ").split())
+    except ValueError:
+        points = ()
+    if [len(point) for point in points] != [3, 3, 3]:
+        raise InvalidValue(f'--canvas-points: three points in m, "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0", got {text!r}')
+    return points
 
 
 def _spot(option: str, text: str | None) -> tuple[float, float, float, float] | None:
@@ -255,11 +306,13 @@ def _video(done: Drawn) -> None:
 
 # key of the summary, what it is called, unit
 FIGURES = (
-    ("path_rms_mm", "distance from the planned lines, rms", "mm"),
-    ("path_max_mm", "distance from the planned lines, max", "mm"),
+    ("path_rms_mm", "distance from the planned path, rms", "mm"),
+    ("path_max_mm", "distance from the planned path, max", "mm"),
+    ("strokes_max_mm", "distance from the lines of plan.svg, max", "mm"),
     ("force_mean_n", "force, mean", "N"),
     ("force_rms_error_n", "force error, rms", "N"),
     ("force_max_n", "force after touch-down, max", "N"),
+    ("force_touch_max_n", "force at touch-down, max", "N"),
     ("contact_lost_s", "contact lost", "s"),
     ("ink_coverage", "planned lines drawn within 0.5 mm", "%"),
     ("ink_stray", "stray ink", "%"),
@@ -276,6 +329,11 @@ def _tell(done: Drawn) -> None:
             print(f"aborted{f' ({name})' if len(names) > 1 else ''}: {result.aborted}")
         if result.run.log_error:
             print(f"the log is not complete: {result.run.log_error}")
+        for remark in result.summary["remarks"]:
+            print(f"note: {remark}")
+    for note in done.prepared.notes if "probe" in done.summary else ():
+        if note.startswith("the paper was found"):
+            print(f"note: {note}")
     rows = []
     for key, label, unit in FIGURES:
         values = [result.summary.get(key) for result in done.results.values()]
@@ -283,7 +341,7 @@ def _tell(done: Drawn) -> None:
         rows.append((label, *("-" if value is None else f"{factor * value:.4g}" for value in values), unit))
     missing = done.main.summary["strokes"] - done.main.summary["strokes_drawn"]
     if missing > 0:
-        print(f"{missing} of {done.main.summary['strokes']} strokes were not drawn")
+        print(f"{missing} of {done.main.summary['strokes']} strokes were not drawn, or not whole")
     lines = table(rows, ("", *names, ""), "l" + "r" * len(names) + "l", indent=0)
     print("\n".join(lines if len(names) > 1 else lines[2:]))
 

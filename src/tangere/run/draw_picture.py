@@ -6,86 +6,40 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, get_args
+from typing import Any
 
-from tangere.errors import InvalidValue, NoSolution, UnknownName
-from tangere.model.scene_paper import Bump, Hole
+import numpy as np
+
+from tangere.errors import InvalidValue, UnknownName
 from tangere.planning.drawing.canvas import Canvas
 from tangere.planning.drawing.demo_pictures import shipped_picture, shipped_pictures
 from tangere.planning.drawing.drawing_plan import DrawingPlan
 from tangere.planning.drawing.make import strokes_of
-from tangere.planning.drawing.placement import DoesNotFit
 from tangere.planning.drawing.plan import plan_drawing
 from tangere.planning.drawing.strokes import Strokes
 from tangere.planning.drawing.svg_write import write_svg
 from tangere.robot import Robot
-from tangere.run.drawing import CanvasError, Controllers, DrawingResult, SensorName, draw, drawing_robot, heavier
+from tangere.run.drawing import DrawingResult, draw, drawing_robot, heavier, real_paper
 from tangere.run.drawing_files import ink_lines, ink_png, preview_png, write_bytes, write_ink
+from tangere.run.drawing_place import canvas_of as canvas_of
+from tangere.run.drawing_place import placed
+from tangere.run.drawing_settings import BOTH
+from tangere.run.drawing_settings import DrawingSettings as DrawingSettings
 from tangere.run.manifest import Manifest, write_json, write_manifest
+from tangere.run.probing import Probed, probe
 
 PREVIEW, PLAN, SUMMARY, REPORT, MANIFEST = "preview.png", "plan.svg", "summary.json", "report.html", "manifest.json"
 # of the drawing itself; a second controller's have its name before the dot
 LOG, INK, DRAWN_SVG, DRAWN_PNG = "log.mcap", "ink.csv", "drawn.svg", "drawn.png"
 VIDEO = "video.mp4"
-BOTH = ("hybrid", "height-pi")
 STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
 JOINTS = 6
-# deg: a board may lean from a table to beyond a wall; nothing hangs from the ceiling by an angle alone
-TILT_MAX = 135.0
 
 Say = Callable[[str], None]
 Progress = Callable[[float, float], None]
-
-
-@dataclass(frozen=True)
-class DrawingSettings:
-    """Everything that a drawing may be told; the values are the defaults of `tangere draw`."""
-
-    robot: str = "ur5e"
-    force: float = 5.0  # N
-    size: float | tuple[float, float] = 0.2  # m: the longer side, or width and height in which the picture is centred
-    canvas: str = "table"  # table, wall, an angle such as 30deg, or x,y,z,rx,ry,rz
-    controller: str = "hybrid"  # hybrid, height-pi or both
-    sensor: SensorName = "ideal"
-    stiffness: float = 2e4  # N/m of pen and paper together
-    model_error: float = 0.05  # share by which all masses and inertias are larger than believed
-    noise: float = 1.0  # times 0.1 N and 0.002 rad/s per sample of 1 kHz
-    canvas_error: tuple[float, float] = (0.0, 0.0)  # m and rad, unknown to planner and controller
-    bump: tuple[float, float, float, float] | None = None  # x, y, height, radius [m] of a cap on the paper; likewise
-    hole: tuple[float, float, float, float] | None = None  # x, y, width, height [m] of a hole in it; likewise
-    seed: int = 0
-    style: str = "auto"
-    speed: float = 0.05  # m/s on the paper
-    margin: float = 0.0  # m of empty paper all round
-    friction: float = 0.3  # of pen and paper
-    place: bool = False  # accept the placement that is offered where the drawing does not fit
-
-    def __post_init__(self) -> None:
-        if self.controller not in (*BOTH, "both"):
-            raise UnknownName(f"unknown controller {self.controller!r}; known: hybrid, height-pi, both")
-        if self.sensor not in get_args(SensorName):
-            raise UnknownName(f"unknown sensor {self.sensor!r}; known: {', '.join(get_args(SensorName))}")
-        for name in ("force", "stiffness", "speed"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0.0):
-                raise InvalidValue(f"{name}: must be positive and finite, got {value!r}")
-        if self.seed < 0:
-            raise InvalidValue(f"seed: a whole number from 0 on, got {self.seed!r}")
-        self.surface  # noqa: B018 - raises for a bump or hole that cannot be, before anything is planned
-
-    @property
-    def surface(self) -> CanvasError:
-        """How the real paper differs from the planned one."""
-        bumps = () if self.bump is None else (Bump(*self.bump),)
-        return CanvasError(*self.canvas_error, bumps=bumps, hole=None if self.hole is None else Hole(*self.hole))
-
-    @property
-    def controllers(self) -> tuple[Controllers, ...]:
-        """The controllers that draw, one after the other."""
-        return get_args(Controllers) if self.controller == "both" else (self.controller,)
 
 
 @dataclass(frozen=True)
@@ -136,29 +90,6 @@ def find_picture(name: str | os.PathLike[str]) -> Path:
     raise UnknownName(f"no picture {str(name)!r}: no such file, and none of those that ship: {', '.join(shipped)}")
 
 
-def canvas_of(text: str, robot: Robot, size: tuple[float, float]) -> Canvas:
-    """table, wall, an angle to which a board leans (30deg), or x,y,z,rx,ry,rz [m, rad] of the paper's middle."""
-    word = text.strip().lower()
-    if word == "table":
-        return Canvas.table(robot, size)
-    if word == "wall":
-        return Canvas.wall(robot, size)
-    if word.endswith("deg") and "," not in word:
-        try:
-            tilt = float(word.removesuffix("deg"))
-        except ValueError:
-            raise InvalidValue(f"canvas {text!r}: an angle such as 30deg") from None
-        if not 0.0 <= tilt <= TILT_MAX:
-            raise InvalidValue(f"canvas {text!r}: 0deg (a table) to 90deg (a wall), at most {TILT_MAX:g}deg")
-        return Canvas.tilted(robot, math.radians(tilt), size)
-    if word.count(",") != 5 and len(word.split()) != 6:
-        raise UnknownName(
-            f"unknown canvas {text!r}; known: table, wall, an angle such as 30deg, "
-            "or x,y,z,rx,ry,rz of its middle in m and rad (z axis out of the paper, y axis up)"
-        )
-    return Canvas.from_pose(text, size)
-
-
 def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say | None = None) -> Prepared:
     """Strokes, canvas and plan; nothing is written. DoesNotFit says where the drawing would fit.
 
@@ -170,47 +101,15 @@ def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say
     robot = drawing_robot(settings.robot)
     if robot.dof != JOINTS:
         raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
-    strokes = strokes_of(source, settings.size, style=settings.style, margin=settings.margin, progress=say)
+    strokes = strokes_of(
+        source, settings.size, style=settings.style, margin=settings.margin, tolerance=settings.tolerance,
+        thresholds=settings.thresholds, progress=say,
+    )  # fmt: skip
     traced = perf_counter()
-    tell("placing")
-    notes = list(strokes.notes)
-    try:
-        canvas = canvas_of(settings.canvas, robot, strokes.size)
-    except NoSolution as problem:
-        share = _largest(settings.canvas, robot, strokes.size)
-        longest = 1e3 * max(strokes.size)
-        if share == 0.0 or not settings.place:
-            way = f": {share * longest:.0f} mm of {longest:.0f} would fit" if share else ""
-            raise NoSolution(f"{problem}{way}") from problem
-        notes.append(f"scaled to {100 * share:.0f} %: {problem}")
-        strokes = strokes.transformed(scale=share)
-        canvas = canvas_of(settings.canvas, robot, strokes.size)
-    tell("planning")
-    try:
-        plan = plan_drawing(robot, strokes, canvas, speed=settings.speed, force=settings.force)
-    except DoesNotFit as problem:
-        offer = problem.suggestion
-        if offer is None or not settings.place:
-            raise
-        notes.append(f"placed elsewhere: {'; '.join(problem.problems)}: {offer}")
-        canvas = offer.canvas
-        if offer.scale != 1.0:
-            strokes = strokes.transformed(scale=offer.scale)
-        plan = plan_drawing(robot, strokes, canvas, speed=settings.speed, force=settings.force)
+    strokes, canvas, plan, more = placed(robot, strokes, settings, tell)
+    notes = [*strokes.notes, *more]
     seconds = {"strokes": traced - begin, "plan": perf_counter() - traced}
     return Prepared(source, settings, robot, strokes, canvas, plan, tuple(notes), seconds)
-
-
-def _largest(text: str, robot: Robot, size: tuple[float, float]) -> float:
-    """The largest share of a size for which there is a place, in steps of 5 %; 0 where there is none."""
-    for percent in range(95, 0, -5):
-        share = percent / 100.0
-        try:
-            canvas_of(text, robot, (share * size[0], share * size[1]))
-        except NoSolution:
-            continue
-        return share
-    return 0.0
 
 
 def write_preview(prepared: Prepared, out: str | os.PathLike[str]) -> Path:
@@ -251,21 +150,48 @@ def execute_drawing(
     write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
     _write_plan(prepared, folder)
     results: dict[str, DrawingResult] = {}
+    paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
+    common: dict[str, Any] = {"sensor": settings.sensor, "model_error": settings.model_error}
+    common |= {"noise": settings.noise, "seed": settings.seed, "progress": progress, "paper": paper}
+    probed = None
+    if settings.probe:
+        probed = probe(prepared.robot, prepared.canvas, area=_box(prepared.strokes), **common)
+        prepared = _on_found(prepared, probed)
+        plan = prepared.plan
     for controller in settings.controllers:
         name = namer(settings, controller)
         result = draw(
-            prepared.robot, plan, force=settings.force, controller=controller, sensor=settings.sensor,
-            stiffness=settings.stiffness, friction=settings.friction, model_error=settings.model_error,
-            noise=settings.noise, canvas_error=settings.surface, seed=settings.seed,
-            log=folder / name(LOG), progress=progress,
+            prepared.robot, plan, force=settings.force, controller=controller, log=folder / name(LOG), **common
         )  # fmt: skip
         results[controller] = result
         write_ink(result.ink, folder / name(INK))
         write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
         write_bytes(ink_png(result.ink, prepared.canvas.size, settings.force), folder / name(DRAWN_PNG))
     summary = summary_of(prepared, results)
+    if probed is not None:
+        summary["probe"] = probed.summary
     write_json(summary, folder / SUMMARY)
     return Drawn(prepared, results, summary, folder)
+
+
+def _box(strokes: Strokes) -> tuple[float, float]:
+    """Width and height [m] about the canvas's middle in which all strokes lie, a tenth of the paper at least."""
+    reach = 2.0 * np.max(np.abs(np.stack(strokes.bounds)), axis=0)
+    width, height = np.maximum(reach, 0.1 * np.asarray(strokes.size)).tolist()
+    return width, height
+
+
+def _on_found(prepared: Prepared, probed: Probed) -> Prepared:
+    """The same drawing, planned on the paper as it was found."""
+    settings = prepared.settings
+    plan = plan_drawing(
+        prepared.robot, prepared.strokes, probed.canvas, speed=settings.speed, force=settings.force, offer=False
+    )
+    note = (
+        f"the paper was found {1e3 * abs(probed.offset):.2f} mm {'above' if probed.offset > 0.0 else 'below'} the "
+        f"plan, tilted by {math.degrees(probed.tilt):.2f} degrees; planned again on it"
+    )
+    return replace(prepared, canvas=probed.canvas, plan=plan, notes=(*prepared.notes, note))
 
 
 def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict[str, Any]:
@@ -281,7 +207,9 @@ def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict
         "seconds": dict(prepared.seconds),
         **asdict(plan.check),
     }
-    summary["notes"] = list(prepared.notes)
+    several = len(results) > 1
+    said = [f"{name}: {r}" if several else r for name, result in results.items() for r in result.summary["remarks"]]
+    summary["notes"] = [*prepared.notes, *said]
     if len(results) > 1:
         summary["controllers"] = {name: result.summary for name, result in results.items()}
     return summary

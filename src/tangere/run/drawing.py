@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from tangere.model.model import Payload
 from tangere.model.scene import Pen, Scene
 from tangere.model.scene_paper import Bump, Hole, Paper
 from tangere.observe.momentum import MomentumObserver
+from tangere.planning.drawing.strokes import Strokes
 from tangere.plants.ink import Ink, coverage, distance, ink_of, stray
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.sensors import SensorModel
@@ -44,6 +45,16 @@ SMOOTHING = {"ideal": 0.0, "builtin": 0.0, "none": 0.0}  # s, low-pass of the fo
 # N per sample of white noise that passes a slow filter alike: 0.1; 0.35 held for two periods; 0.5 of
 # the observer for 10
 FORCE_NOISE = {"ideal": 0.1, "builtin": 0.5, "none": 1.6}
+
+# share by which masses and inertias may differ from what is believed: half, or twice; beyond, the arm falls
+MODEL_ERROR = (-0.5, 1.0)
+DRAWN = 0.99  # of a stroke's line with ink: the mark for the whole drawing
+TOUCH_MARK = 10.5  # ms: 10 ms by a clock of 1 ms
+# of the drawing time with the integral at its limit, and s, from which on that is worth a remark
+SATURATED, SATURATED_LEAST = 0.01, 0.1
+# m: a pen that would start nearer to the real paper than the second waits at the first instead
+ABOVE, ABOVE_LEAST = 0.015, 0.001
+NEWTON = 5  # steps to joints that are some centimetres away: the error is squared in each
 
 Controllers = Literal["hybrid", "height-pi"]
 SensorName = Literal["ideal", "builtin", "none"]
@@ -76,6 +87,10 @@ class DrawingPlanLike(Plan, Protocol):
     @property
     def pen_up_length(self) -> float:
         """m."""
+
+    @property
+    def strokes(self) -> Strokes:
+        """What was to be drawn."""
 
     def polylines(self) -> Sequence[Array]:
         """Each (k, 2) m on the canvas."""
@@ -131,6 +146,7 @@ def draw(
     model_error: float = 0.05,
     noise: bool | float = True,
     canvas_error: CanvasError | tuple[float, float] | None = None,
+    paper: Paper | None = None,
     known_stiffness: float | None = None,
     seed: int = 0,
     log: str | os.PathLike[str] | None = None,
@@ -141,21 +157,23 @@ def draw(
 
     robot: what planner and controller believe (drawing_robot); the real one has all masses and inertias (1 +
     model_error) times. stiffness [N/m], friction: of pen and paper, unknown to the controller unless known_stiffness
-    is given. noise: True, False or a factor on 0.1 N and 0.002 rad/s per sample. canvas_error: (offset [m], tilt
-    [rad]) or a CanvasError. sensor: "ideal", "builtin" (a UR5e's, see WrenchSensor), "none" (momentum observer).
+    is given. noise: True, False or a factor on 0.1 N (of the built-in sensor: on its own) and 0.002 rad/s per sample.
+    canvas_error: (offset [m], tilt [rad]) or a CanvasError; or the paper itself, as it really lies. sensor: "ideal",
+    "builtin" (a UR5e's, see WrenchSensor), "none" (momentum observer).
     progress(done, duration) in seconds of the plan. log: an .mcap file.
     """
     if controller not in ("hybrid", "height-pi"):
         raise UnknownName(f"unknown controller {controller!r}; known: hybrid, height-pi")
-    if not (math.isfinite(model_error) and model_error > -1.0):
-        raise InvalidValue(f"model_error: finite and > -1, got {model_error!r}")
+    low, high = MODEL_ERROR
+    if not low <= model_error <= high:
+        raise InvalidValue(f"model_error: {low:g} to {high:g}, got {model_error!r}")
     scale = float(noise)
     if not (math.isfinite(scale) and scale >= 0.0):
         raise InvalidValue(f"noise: True, False or a factor >= 0, got {noise!r}")
     named = sensor if isinstance(sensor, str) else "ideal" if not np.any(sensor.bias) else "builtin"
     felt_by = _sensor(sensor, scale, seed)
     canvas = plan.canvas
-    paper = real_paper(canvas, canvas_error, stiffness, friction, seed)
+    paper = real_paper(canvas, canvas_error, stiffness, friction, seed) if paper is None else paper
     real = heavier(robot, model_error)
     pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), tip_radius=TIP_RADIUS)
     sensors = SensorModel(noise_qd=NOISE_SPEED * scale, seed=seed)
@@ -175,7 +193,7 @@ def draw(
             noise=FORCE_NOISE[named],
         )  # fmt: skip
     observer = MomentumObserver(robot, OBSERVER_GAIN) if felt_by is None else None
-    result = drive(plant, law, observer, log=log, progress=progress)
+    result = drive(plant, law, observer, log=log, progress=progress, start=_start(robot, plan, paper))
     ink = ink_of(result.log.time, _tip(result.log), result.log["wrench_true"], canvas.T_base_canvas)
     summary = summarise_drawing(result, ink, plan, law, force)
     return DrawingResult(result, ink, summary, paper, real)
@@ -211,33 +229,40 @@ def summarise_drawing(
 ) -> dict[str, Any]:
     """The numbers of summary.json.
 
-    path_*: distance of the true tip from the planned lines while drawing (mode draw); path_time_*: from the planned
-    point of that instant, along the paper. force_*: the true normal force while drawing; force_max_n from the end of
-    each touch's ramp on; force_touch_max_n: from touch to there. contact_lost_s: drawing time without contact.
-    touch_delay_ms: from the first true contact of each stroke to its detection.
+    path_*: distance of the true tip from the pen's smooth planned path while drawing (mode draw); path_time_*: from
+    the planned point of that instant, along the paper; strokes_*_mm: as path_*, but from the strokes of plan.svg, whose
+    corners the smooth path rounds. force_*: the true normal force while drawing; force_max_n from the end of each
+    touch's ramp on; force_touch_max_n: the rest of the time, which is touch-down and, where the paper is not where it
+    should be, whatever the pen met in the air. contact_lost_s: drawing time without contact. strokes_drawn: those with
+    ink along DRAWN of their line. touch_delay_ms: from the first true contact of each stroke to its detection.
+    integral_limit_s: time in which the controller pressed with its integral at its limit; remarks: what that means.
     """
     log = result.log
     T = plan.canvas.T_base_canvas
     mode = log["mode"]
     drawing: Mask = mode == MODES.index("draw")
-    settling: Mask = mode == MODES.index("settle")
     tip = (_tip(log) - T[:3, 3]) @ T[:3, :3]
     planned = (log["T_des"].reshape(-1, 3, 4)[:, :, 3] - T[:3, 3]) @ T[:3, :3]
     true_force = log["wrench_true"][:, :3] @ T[:3, 2]
     lines = [np.asarray(line) for line in plan.polylines()]
     late = np.hypot(*(tip[drawing, :2] - planned[drawing, :2]).T)
     away = distance(tip[drawing, :2], lines, reach=0.05) if drawing.any() else np.zeros(0)
+    strokes = [np.asarray(line) for line in plan.strokes.lines]
+    strayed = distance(tip[drawing, :2], strokes, reach=0.05) if drawing.any() else np.zeros(0)
     pressed = true_force[drawing]
     delays = touch_delays(log, true_force)
     return {
         "strokes": len(lines),
-        "strokes_drawn": len(law.task.touches),
+        "strokes_drawn": sum(coverage([line], ink) >= DRAWN for line in lines),
+        "strokes_touched": len(law.task.touches),
         "draw_length_mm": 1e3 * plan.draw_length,
         "pen_up_mm": 1e3 * plan.pen_up_length,
         "duration_s": result.duration,
         "draw_s": float(drawing.sum() * result.period),
         "path_rms_mm": _rms(1e3 * away),
         "path_max_mm": _largest(1e3 * away),
+        "strokes_rms_mm": _rms(1e3 * strayed),
+        "strokes_max_mm": _largest(1e3 * strayed),
         "path_time_rms_mm": _rms(1e3 * late),
         "path_time_max_mm": _largest(1e3 * late),
         "force_n": force,
@@ -246,16 +271,58 @@ def summarise_drawing(
         "force_mean_deviation_n": float(np.mean(np.abs(pressed - force))) if len(pressed) else None,
         "force_max_n": _largest(pressed),
         "force_min_n": float(pressed.min()) if len(pressed) else None,
-        "force_touch_max_n": _largest(true_force[settling]),
+        "force_touch_max_n": _largest(true_force[~drawing]),
         "contact_lost_s": float(np.count_nonzero(pressed <= 0.0) * result.period),
         "ink_coverage": coverage(lines, ink),
         "ink_stray": stray(lines, ink),
         "touch_delay_ms": {"mean": float(np.mean(delays)), "max": float(np.max(delays))} if len(delays) else None,
-        "stiffness_hat": getattr(law, "stiffness", None),
+        "touch_late": int(np.count_nonzero(delays > TOUCH_MARK)),
+        "stiffness_hat": law.stiffness,
+        "stiffness_learned": law.learned,
+        "integral_limit_s": law.saturated,
+        "remarks": _remarks(law, float(np.count_nonzero(drawing) * result.period), delays),
         "realtime_factor": result.realtime_factor,
         "aborted": result.aborted,
         "interventions": dict(result.interventions),
     }
+
+
+def _remarks(law: Draughtsman, draw_s: float, delays: Array) -> list[str]:
+    """What a reader of the figures should know."""
+    remarks = []
+    if law.saturated > max(SATURATED * draw_s, SATURATED_LEAST):
+        remarks.append(
+            f"the controller's integral was at its limit for {law.saturated:.1f} s: the model is more wrong than it "
+            "can make up for, and the force is not what was asked for"
+        )
+    if law.task.touches and not law.learned:
+        remarks.append("the stiffness of pen and paper was never learned: the stiffest one was assumed throughout")
+    late = int(np.count_nonzero(delays > TOUCH_MARK))
+    if late:
+        remarks.append(
+            f"{late} of {len(delays)} touches were found later than {TOUCH_MARK:.0f} ms after contact, "
+            f"the slowest after {delays.max():.0f}"
+        )
+    return remarks
+
+
+def _start(robot: Robot, plan: DrawingPlanLike, paper: Paper) -> Array:
+    """Joints (n,) of the pen before anything moves: at the plan's beginning, or above the real paper if that is higher.
+
+    No pen waits inside the paper.
+    """
+    reference = plan.at(0.0)
+    assert reference.T is not None
+    normal = plan.canvas.T_base_canvas[:3, 2]
+    start = reference.T[:3, 3]
+    gap = float((start - paper.T[:3, 3]) @ paper.T[:3, 2])
+    lift = max(0.0, ABOVE - gap) if gap < ABOVE_LEAST else 0.0
+    q = np.array(reference.q)
+    goal = start + lift * normal
+    for _ in range(NEWTON if lift else 0):
+        away = np.concatenate((goal - robot.pose(q)[:3, 3], np.zeros(3)))
+        q = q + np.linalg.lstsq(robot.jacobian(q), away, rcond=None)[0]
+    return q
 
 
 def touch_delays(log: Log, force: Array) -> Array:
@@ -294,4 +361,5 @@ def _sensor(sensor: SensorName | WrenchSensor, scale: float, seed: int) -> Wrenc
         return sensor
     if sensor == "ideal":
         return WrenchSensor.ideal(NOISE_WRENCH * scale, seed)
-    return WrenchSensor.preset(sensor, seed)
+    preset = WrenchSensor.preset(sensor, seed)
+    return None if preset is None else replace(preset, noise=np.asarray(preset.noise) * scale)

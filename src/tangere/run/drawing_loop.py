@@ -29,6 +29,12 @@ class Draughtsman(Protocol):
 
     task: PenTask
     force: float
+    stiffness: float
+    saturated: float
+
+    @property
+    def learned(self) -> bool:
+        """Whether the stiffness was given or found."""
 
     @property
     def finished(self) -> bool:
@@ -46,8 +52,9 @@ def drive(
     *,
     log: str | os.PathLike[str] | None = None,
     progress: Callable[[float, float], None] | None = None,
+    start: Array | None = None,
 ) -> RunResult:
-    """Draw until the controller has finished; everything is recorded.
+    """Draw until the controller has finished; everything is recorded. start (n,): joints, if not those of the plan.
 
     Columns beyond those of run.run: mode (number in MODES), stroke (from 1, 0 before the first), plan_time [s],
     force [N] as the controller felt it along the normal, force_des [N]. After the first step nothing is raised:
@@ -70,7 +77,7 @@ def drive(
     interventions: dict[str, int] = {}
     with ExitStack() as stack:
         stack.callback(plant.close)
-        state = plant.reset(task.plan.at(0.0).q)
+        state = plant.reset(task.plan.at(0.0).q if start is None else start)
         truth_of: Any = plant.truth  # type: ignore[attr-defined]
         sink = None
         if log is not None:

@@ -39,19 +39,22 @@ SIDE = 720  # px of the picture in the page: half a screen
 PUBLISHED = 0.38  # N, mean deviation of a real UR5e in force mode at 1 to 10 N
 # key of the summary -> what it is called; the factor makes the unit
 ROWS: tuple[tuple[str, str, float], ...] = (
-    ("path_rms_mm", "distance from the planned lines, rms [mm]", 1.0),
-    ("path_max_mm", "distance from the planned lines, max [mm]", 1.0),
+    ("path_rms_mm", "distance from the pen's smooth path, rms [mm]", 1.0),
+    ("path_max_mm", "distance from the pen's smooth path, max [mm]", 1.0),
+    ("strokes_rms_mm", "distance from the lines of plan.svg, rms [mm]", 1.0),
+    ("strokes_max_mm", "distance from the lines of plan.svg, max [mm]", 1.0),
     ("path_time_rms_mm", "distance from the planned point of that instant, rms [mm]", 1.0),
     ("force_mean_n", "force, mean [N]", 1.0),
     ("force_rms_error_n", "force error, rms [N]", 1.0),
     ("force_mean_deviation_n", "force error, mean deviation [N]", 1.0),
     ("force_min_n", "force while drawing, least [N]", 1.0),
     ("force_max_n", "force while drawing, most [N]", 1.0),
-    ("force_touch_max_n", "force at touch-down, most [N]", 1.0),
+    ("force_touch_max_n", "force at touch-down and in the air, most [N]", 1.0),
     ("contact_lost_s", "drawing time without contact [s]", 1.0),
     ("ink_coverage", "planned lines with ink within 0.5 mm [%]", 100.0),
     ("ink_stray", "ink farther than 0.5 mm from any line [%]", 100.0),
-    ("strokes_drawn", "strokes drawn", 1.0),
+    ("strokes_drawn", "strokes drawn, along 99 % of their line", 1.0),
+    ("integral_limit_s", "pressing time with the integral at its limit [s]", 1.0),
     ("draw_s", "time the pen draws [s]", 1.0),
     ("duration_s", "duration [s]", 1.0),
     ("realtime_factor", "simulated seconds per second, log included", 1.0),
@@ -61,7 +64,8 @@ UNITS = {
     "force": "force [N]", "size": "size [m]", "stiffness": "stiffness of pen and paper [N/m]",
     "model_error": "masses and inertias larger by", "noise": "noise, times 0.1 N and 0.002 rad/s",
     "canvas_error": "canvas error [m, rad]", "speed": "speed [m/s]", "margin": "margin [m]",
-    "place": "offered placement taken",
+    "place": "offered placement taken", "tolerance": "tolerance of the lines [m]",
+    "canvas_points": "canvas by three points [m]", "probe": "paper touched first",
 }  # fmt: skip
 
 
@@ -170,10 +174,18 @@ def _figures(done: Drawn) -> Section:
     head = ("", *done.results) if len(done.results) > 1 else ()
     text = (
         "Against the true tip and the true contact force, which only the simulator knows; forces while the pen draws, "
-        f"from the end of each touch-down on. For comparison: a real UR5e in force mode at 1 to 10 N deviates by "
-        f"{PUBLISHED} N on average."
+        "from the end of each touch-down on. The smooth path is what the pen is to follow; it rounds the corners of "
+        "the lines in plan.svg. ink.csv: t in s, x and y in m from the paper's middle, force in N. For comparison: a "
+        f"real UR5e in force mode at 1 to 10 N deviates by {PUBLISHED} N on average."
     )
     parts = [tag("p", text), table(head, rows)]
+    said = [remark for result in done.results.values() for remark in result.summary["remarks"]]
+    if said:
+        parts.append(tag("ul", *(tag("li", remark) for remark in said)))
+    found = done.summary.get("probe")
+    if found:
+        text = f"Found by touch before the drawing: {number(found['offset_mm'], 3)} mm off along the normal, tilted by "
+        parts.append(tag("p", f"{text}{number(found['tilt_deg'], 3)} degrees."))
     notes = [(f"{number(n.time, 6)} s", n.text) for n in done.main.log.notes[:40]]
     if notes:
         parts += [tag("h3", "What happened"), table((), list(notes), "notes")]

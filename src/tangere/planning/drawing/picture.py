@@ -8,6 +8,7 @@ eight bits of red, green and blue, upright, laid over white.
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,11 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
             image = Image.open(data)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             if isinstance(error, Image.DecompressionBombError):
-                raise InvalidValue(f"{name} is too large: {error}; at most {PIXELS_MAX} pixels are read") from error
+                count = re.search(r"\d+", str(error))  # Pillow says how many, and a limit of its own
+                raise InvalidValue(
+                    f"{name} is too large: {count[0] if count else 'far too many'} pixels by its header; "
+                    f"at most {PIXELS_MAX // 1_000_000} million are read: reduce it"
+                ) from error
             raise InvalidValue(f"{name} is not a picture that can be read (PNG, JPEG or SVG is)") from error
         columns, rows = image.size
         if columns * rows > PIXELS_MAX:

@@ -73,6 +73,7 @@ def plan_drawing(
     joint_acceleration: ArrayLike = JOINT_ACCELERATION,
     q_start: ArrayLike | None = None,
     period: float | None = None,
+    offer: bool = True,
 ) -> DrawingPlan:
     """The motion that draws `strokes` on `canvas`, from rest above the first point to rest above the last, at `lift`.
 
@@ -84,7 +85,8 @@ def plan_drawing(
     from there to 60 mm above the first point comes first. Where joints would be too fast, that part goes slower.
     period [s] of the samples (default 1 ms, doubled until a long drawing has at most 600 000).
 
-    Raises DoesNotFit where the arm cannot draw it there: it says why and offers placements.
+    Raises DoesNotFit where the arm cannot draw it there: it says why and, with `offer`, offers placements (`assess`
+    finds no fault with them; the whole motion there is not planned).
     """
     _check_strokes(strokes, canvas)
     for value, name, unit in (
@@ -101,7 +103,7 @@ def plan_drawing(
     box = Box(*strokes.bounds, points, force, lift, lean, lean_towards)
     fit = assess(robot, canvas, points, force, lean=lean, towards=lean_towards, spin=spin)
     if fit.problems:
-        raise DoesNotFit(fit.problems, None if fit.only_force else offers(robot, canvas, box))
+        raise DoesNotFit(fit.problems, offers(robot, canvas, box) if offer and not fit.only_force else None)
     if touch_speed is None:
         touch_speed = min(OVERSHOOT * force / math.sqrt(stiffness * fit.tip_mass), TOUCH_SPEED_MAX)
     pace = Pace(
@@ -121,7 +123,7 @@ def plan_drawing(
     deviation = max((c.deviation for many in curves for c in many), default=0.0)
     check = whole_check(robot, canvas, fit, sections, (q, qd, qdd), sigma, limits, period, force, deviation)
     if isinstance(check, tuple):
-        raise DoesNotFit(check, offers(robot, canvas, box))
+        raise DoesNotFit(check, offers(robot, canvas, box) if offer else None)
     start = 0.0
     if q_start is not None:
         move = JointMove(robot, q_start, q[0], period=period)

@@ -1,0 +1,81 @@
+"""The paper is found by touch before the drawing: five short marks, a plane through them, and a plan on that plane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import NoSolution
+from tangere.model.scene_paper import Paper
+from tangere.planning.drawing.canvas import Canvas
+from tangere.planning.drawing.make import DOT
+from tangere.planning.drawing.plan import plan_drawing
+from tangere.planning.drawing.probe import FORCE, probe_points
+from tangere.planning.drawing.strokes import Strokes
+from tangere.robot import Robot
+from tangere.run.drawing import DrawingResult, draw
+from tangere.run.drawing_loop import MODES
+from tangere.types import Array
+
+LIFT = 0.02  # m above the planned paper between two touches: higher than any paper that is looked for
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The paper as it was found."""
+
+    canvas: Canvas  # the planned one, corrected
+    points: Array  # (5, 3) m, touched, in the frame of the planned canvas
+    offset: float  # m along the planned normal, at the middle
+    tilt: float  # rad
+    rms: float  # m, of the points off the plane: how uneven the paper is
+    result: DrawingResult
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """For summary.json."""
+        return {
+            "offset_mm": 1e3 * self.offset,
+            "tilt_deg": math.degrees(self.tilt),
+            "uneven_rms_mm": 1e3 * self.rms,
+            "duration_s": self.result.run.duration,
+            "force_max_n": self.result.summary["force_touch_max_n"],
+        }
+
+
+def probe(
+    robot: Robot,
+    canvas: Canvas,
+    paper: Paper,
+    area: tuple[float, float] | None = None,
+    *,
+    force: float = FORCE,
+    progress: Callable[[float, float], None] | None = None,
+    **options: Any,
+) -> Probed:
+    """Touch the paper at the corners and the middle of `area` (width, height) [m] about the canvas's middle.
+
+    Each touch is a mark of 0.3 mm, pressed with `force` [N]. The height is that of the pen's tip by the joints and the
+    robot that is believed in, less what the paper gives way: force / stiffness found. options: as for run.drawing.draw.
+    Raises NoSolution where the paper is not found.
+    """
+    middle = probe_points(canvas.size if area is None else area)
+    way = 0.5 * np.array((DOT, 0.0))
+    marks = Strokes(tuple(np.stack((p - way, p + way)) for p in middle), canvas.size)
+    plan = plan_drawing(robot, marks, canvas, force=force, lift=LIFT, offer=False)
+    result = draw(robot, plan, force=force, paper=paper, progress=progress, **options)
+    log = result.log
+    drawing = log["mode"] == MODES.index("draw")
+    strokes = log["stroke"]
+    if result.aborted:
+        raise NoSolution(f"the paper was not found by touch: {result.aborted}")
+    tip = canvas.from_base(robot.pose(log["q"][drawing])[:, :3, 3])
+    points = np.array([tip[strokes[drawing] == i + 1].mean(axis=0) for i in range(len(middle))])
+    points[:, 2] += force / result.summary["stiffness_hat"]
+    touched = canvas.to_base(points)
+    fit = canvas.touched(touched)
+    return Probed(canvas.corrected(touched), points, fit.height, fit.tilt, fit.rms, result)
