@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -15,8 +16,9 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.interfaces.cli import main
 from tangere.interfaces.cli_tune import rates
+from tangere.interfaces.cli_watch import _row
 from tangere.interfaces.touch_options import sample_rate
-from tangere.observe.detect import Thresholds
+from tangere.observe.detect import Event, Thresholds
 from tangere.observe.identify import prior_drive, read_model
 
 N = 6
@@ -347,3 +349,19 @@ def test_rates_are_told_apart() -> None:
 def test_rates_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(InvalidValue, match="--rate"):
         rates([word], None)
+
+
+def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = _write(tmp_path / "free.csv", _table(1))
+    words = ("--robot", "ur10e", "--columns", COLUMNS)
+    assert _watch(log, *words, "--wanted=-20,-10", "--payload-change=+1,+2") == 0
+    said = capsys.readouterr().err
+    assert "--wanted -20,-10 lies outside the log's stamps" in said
+    assert "--payload-change" not in said
+    event = Event(1, 2.0, 1.9, "push", 2, 20.0, np.zeros(6), 2.0, 0.9, "level", why_no_link="ambiguous",
+                  links=((3, 0.4), (None, 0.3)))  # fmt: skip
+    assert _row(event, 0.0)[6] == "ambiguous: 3 40 % or two 30 %"
+    assert event.record()["why_no_link"] == "ambiguous"
+    assert _row(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0)[6] == "too weak"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.run.recordings import recordings
+from tangere.run.recordings import cells_of, recordings
 
 COLUMNS = "t,q,qd,current"
 
@@ -158,3 +158,20 @@ def test_columns_that_nobody_names_are_skipped(tmp_path: Path, rng: np.random.Ge
     assert "actual_current" not in got.log
     with pytest.raises(InvalidValue, match="stands for 25 columns"):
         recordings(file, columns="t,q,qd,current,target_current,...")
+
+
+def test_empty_cells_are_nan_and_commas_at_the_end_are_nothing(tmp_path: Path, rng: np.random.Generator) -> None:
+    table = _table(rng)
+    lines = [",".join(map(repr, row)) + "," for row in table.tolist()]
+    cells = lines[40].split(",")
+    lines[40] = ",".join([*cells[:3], "", *cells[4:]])
+    for ends in ("\n", "\r", "\r\n"):
+        file = tmp_path / "a.csv"
+        file.write_bytes(ends.join(lines).encode())
+        (got,) = recordings(file, columns=COLUMNS)
+        assert got.problems[0] == "1 samples hold NaN or infinity and were left out"
+        np.testing.assert_array_equal(got.log["q"], np.delete(table, 40, axis=0)[:, 1:7])
+    assert cells_of("1,,3") == ["1", "", "3"]
+    assert cells_of("1  2 3") == ["1", "2", "3"]
+    with pytest.raises(InvalidValue, match="not a line of csv"):
+        cells_of("1,2\r3,4")

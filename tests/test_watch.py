@@ -18,7 +18,17 @@ from tangere.run.follow import Follower, Notice, lines_of
 from tangere.run.log import Log
 from tangere.run.recordings import Recording
 from tangere.run.touch_logs import TouchLog
-from tangere.run.watch import Belief, Watched, belief, read, tuning, watch, with_stated_payload
+from tangere.run.watch import (
+    Belief,
+    Watched,
+    belief,
+    learned,
+    read,
+    tuning,
+    watch,
+    with_own_friction,
+    with_stated_payload,
+)
 
 N = 6
 ROBOT = tangere.robot("ur10e")
@@ -304,6 +314,61 @@ def test_a_stream_survives_bad_lines_and_counts_them(tuned: IdentifiedModel) -> 
         "samples with NaN or infinity": 1, "lines with another number of cells than 19": 1, "stamps that repeat": 1,
         "stamps that go backwards": 1, "lines with a cell that is no number": 1, "gaps": 1,
     }  # fmt: skip
+
+
+def test_a_stream_whose_clock_is_set_back_goes_on_without_an_alarm(tuned: IdentifiedModel) -> None:
+    """The second part begins anew, in another posture; a push in it is found at its own stamps."""
+    first, second = _lines(_columns(4.0), header=False), _lines(
+        _columns(4.0, seed=5, push=(2.0, 3.0, 0.3 * TORQUE)), header=False
+    )  # fmt: skip
+    follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
+    notices = list(follower.follow([*first, *second]))
+    assert [notice.phase for notice in notices] == ["raised", "ended"]
+    assert notices[0].event.onset_s == pytest.approx(52.0, abs=0.03)
+    assert follower.problems["times that the clock was set back"] == 1
+    assert any("the clock went back from 53.995 s to 50.005 s" in text for text in follower.said)
+
+
+def test_an_event_that_is_open_when_the_clock_is_set_back_ends_there(tuned: IdentifiedModel) -> None:
+    first = _lines(_columns(4.0, push=(3.0, 9.0, 0.3 * TORQUE)), header=False)
+    follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
+    notices = list(follower.follow([*first, *_lines(_columns(4.0, seed=5), header=False)]))
+    assert [notice.phase for notice in notices] == ["raised", "ended"]
+    assert follower.events[0].end_s == pytest.approx(54.0, abs=0.02)
+
+
+def test_line_ends_of_other_systems_and_empty_cells(tuned: IdentifiedModel) -> None:
+    columns = _columns(push=(3.0, 4.0, 0.3 * TORQUE))
+    lines = [line.rstrip("\n") + ",\n" for line in _lines(columns, header=False)]  # a column that nobody fills
+    told = []
+    for text in ("".join(lines), "".join(lines).replace("\n", "\r"), "".join(lines).replace("\n", "\r\n")):
+        follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
+        told.append([(n.phase, n.event.time_s) for n in follower.follow([text])])
+        assert not follower.problems
+    assert told[0] == told[1] == told[2]
+    assert len(told[0]) == 2
+    cells = lines[300].split(",")
+    broken = [*lines[:300], ",".join([*cells[:4], "", *cells[5:]]), *lines[301:]]
+    follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
+    list(follower.follow(broken))
+    assert follower.problems == {"samples with NaN or infinity": 1}
+
+
+def test_a_frictionless_arm_is_watched_without_a_model() -> None:
+    """Simulated arms: what the type's friction would take off looks like a push all along, and is not taken off."""
+    for push in (None, (3.0, 4.0, TORQUE)):
+        columns = _columns(push=push)
+        columns["tau"] -= prior_drive(ROBOT).friction(columns["q"], columns["qd"], ROBOT.gravity_torque(columns["q"]))
+        for seconds in (1.2, 6.0):  # too short for identification, and long enough
+            if push is not None and seconds < 6.0:
+                continue
+            part = {name: values[: round(200.0 * seconds)] for name, values in columns.items()}
+            log, own = learned(_log(part), ROBOT)
+            assert len(watch(log, own).alarms) == (push is not None)
+            alone = with_own_friction(belief(ROBOT), _log(part))  # what a log that teaches nothing, or a stream, has
+            assert np.all(alone.drive.coulomb < 0.3 * prior_drive(ROBOT).coulomb)
+            np.testing.assert_array_equal(alone.thresholds.level, belief(ROBOT).thresholds.level)
+            assert len(watch(_log(part), alone).alarms) == (push is not None)
 
 
 def test_a_stream_says_what_it_lacks() -> None:

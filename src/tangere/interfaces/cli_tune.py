@@ -12,7 +12,16 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.interfaces.progress import Bar
 from tangere.interfaces.terminal import table
-from tangere.interfaces.touch_options import arm_of, arm_options, hours_text, model_of, note, sample_rate, tell
+from tangere.interfaces.touch_options import (
+    arm_of,
+    arm_options,
+    extrapolated,
+    hours_text,
+    model_of,
+    note,
+    sample_rate,
+    tell,
+)
 
 if TYPE_CHECKING:
     from tangere.run.watch import Tuned
@@ -121,7 +130,8 @@ def tune(arguments: argparse.Namespace) -> int:
 def _promise(done: Tuned, asked: float) -> str:
     """Thresholds and what they promise, for a terminal."""
     t = done.thresholds
-    lines = [f"{done.model.name}: thresholds for {t.rate:.3g} false alarms per hour"]
+    of = extrapolated(t, f"{hours_text(t.hours)} of free motion")
+    lines = [f"{done.model.name}: thresholds for {t.rate:.3g} false alarms per hour, {of}"]
     if t.rate > 1.001 * asked:
         lines[0] += f" ({asked:.3g}/h was asked for)"
     lines += [*t.notes, ""]

@@ -15,7 +15,16 @@ from tangere.errors import InvalidValue
 from tangere.interfaces import cli_tune
 from tangere.interfaces.progress import Bar
 from tangere.interfaces.terminal import numbers, paint, table, wants_colour
-from tangere.interfaces.touch_options import arm_of, arm_options, hours_text, model_of, note, sample_rate, tell
+from tangere.interfaces.touch_options import (
+    arm_of,
+    arm_options,
+    extrapolated,
+    hours_text,
+    model_of,
+    note,
+    sample_rate,
+    tell,
+)
 
 if TYPE_CHECKING:
     from tangere.observe.detect import Event, Thresholds
@@ -39,7 +48,8 @@ EXAMPLES = """examples:
 
 Times are the log's own stamps; --wanted and --payload-change are in these, or with a + (+12,+15) from the first one.
 A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, kind (collision, push, payload, drift,
-stop, fault, wanted), alarm, link, joint, torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
+stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
+torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
 ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended.
 Exit code 0, whether anything was found or not. Problems of the log are on standard error. Not a safety function."""
 
@@ -116,12 +126,12 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
                 log, own = watching.learned(log, arm)
                 said = own.notes
             first = float(log.motion.time[0])
-            seen = watching.watch(
-                log, own, wanted=_wanted(arguments, arm.dof, first), payload_changes=_payloads(arguments, first),
-                progress=shown,
-            )  # fmt: skip
+            wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
+            seen = watching.watch(log, own, wanted=wanted, payload_changes=changes, progress=shown)
             bar.end()
-            seen = dataclasses.replace(seen, said=(*seen.said, *said))
+            stamps = log.motion.time
+            outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
+            seen = dataclasses.replace(seen, said=(*seen.said, *said, *outside))
             tell(log.name, (*log.problems, *seen.said))
             done.append(seen)
             if arguments.json:
@@ -150,6 +160,8 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
         wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0),
     )  # fmt: skip
     source: Any = sys.stdin if name == "-" else lines_of(name)
+    if name == "-" and hasattr(source, "reconfigure"):
+        source.reconfigure(newline=None)  # line ends of any system
     if not arguments.json:
         print(_line("", _HEAD), flush=True)
     try:
@@ -198,6 +210,17 @@ def _wanted(arguments: argparse.Namespace, n: int, first: float) -> list[Any]:
     return masks
 
 
+def _outside(masks: list[Any], option: str, time: Any) -> list[str]:
+    """Masks that never hold: the stamps of a robot count from its power-on."""
+    first, last = float(time[0]), float(time[-1])
+    return [
+        f"{option} {mask.start:g},{mask.end:g} lies outside the log's stamps, {first:.6g} to {last:.6g} s; with a + "
+        "(+12,+15) times count from the first"
+        for mask in masks
+        if mask.end < first or mask.start > last
+    ]
+
+
 def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
     from tangere.observe.detect import PayloadChange
 
@@ -208,7 +231,7 @@ _HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "
 _ALIGN = "rrrrlrlrrrl"
 
 
-_WIDTHS = (9, 12, 9, 6, 9, 5, 22, 5, 9, 6, 8)  # of a table that is written line by line
+_WIDTHS = (9, 12, 9, 6, 9, 5, 30, 5, 9, 6, 8)  # of a table that is written line by line
 
 
 def _line(phase: str, cells: tuple[str, ...]) -> str:
@@ -223,10 +246,12 @@ def _line(phase: str, cells: tuple[str, ...]) -> str:
 def _row(event: Event, first: float) -> tuple[str, ...]:
     """An event as cells of the table."""
     lasts = "open" if event.end_s is None else f"{event.end_s - event.onset_s:.2f}"
-    link = "?" if event.link is None else f"{event.link} ({100.0 * event.link_probability:.0f} %)"
-    if event.link is None and event.links:
+    link = event.why_no_link or ("-" if event.masked else "?")  # of what was expected nobody asks which link
+    if event.link is not None:
+        link = f"{event.link} ({100.0 * event.link_probability:.0f} %)"
+    elif event.links:
         rest = [f"{'two' if name is None else name} {100.0 * p:.0f} %" for name, p in event.links[:2]]
-        link = "? " + " or ".join(rest)
+        link += ": " + " or ".join(rest)
     remark = "" if event.alarm else "no alarm"
     force = "" if event.force_n is None else f"{event.force_n:.0f} N"
     return (
@@ -253,7 +278,8 @@ def summary(done: list[Watched], colour: bool = False) -> str:
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
         names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
-        lines.append(f"{len(quiet)} logs without any event in {seconds:.1f} s: {names}")
+        what = "1 log" if len(quiet) == 1 else f"{len(quiet)} logs"
+        lines.append(f"{what} without any event in {seconds:.1f} s: {names}")
     if done:
         lines += ["", _standard(done[0].belief.thresholds)]
     return "\n".join(lines)
@@ -262,7 +288,7 @@ def summary(done: list[Watched], colour: bool = False) -> str:
 def _standard(thresholds: Thresholds) -> str:
     if thresholds.tuned:
         of = f"{hours_text(thresholds.hours)} of free motion"
-        return f"thresholds tuned for {thresholds.rate:.3g} false alarms per hour, from {of}"
+        return f"thresholds tuned for {thresholds.rate:.3g} false alarms per hour, {extrapolated(thresholds, of)}"
     return "thresholds from the drive model's uncertainty: no rate of false alarms is promised"
 
 

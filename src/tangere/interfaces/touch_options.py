@@ -14,6 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.interfaces.terminal import numbers, paint, wants_colour
 
 if TYPE_CHECKING:
+    from tangere.observe.detect import Thresholds
     from tangere.observe.identify import IdentifiedModel
     from tangere.robot import Robot
 
@@ -70,6 +71,13 @@ def sample_rate(text: str | None, option: str) -> float | None:
 def hours_text(hours: float) -> str:
     """A duration as people read it."""
     return f"{3600.0 * hours:.0f} s" if hours < 0.1 else f"{hours:.3g} h"
+
+
+def extrapolated(thresholds: Thresholds, of: str) -> str:
+    """From how much motion a rate comes: of less than one alarm in that time nothing was counted."""
+    if thresholds.rate * thresholds.hours < 1.0:
+        return f"extrapolated from {of}"
+    return f"from {of}"
 
 
 def tell(name: str, problems: Iterable[str]) -> None:

@@ -19,15 +19,26 @@ from tangere.observe.momentum import MomentumObserver
 from tangere.robot import Robot
 from tangere.run.csv_log import grouped_columns
 from tangere.run.log import Log
-from tangere.run.recordings import GAP, cells_of, cleaned, columns_of_header, is_number, layout_of
+from tangere.run.recordings import (
+    GAP,
+    cells_of,
+    cleaned,
+    columns_of_header,
+    is_number,
+    layout_of,
+    number_of,
+    without_end,
+)
 from tangere.run.touch_logs import TouchLog, touch_log
-from tangere.run.watch import TICK, Belief, Watcher, with_stated_payload
+from tangere.run.watch import TICK, Belief, Watcher, with_own_friction, with_stated_payload
 from tangere.types import Array, State
 
 # s of samples before the first can be judged: gains are read from 50 samples at rest, and the period must be known
 HEAD = 1.0
 FEWEST = 20  # samples in the head at least: less tell no period
 POLL = 0.05  # s between two looks at a file that grows
+# without these a sample is no use; of what the controller wanted some may be missing
+_NEEDED = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque")
 Phase = Literal["raised", "changed", "ended", "open"]
 
 
@@ -68,7 +79,8 @@ class Follower:
     """Takes lines of csv (RTDE names, or `columns`) and tells of events.
 
     The first second is kept until gains and period are known, then told of as well. Lines that cannot be used (NaN, a
-    stamp that repeats or goes back, a wrong number of cells) are left out and counted in `problems`.
+    stamp that repeats, a single one that goes back, a wrong number of cells) are left out and counted in `problems`.
+    Where the clock stays behind, the recording has begun anew: an open event ends, observer and detector start again.
     Residual and events are those of `watch` over the same file: the same observer, torque taken as a mean over each
     period and as much later as the drive model's delay says.
     """
@@ -96,6 +108,11 @@ class Follower:
         self._watcher: Watcher | None = None
         self._number = 0  # of usable lines
         self._last = -np.inf
+        self._back: float | None = None  # the stamp before, where it was smaller than the largest
+        self._held: deque[tuple[float, Array, Array, Array, Array | None]] = deque()  # samples without their torque yet
+        self._newest: tuple[float, Array] = (-np.inf, np.zeros(robot.dof))  # stamp and torque
+        self._before: tuple[float, Array] | None = None  # the sample judged last
+        self._known: dict[int, Event] = {}  # as told last
         self.first = np.nan  # s, the first usable stamp
 
     @property
@@ -112,16 +129,24 @@ class Follower:
 
     def follow(self, lines: Iterable[str]) -> Iterator[Notice]:
         """Notices, as the lines tell them; at the end of the lines the event that is still open."""
-        for line in lines:
-            yield from self.feed(line)
+        for text in lines:
+            for line in text.splitlines():  # a pipe does not translate the line ends of other systems
+                yield from self.feed(line)
         yield from self.end()
 
     def feed(self, line: str) -> Iterator[Notice]:
         """One line."""
-        cells = cells_of(line) if line.strip() else []
-        if not cells:
+        try:
+            cells = cells_of(line)
+        except InvalidValue:
+            if not self._where:
+                raise
+            self.problems["lines that are no csv"] += 1
+            return
+        if not any(cells):
             return
         if not self._where:
+            cells = without_end(cells)
             named = not is_number(cells[0])
             self._arrange(line, cells, named)
             if named:
@@ -175,29 +200,52 @@ class Follower:
             raise InvalidValue(f"{self.name}: has no stamps; give a column t or the rate in samples per second")
 
     def _sample(self, cells: Sequence[str]) -> dict[str, Array] | None:
+        if len(cells) == self._width + 1 and not cells[-1]:
+            cells = cells[:-1]  # a comma at the end of the lines, not of the header
         if len(cells) != self._width:
             self.problems[f"lines with another number of cells than {self._width}"] += 1
             return None
         try:
-            sample = {name: np.array([float(cells[k]) for k in at]) for name, at in self._where.items()}
+            sample = {name: np.array([number_of(cells[k]) for k in at]) for name, at in self._where.items()}
         except ValueError:
             self.problems["lines with a cell that is no number"] += 1
             return None
         if "time" not in sample:
             sample["time"] = np.array([self._number / self._rate]) if self._rate else np.zeros(1)
-        if not all(np.all(np.isfinite(values)) for values in sample.values()):
+        if not all(np.all(np.isfinite(sample[name])) for name in _NEEDED if name in sample):
             self.problems["samples with NaN or infinity"] += 1
             return None
         t = float(sample["time"][0])
         sample["time"] = sample["time"][0]
-        if t <= self._last:
-            self.problems["stamps that repeat" if t == self._last else "stamps that go backwards"] += 1
+        if t == self._last:
+            self.problems["stamps that repeat"] += 1
             return None
+        if t < self._last:
+            # a single sample may be late; a second one behind it means that the clock, and the recording, began anew
+            if self._back is None or t <= self._back:
+                self._back = t
+                self.problems["stamps that go backwards"] += 1
+                return None
+            self._anew(t)
+        self._back = None
         if self._number == 0:
             self.first = t
         self._number += 1
         self._last = t
         return sample
+
+    def _anew(self, t: float) -> None:
+        """The clock went back to t and goes on from there: nothing before can be connected to what follows."""
+        self.said.append(f"the clock went back from {self._last:.6g} s to {t:.6g} s: watched anew from there")
+        self.problems["times that the clock was set back"] += 1
+        if self._watcher is None:
+            self._head.clear()
+            self.first = t
+            return
+        self._held.clear()
+        self._before = None
+        self._newest = (-np.inf, np.zeros_like(self._newest[1]))
+        self._watcher.detector.restart()
 
     def _begin(self) -> Iterator[Notice]:
         """The head is there: gains, period, payload; then what happened in it."""
@@ -209,8 +257,9 @@ class Follower:
         model: IdentifiedModel | None = self.belief.model
         arm = self.robot if model is None else model.robot(self.robot)
         self.log = touch_log(recording, arm, model=model)
-        self.belief, said = with_stated_payload(self.belief, self.log)
-        self.said += [*self.log.problems, *said]
+        before = self.belief.notes
+        self.belief, said = with_stated_payload(with_own_friction(self.belief, self.log), self.log)
+        self.said += [*self.log.problems, *self.belief.notes[len(before) :], *said]
         self._gap = GAP * float(np.median(np.diff(columns["time"])))
         self._scale = np.ones(arm.dof) if model is None or model.scale.shape != (arm.dof,) else model.scale
         self._watcher = Watcher(self.belief, wanted=self._masks[0], payload_changes=self._masks[1])
@@ -219,10 +268,6 @@ class Follower:
             self.belief.robot, self.belief.thresholds.gain, drive, start="first", delay=0.0
         )
         self._delay = drive.delay
-        self._held: deque[tuple[float, Array, Array, Array, Array | None]] = deque()  # samples without their torque yet
-        self._newest: tuple[float, Array] = (-np.inf, np.zeros(arm.dof))  # stamp and torque
-        self._before: tuple[float, Array] | None = None  # the sample judged last
-        self._known: dict[int, Event] = {}  # as told last
         head, self._head = self._head, []
         for sample in head:
             yield from self._take(sample)

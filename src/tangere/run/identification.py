@@ -12,7 +12,9 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.model.model import Payload
+from tangere.observe.drive_model import STANDSTILL
 from tangere.observe.identify import IdentifiedModel, Motion, identify
+from tangere.observe.identify.consensus import touched
 from tangere.observe.identify.free_run import FreeRun, twin
 from tangere.robot import Robot
 from tangere.run.recordings import Recording, recordings
@@ -20,6 +22,8 @@ from tangere.run.touch_logs import TouchLog, touch_log
 from tangere.types import Array
 
 HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
+WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
+LEAST_MOTION = 1.0  # s in which some joint moves, for a log to teach or to judge: what identification needs at least
 LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
@@ -81,6 +85,7 @@ def identification(
         progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
     )
     said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith("gravity does not")]
+    said += [text for log in used for text in looks_touched(robot, log)] + _worse(model)
     model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
     progress("running the twin", 0.92)
     shown = tuple(judges) or tuple(used)
@@ -89,15 +94,39 @@ def identification(
     return Identification(model, robot, tuple(used), shown, gains, origin, payload_from, runs)
 
 
+def looks_touched(robot: Robot, log: TouchLog) -> list[str]:
+    """What in a log does not belong to the rest of it, long and in one joint: identification wants free motion."""
+    _, spans = touched(robot, log.motion)
+    first = float(log.motion.time[0])
+    if not spans:
+        return []
+    when = ", ".join(f"joint {j + 1} from {a - first:.2f} to {b - first:.2f} s" for j, a, b in spans[:3])
+    more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
+    return [f"{log.name}: looks touched: {when}{more} after its start; if it was, leave it out or cut it"]
+
+
+def _worse(model: IdentifiedModel) -> list[str]:
+    """Joints whose torque the model predicts worse than the arm's data did."""
+    worse = [j for j in range(len(model.after)) if model.after[j] > WORSE * model.before[j]]
+    if not worse:
+        return []
+    shown = ", ".join(f"joint {j + 1} {model.after[j]:.3g} Nm instead of {model.before[j]:.3g}" for j in worse)
+    what = "logs that were not used" if model.unseen else "its own logs"
+    return [f"the model is worse than the arm's data on {what}: {shown}; look at the logs before using it"]
+
+
 def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[TouchLog], list[TouchLog]]:
-    """Logs that are used, and logs that judge; every k-th log, so that both are from the whole time of recording."""
+    """Logs that are used, and logs that judge; every k-th that moves, so that both are from the whole recording.
+
+    Where fewer than two logs move, all are used and none judges.
+    """
     share: float
     try:
         share = HOLD_OUT if hold_out is None else float(hold_out)
     except ValueError:
         return _by_name(logs, [name.strip() for name in str(hold_out).split(",")])
     if not 0.0 <= share < 1.0:
-        raise InvalidValue(f"hold out: a share from 0 to below 1, or names of logs, got {hold_out!r}")
+        raise InvalidValue(f"--holdout: a share from 0 to below 1, or names of logs, got {hold_out!r}")
     if share == 0.0:
         return list(logs), []
     if len(logs) == 1:
@@ -106,19 +135,31 @@ def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[
             return list(logs), []
         at = int(np.searchsorted(time, time[-1] - share * (time[-1] - time[0])))
         return [_part(logs[0], slice(0, at), "used part")], [_part(logs[0], slice(at, None), "rest")]
+    # logs that hardly move teach nothing and judge nothing: those that do are divided, one at least is used
+    lively = [k for k, log in enumerate(logs) if _moves(log)]
+    if len(lively) < 2:
+        return list(logs), []
     step = max(2, round(1.0 / share))
-    return [log for k, log in enumerate(logs) if k % step], [log for k, log in enumerate(logs) if k % step == 0]
+    judging = set(lively[::step])
+    return [log for k, log in enumerate(logs) if k not in judging], [logs[k] for k in sorted(judging)]
+
+
+def _moves(log: TouchLog) -> bool:
+    """Whether a log moves at least one joint long enough to be identified from."""
+    motion = log.motion
+    period = float(np.median(np.diff(motion.time))) if len(motion.time) > 1 else 0.0
+    return bool(np.any(np.sum(np.abs(motion.qd) > STANDSTILL, axis=0) * period > LEAST_MOTION))
 
 
 def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[TouchLog], list[TouchLog]]:
     for name in names:
         if not any(fnmatch.fnmatchcase(log.name, name) for log in logs):
             known = ", ".join(log.name for log in logs[:8]) + (" ..." if len(logs) > 8 else "")
-            raise InvalidValue(f"hold out: no log is called {name!r}; there are {known}")
+            raise InvalidValue(f"--holdout: no log is called {name!r}; there are {known}")
     judges = [log for log in logs if any(fnmatch.fnmatchcase(log.name, name) for name in names)]
     used = [log for log in logs if log not in judges]
     if not used:
-        raise InvalidValue("hold out: no log is left to identify from")
+        raise InvalidValue("--holdout: no log is left to identify from; name fewer logs")
     return used, judges
 
 

@@ -137,17 +137,17 @@ def _from_csv(file: Path, columns: str | None, rate: float | None) -> Log:
         if columns is None:
             return read_csv(file)
     if columns is None:
-        count = len(cells_of(lines[0]))
-        raise InvalidValue(f"{file}: has no header; say what its {count} columns are, such as columns='t,q,qd,current'")
+        count = len(without_end(cells_of(lines[0])))
+        raise InvalidValue(f"{file}: has no header; say what its {count} columns are, such as --columns t,q,qd,current")
     return _split(_table(lines[1:] if named else lines, file, 2 if named else 1), columns, rate, str(file))
 
 
 def columns_of_header(header: str) -> str | None:
     """A header such as t,q0,...,q5,qd0,... as a column list; None where the names are RTDE's or others."""
-    names = cells_of(header)
+    names = without_end(cells_of(header))
     if any(re.fullmatch(r".+_\d+", name) for name in names) or not {"t", "time", "timestamp"} & set(names):
         return None
-    bare = [re.sub(r"\d+$", "", name) for name in names]
+    bare = [re.sub(r"\d+$", "", name) or "_" for name in names]  # a column without a name is an index
     groups: list[list[str]] = []
     for name in bare:
         if groups and groups[-1][0] == name:
@@ -161,6 +161,8 @@ def columns_of_header(header: str) -> str | None:
 
 def _table(lines: Sequence[str], file: Path, first: int) -> Array:
     rows = [cells_of(line) for line in lines]
+    if rows and not any(row[-1] for row in rows if row):
+        rows = [without_end(row) if len(row) == len(rows[0]) else row for row in rows]
     width = len(rows[0]) if rows else 0
     if rows and len(rows[-1]) < width:
         rows = rows[:-1]  # the last line of a recording that was cut off
@@ -168,14 +170,33 @@ def _table(lines: Sequence[str], file: Path, first: int) -> Array:
         if len(row) != width:
             raise InvalidValue(f"{file}, line {i + first}: {len(row)} cells, the lines before have {width}")
     try:
-        return np.array(rows, dtype=np.float64).reshape(len(rows), width)
+        return np.array([[number_of(cell) for cell in row] for row in rows]).reshape(len(rows), width)
     except ValueError as problem:
         raise InvalidValue(f"{file}: a cell is no number: {problem}") from problem
 
 
 def cells_of(line: str) -> list[str]:
-    delimiter = max(",;\t ", key=line.count)
-    return [cell.strip() for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell.strip()]
+    """Cells of one line; commas, semicolons or tabs between, else blanks. An empty cell stays one."""
+    line = line.strip("\r\n \ufeff")
+    delimiter = max(",;\t", key=line.count)
+    if delimiter not in line:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error as problem:
+        raise InvalidValue(f"not a line of csv: {problem}: {line[:60]!r}") from problem
+
+
+def without_end(cells: list[str]) -> list[str]:
+    """Cells of a first line without empty ones at its end: some recorders end every line with a comma."""
+    while cells and not cells[-1]:
+        cells = cells[:-1]
+    return cells
+
+
+def number_of(cell: str) -> float:
+    """The number in a cell; NaN for an empty one. Raises ValueError."""
+    return float(cell) if cell else float("nan")
 
 
 def is_number(cell: str) -> bool:

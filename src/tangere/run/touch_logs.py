@@ -14,6 +14,7 @@ from tangere.observe.identify.check import NO_WITNESS, findings, gravity_slopes,
 from tangere.robot import Robot
 from tangere.run.log import Log
 from tangere.run.recordings import Recording
+from tangere.run.units import unit_findings
 from tangere.types import Array
 
 # Nm/A by the joint's peak torque [Nm]: the sizes of UR's joints, as their controllers' targets tell them on a UR10e and
@@ -70,10 +71,13 @@ def touch_log(
     if q is None:
         raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {', '.join(log.columns)}")
     qd = _column(log, "qd", n, recording.name)
+    tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
+    problems += unit_findings(
+        log.time, q, qd, current if tau is None else tau, "currents" if tau is None else "torques"
+    )  # fmt: skip
     if qd is None:
         qd = np.gradient(q, log.time, axis=0)
         problems.append("has no velocities: differences of the positions are used, which are noisier")
-    tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
     free = _column(log, "actual_current_as_torque", n, recording.name)
     targets = {
         "q_des": "q_des", "qd_des": "qd_des", "qdd_des": "qdd_des",

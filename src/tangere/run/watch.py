@@ -15,6 +15,7 @@ from tangere.observe.detect import Detector, Event, FreeMotion, PayloadChange, T
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.identify import IdentifiedModel, identify, momentum_residual, prior_drive
 from tangere.observe.identify.check import findings
+from tangere.observe.identify.consensus import friction_share, touched
 from tangere.observe.isolation import ContactIsolator
 from tangere.robot import Robot
 from tangere.run.recordings import Recording
@@ -22,7 +23,7 @@ from tangere.run.touch_logs import TouchLog, touch_log
 from tangere.types import Array
 
 TICK = 1e-9  # s: sums of stamps and delays must not miss a sample by their rounding
-SHORTEST = 0.5  # s: the first 0.2 s settle, and an event needs some samples before it
+SHORTEST = 0.5  # s: the first 0.3 s settle, and an event needs some samples before it
 # kg by which what the controller was told may differ from the model's payload before it is said: a few screws
 PAYLOAD_TOLD = 0.2
 # Times the thresholds of impact and shock where nobody tuned them: a controller that misses a sample makes jolts that
@@ -33,6 +34,8 @@ JOLTS = 6.0
 # a few seconds of one motion know nothing of the next (a UR10e tuned on 5.5 s felt a touch at every turn elsewhere)
 ENOUGH = 60.0
 LEAST_MOVED = 3  # joints that must have moved in a log before friction and payload are learned from it
+LEAST_TOOL = 0.05  # kg below which a tool that a log tells of is none
+FRICTION_OFF = 0.5  # of the type's friction that a log must be off before it counts: so much do arms of a type differ
 _ROWS = ("level", "change", "impact", "shock", "spread")  # of Thresholds, by regime and joint
 Progress = Callable[[float], None]
 
@@ -143,25 +146,46 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     short or moves too little tells nothing: then the prior alone is believed. Returns the log with its torque in the
     gains that go with it.
     """
-    plain, said = with_stated_payload(belief(robot), log)
+    plain, said = with_stated_payload(with_own_friction(belief(robot), log), log)
     # of another arm, or of torques taken for currents, nothing is to be learned; a slope that is merely off is friction
     told = findings(plain.robot, [log.motion], None if log.torque else log.gain)
     if any("would fit" in text or "look like" in text for text in told):
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     base = Robot(plain.robot.model)  # identification adds the rotors itself
     inertial: Literal["payload", "none"] = "payload" if base.model.payload is None else "none"
+    out, _ = touched(base, log.motion)  # friction is not learned from what looks like a touch
+    free = dataclasses.replace(log.motion, tau=np.where(out[:, None], np.nan, log.motion.tau))
     try:
-        found = identify(base, [log.motion], inertial=inertial, gain=None if log.torque else log.gain)
+        found = identify(base, [free], inertial=inertial, gain=None if log.torque else log.gain)
     except InvalidValue:
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     if sum(found.moved) < LEAST_MOVED:
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
-    tool = "" if found.payload is None or inertial == "none" else f" and a tool of {found.payload.mass:.2g} kg"
+    bare = found.payload is None or inertial == "none" or found.payload.mass < LEAST_TOOL
+    tool = "" if bare or found.payload is None else f" and a tool of {found.payload.mass:.2g} kg"
     note = f"no model: friction{tool} as this log itself tells them, thresholds of the arm's type; `tangere identify` "
     note += "and `tangere tune` with free motion do better"
     motion = dataclasses.replace(log.motion, tau=log.motion.tau * found.scale)
     believed = Belief(found.robot(base), found.drive, untuned(robot, found.drive), None, (note, *said))
     return dataclasses.replace(log, motion=motion, gain=log.gain * found.scale), believed
+
+
+def with_own_friction(believed: Belief, log: TouchLog) -> Belief:
+    """Without a model: the friction of the arm's type, as much of it as the log shows; thresholds stay the type's.
+
+    Friction that is taken off and is not there looks like a push all along: simulated arms have none.
+    """
+    if believed.model is not None:
+        return believed
+    drive = believed.drive
+    rigid = Robot(believed.robot.model)
+    share = friction_share(Robot(rigid.model, drive.rotor_inertia), drive, log.motion)
+    if np.all(np.abs(share - 1.0) < FRICTION_OFF):
+        return believed
+    share = np.where(np.abs(share - 1.0) < FRICTION_OFF, 1.0, share)
+    terms = {name: share * getattr(drive, name) for name in ("coulomb", "viscous", "quadratic", "load")}
+    note = "friction of the arm's type, times what this log shows of it: " + ", ".join(f"{s:.1f}" for s in share)
+    return dataclasses.replace(believed, drive=dataclasses.replace(drive, **terms), notes=(*believed.notes, note))
 
 
 def read(recording: Recording, robot: Robot, model: IdentifiedModel | None = None, **options: object) -> TouchLog:

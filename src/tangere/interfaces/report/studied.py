@@ -22,7 +22,7 @@ from tangere.run.study_world import WORLDS, WorldName
 _LATEST = 0.1  # s, the last bar of the delays
 _SOURCES: tuple[tuple[tables.Source, str], ...] = (
     ("isolated", "isolator that knows the noise"),
-    ("told", "events of the detector, which allow for 10 % of error in the drive gains"),
+    ("told", "events of the detector, which allow for 7 % of error in the drive gains"),
 )
 
 

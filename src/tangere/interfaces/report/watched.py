@@ -15,6 +15,7 @@ from tangere.interfaces.report.page import page_html
 from tangere.interfaces.report.plots import Band, Panel, Series, TimeFigure
 from tangere.interfaces.report.scene import scene
 from tangere.interfaces.report.section import Section, again, page_head, table
+from tangere.interfaces.touch_options import extrapolated
 from tangere.observe.detect import REGIMES, Event
 from tangere.run.files import write_text
 from tangere.run.watch import Watched
@@ -84,7 +85,8 @@ def _link(event: Event) -> str:
     if event.link is not None:
         return f"{event.link} ({100.0 * event.link_probability:.0f} %)"
     rest = " or ".join(f"{_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])
-    return f"cannot tell: {rest}" if rest else "–"
+    why = event.why_no_link or ("cannot tell" if rest else "–")
+    return f"{why}: {rest}" if rest else why
 
 
 def _name(link: int | None) -> str:
@@ -225,8 +227,9 @@ def _thresholds(seen: Watched) -> Section:
         cells = (number(float(row[g, j]), 3) for row in (t.level, t.change, t.impact) for g in range(len(REGIMES)))
         rows.append((title, *cells))
     head = ("[Nm]", *(f"{what}, {regime}" for what in ("level", "change", "impact") for regime in REGIMES))
+    of = extrapolated(t, f"{number(t.hours, 3)} h of free motion")
     promised = (
-        f"Tuned for {number(t.rate, 3)} false alarms per hour from {number(t.hours, 3)} h of free motion."
+        f"Tuned for {number(t.rate, 3)} false alarms per hour, {of}."
         if t.tuned else "Not tuned: from the uncertainty of the drive model; no rate of false alarms is promised."
     )  # fmt: skip
     notes = tag("ul", *(tag("li", note) for note in t.notes)) if t.notes else None

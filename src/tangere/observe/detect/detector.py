@@ -87,6 +87,16 @@ class Detector:
         self._pending: float | None = None
         self._clear()
 
+    def restart(self) -> None:
+        """Nothing before can be connected to what follows (the clock was set back): an open event ends, events stay."""
+        if self._open:
+            self._finish(self._past[-1][0] if self._past else self._events[-1].time_s)
+        self.signals.reset()
+        self.stops.reset()
+        self._past.clear()
+        self._pending = None
+        self._clear()
+
     def _clear(self) -> None:
         self._peak, self._next = 0.0, 0
         self._below: float | None = None
@@ -272,7 +282,7 @@ class Detector:
             del links[0]
         return replace(
             event, link=answer.link, link_probability=answer.probability, links=tuple(links), point=answer.point,
-            force=answer.force, isolated_s=best.time,
+            force=answer.force, isolated_s=best.time, why_no_link=found.reason if answer.link is None else "",
         ), found.explained  # fmt: skip
 
     def _finish(self, end: float | None) -> None:

@@ -43,6 +43,7 @@ class Event:
     mass_kg: float | None = None  # of the payload that would explain it, where that was fitted
     first_kind: Kind | None = None  # the guess at the sample that raised it; None: nothing was changed since
     masked: bool = False  # expected: a stop, a wanted contact, a payload change that was announced
+    why_no_link: str = ""  # where none is named: "too weak", "ambiguous", "not one push", ... (ContactIsolator)
 
     @property
     def alarm(self) -> bool:
@@ -67,6 +68,7 @@ class Event:
             "force_n": self.force_n, "confidence": self.confidence, "alarm": self.alarm, "channel": self.channel,
             "alternatives": [[kind, p] for kind, p in self.alternatives],
             "link_probability": self.link_probability, "links": [[link, p] for link, p in self.links],
+            "why_no_link": self.why_no_link,
             "force": None if self.force is None else self.force.tolist(),
             "point": None if self.point is None else self.point.tolist(), "mass_kg": self.mass_kg,
         }  # fmt: skip

@@ -144,7 +144,8 @@ def tune(
     factors, peaks = zip(*(_factor(seen, score, share, confidence) for score in scores), strict=True)
     hours = seen.seconds / 3600.0
     supported = 1.0 / (REACH * hours)
-    notes = [f"learned from {hours:.3g} h of free motion in {len(motions)} logs, {max(peaks)} independent peaks"]
+    logs = "1 log" if len(motions) == 1 else f"{len(motions)} logs"
+    notes = [f"learned from {hours:.3g} h of free motion in {logs}, {max(peaks)} independent peaks"]
     if seen.stops:
         notes.append(f"{seen.stops} abrupt stops were left out: they are masked, not promised")
     what = "as while moving or standing" if drive is None else "from the drive model"

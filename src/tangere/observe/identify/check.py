@@ -8,6 +8,7 @@ import numpy as np
 
 from tangere.model.load import names
 from tangere.observe.drive_model import STANDSTILL, WIDTH
+from tangere.observe.identify.consensus import agreed
 from tangere.observe.identify.gains import resting
 from tangere.observe.identify.samples import Midpoints, Motion, midpoints
 from tangere.robot import Robot, robot
@@ -24,19 +25,28 @@ _ROWS = 2000  # samples looked at, evenly taken: a slope needs no more
 _LEAST_ROWS = 50  # of a joint in motion
 # The most that |slope - 1| may be for another arm to be named: a tool changes the slope by more only if it is heavy
 _FITS = 0.25
+_SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
+_NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
 NO_WITNESS = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
 
 
 def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]:
-    """Slope (n,) of measured torque over the rigid model's, and the share explained (n,); nan for no witness.
+    """Slope (n,) of measured torque over the rigid model's, and the share explained (n,); nan for no witness."""
+    slopes, shares, _ = _slopes(arm, motions)
+    return slopes, shares
 
-    Least squares of tau = slope (M qdd + C qd + g) + coulomb sign(qd) + viscous qd + rotor qdd + offset in motion.
+
+def _slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array, Array]:
+    """gravity_slopes, and the slopes' standard errors (n,).
+
+    tau = slope (M qdd + C qd + g) + coulomb sign(qd) + viscous qd + rotor qdd + offset in motion, as most of the log
+    has it (agreed): a push of some seconds does not bend it.
     """
     q, qd, qdd, tau = _rows(motions)
-    slopes, shares = np.full(arm.dof, np.nan), np.full(arm.dof, np.nan)
+    slopes, shares, sigmas = np.full((3, arm.dof), np.nan)
     if len(q) == 0 or q.shape[1] != arm.dof:
-        return slopes, shares
+        return slopes, shares, sigmas
     rigid, load = arm.inverse_dynamics(q, qd, qdd), arm.gravity_torque(q)
     for j in range(arm.dof):
         m = np.abs(qd[:, j]) > STANDSTILL
@@ -44,10 +54,12 @@ def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]
             continue
         speed = qd[m, j]
         A = np.column_stack([rigid[m, j], np.tanh(speed / WIDTH), speed, qdd[m, j], np.ones(len(speed))])
-        x, *_ = np.linalg.lstsq(A, tau[m, j], rcond=None)
-        error = A @ x - tau[m, j]
-        slopes[j], shares[j] = x[0], 1.0 - error.var() / max(float(tau[m, j].var()), 1e-12)
-    return slopes, shares
+        x, inside, sigma = agreed(A, tau[m, j])
+        if load[m, j][inside].std() < _LEAST_LOAD:
+            continue
+        error, own = (A @ x - tau[m, j])[inside], tau[m, j][inside]
+        slopes[j], sigmas[j], shares[j] = x[0], sigma[0], 1.0 - error.var() / max(float(own.var()), 1e-12)
+    return slopes, shares, sigmas
 
 
 def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
@@ -55,13 +67,16 @@ def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None (or nan) where they are torques themselves.
     """
-    slopes, shares = gravity_slopes(arm, motions)
+    slopes, shares, sigmas = _slopes(arm, motions)
     witnesses = np.flatnonzero(np.isfinite(slopes))
     if witnesses.size == 0:
         return (NO_WITNESS,)
     shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in witnesses)
     clear = [j for j in witnesses if shares[j] > _LEAST_R2]
-    wrong = [j for j in witnesses if not (_SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2]
+    sure = np.abs(slopes - 1.0) > _SIGMAS * sigmas
+    wrong = [
+        j for j in witnesses if (sure[j] and not _SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2
+    ]  # fmt: skip
     if 2 * len(wrong) <= len(witnesses):
         return ()
     made = gain is not None and bool(np.all(np.isfinite(gain)))
@@ -86,6 +101,7 @@ def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = Non
     gain: as findings; currents are then tried with the other arm's own gains, and with these where it has none.
     """
     found = []
+    own = int(np.isfinite(gravity_slopes(arm, motions)[0]).sum())
     for name in names():
         if name == arm.name:
             continue
@@ -98,7 +114,8 @@ def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = Non
         slopes, shares = gravity_slopes(other, motions)
         slopes = slopes * factor
         seen = np.isfinite(slopes)
-        if np.any(seen) and np.all(np.abs(slopes[seen] - 1.0) < _FITS) and np.all(shares[seen] > _LEAST_R2):
+        enough = bool(np.any(seen)) and max(own, int(seen.sum())) >= _NAMES
+        if enough and np.all(np.abs(slopes[seen] - 1.0) < _FITS) and np.all(shares[seen] > _LEAST_R2):
             found.append((float(np.mean(np.abs(slopes[seen] - 1.0))), name))
     return tuple(name for _, name in sorted(found))
 
