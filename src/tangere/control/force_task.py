@@ -110,6 +110,11 @@ class PenTask:
         x, y, z = self._axes.dot(p - self._origin).tolist()
         return x, y, z
 
+    def planned(self, reference: Reference) -> Point:
+        """x, y and height of the tip that a reference of the plan asks for; Plan says that it has a T."""
+        assert reference.T is not None
+        return self.place(reference.T[:3, 3])
+
     def update(
         self, time: float, h: float, tip: Point, W: float, height_ref: float, knock: bool = False, push: float = 0.0
     ) -> None:
@@ -120,7 +125,7 @@ class PenTask:
         mode = self.mode
         if self._begins:  # a pen that waits higher than planned comes down from there
             self._begins = False
-            higher = tip[2] - self.place(self.reference.T[:3, 3])[2]  # type: ignore[index]
+            higher = tip[2] - self.planned(self.reference)[2]
             self.rise = higher if higher > HIGHER else 0.0
         self._pushed = self._pushed + 1 if max(W, push) > self.push_max else 0
         if self._pushed >= 2 and mode != AWAY:
@@ -152,7 +157,7 @@ class PenTask:
             if phase in ("approach", "draw"):
                 self.clock, self.mode, self._since = start, LISTEN if self._listen else TOUCH, time
                 self.reference = self.plan.at(start)
-                x, y, _ = self.place(self.reference.T[:3, 3])  # type: ignore[index]
+                x, y, _ = self.planned(self.reference)
                 height, margin = self.found.expected(x, y)
                 self._slow = height + margin  # below this height: touch speed
                 self._bottom = max(self.found.lowest(x, y), -SEARCH)
@@ -174,7 +179,7 @@ class PenTask:
         if knock or self._count >= 2 or self._mean > FELT[1] * self.noise:
             self._touched(time, tip, W)
             return
-        x, y, height = self.place(self.reference.T[:3, 3])  # type: ignore[index]
+        x, y, height = self.planned(self.reference)
         height += self.rise
         away = height - self._slow
         speed = -min(DESCENT, math.sqrt(self.touch_speed**2 + 2.0 * BRAKING * max(away, 0.0)))
@@ -254,13 +259,13 @@ class PenTask:
         """How much higher than planned the pen travels: so that it comes to the next stroke above the margin there."""
         following = next((start for phase, start, _ in self.segments[self._i :] if phase in ("approach", "draw")), None)
         if following is not None:
-            x, y, z = self.place(self.plan.at(following).T[:3, 3])  # type: ignore[index]
+            x, y, z = self.planned(self.plan.at(following))
             height, margin = self.found.expected(x, y)
             self._goal = height + max(0.0, margin - z)
 
     def _goal_from(self, height_ref: float) -> None:
         """Free motion begins where the pen is."""
-        self.rise = height_ref - self.place(self.reference.T[:3, 3])[2]  # type: ignore[index]
+        self.rise = height_ref - self.planned(self.reference)[2]
         self.rise_rate = self.rise_acc = 0.0
 
     def _too_hard(self, tip: Point, push: float, height_ref: float) -> None:
@@ -284,7 +289,7 @@ class PenTask:
         still = np.zeros(6)
         none = np.zeros(len(reference.q))
         assert reference.T is not None
-        x, y, z = self.place(reference.T[:3, 3])
+        x, y, z = self.planned(reference)
         T = reference.T.copy()
         T[:3, 3] += self._axes[0] * (tip[0] - x) + self._axes[1] * (tip[1] - y)
         self.reference = Reference(reference.q, none, none, T, still, still)

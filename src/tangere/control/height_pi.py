@@ -10,8 +10,8 @@ import numpy as np
 from tangere.control.bounds import Bounds
 from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HeightGains, height_gains, touch_speed
 from tangere.control.force_input import ContactForce
-from tangere.control.force_surface import StiffnessEstimate
-from tangere.control.force_task import CONTACT, DRAW, GIVE, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
+from tangere.control.force_learning import StiffnessLearner, listened
+from tangere.control.force_task import CONTACT, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import SPEED_NOISE
 from tangere.errors import InvalidValue
@@ -67,9 +67,8 @@ class HeightPI:
         felt_by_joints = self.felt.source == "observer"
         q = plan.at(0.0).q
         self.touch = JointTouch(robot, q, self.task.normal, SPEED_NOISE) if felt_by_joints else None
-        self._known = stiffness
+        self.learner = StiffnessLearner(stiffness, noise)
         self._along = np.concatenate((self.normal, np.zeros(3)))
-        self.estimate = StiffnessEstimate(noise)
         q = plan.at(0.0).q
         J = robot.jacobian(q)
         row = self._along.dot(J)
@@ -91,15 +90,14 @@ class HeightPI:
         """From the beginning of the plan."""
         self.task.start()
         self.felt.start()
-        self.estimate.clear()
+        self.learner.start()
         if self.touch is not None:
             self.touch.start(state)
         self._integral, self._touched, self._z, self._rate = 0.0, 0.0, 0.0, 0.0
         self._clamped = False
-        self._pressed, self._trusted = 1, self._known is not None
         self.saturated = 0.0  # s in which Z was at its limit
         self.force = 0.0
-        if self._known is None:
+        if self.learner.known is None:
             self._set_stiffness(STIFFNESS[1] / 2.0)
 
     def step(self, state: State) -> Command:
@@ -111,21 +109,25 @@ class HeightPI:
         W = 0.0 if F is None else float(n.dot(F[:3]))
         self.force = W
         tip = task.place(robot.pose(q)[:3, 3])
-        nominal = task.place(task.reference.T[:3, 3])[2]  # type: ignore[index]
+        nominal = task.planned(task.reference)[2]
         knock = self.touch is not None and mode in (LISTEN, TOUCH) and self.touch.update(state, J) and mode == TOUCH
         push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
         task.update(state.time, state.period, tip, W, nominal + self._z, knock, push)
         if task.mode != mode:
-            self._changed(mode, state)
+            listened(task, mode, self.felt, self.touch, state)
         rate = acceleration = 0.0
         if task.mode in CONTACT:
             if not pressing:
                 # bumpless: Z = 0 is where the reference was, although the plan's clock went on to the line on the plane
-                self._touched = nominal + self._z - task.place(task.reference.T[:3, 3])[2]  # type: ignore[index]
+                self._touched = nominal + self._z - task.planned(task.reference)[2]
                 self._integral = -self.gains.kp * (task.force - W)
             rate = self._press(W, state.period)
-            if self._known is None:
-                self._learn(tip[2], W)
+            stiffness = self.learner.press(task, tip[2], W)
+            if stiffness is not None:
+                before = self.gains
+                self._set_stiffness(stiffness)
+                # Z stays where it is when kp changes
+                self._integral += (before.kp - self.gains.kp) * (task.force - W)
         else:
             self._z, rate, acceleration = task.rise, task.rise_rate, task.rise_acc
         reference = task.reference
@@ -165,34 +167,7 @@ class HeightPI:
         self._z = self._touched + held
         return 0.0  # no rate: e_W is noisy, and Routh's bound is without it
 
-    def _changed(self, before: str, state: State) -> None:
-        if self.task.mode == LISTEN:
-            self.felt.listen()
-            if self.touch is not None:
-                self.touch.start(state)
-        elif before == LISTEN:
-            self.felt.heard()
-            self.task.noise = max(self.task.noise, self.felt.noise)
-
-    def _learn(self, height: float, W: float) -> None:
-        """The stiffness from the press of the first stroke, and of those after it until it is sure."""
-        stroke = self.task.stroke
-        if self.task.mode == DRAW or (self._trusted and stroke != self._pressed):
-            return
-        if stroke != self._pressed:
-            self._pressed = stroke
-            self.estimate.again()
-        self.estimate.add(-height, W)
-        value = self.estimate.value
-        if value is not None:
-            before = self.gains
-            self._set_stiffness(value)
-            self._trusted = True
-            self.task.give = GIVE * self.task.force_des / value
-            # Z stays where it is when kp changes
-            self._integral += (before.kp - self.gains.kp) * (self.task.force - W)
-
     @property
     def learned(self) -> bool:
         """Whether the stiffness was given or found; else the stiffest one is assumed still."""
-        return self._trusted
+        return self.learner.sure

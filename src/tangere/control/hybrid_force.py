@@ -11,8 +11,8 @@ from tangere.control.bounds import Bounds
 from tangere.control.force_depth import DepthObserver
 from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HybridGains, hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
-from tangere.control.force_surface import StiffnessEstimate
-from tangere.control.force_task import CONTACT, DRAW, GIVE, LISTEN, LOST, TOUCH, PenTask, Plan
+from tangere.control.force_learning import StiffnessLearner, listened
+from tangere.control.force_task import CONTACT, LISTEN, LOST, TOUCH, PenTask, Plan
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import SPEED_NOISE, VelocityFilter
 from tangere.control.task_space import ToolInertia, pose_error
@@ -77,7 +77,7 @@ class HybridForce:
         q = plan.at(0.0).q
         self.touch = JointTouch(robot, q, self.task.normal, SPEED_NOISE) if felt_by_joints else None
         self._square = robot.dof == 6
-        self._known = stiffness
+        self.learner = StiffnessLearner(stiffness, noise)
         self._delay = delay + self.felt.smoothing
         self._omega = omega
         # a sensor that is late needs a slower loop: the bound of hybrid_gains, with the share it leaves
@@ -89,7 +89,6 @@ class HybridForce:
         self.normal = self.task.normal
         self._limit = np.repeat((ANTI_WINDUP, 5.0 * ANTI_WINDUP), 3)
         self._per_limit = 1.0 / self._limit
-        self.estimate = StiffnessEstimate(noise)
         self.depth = DepthObserver(noise, period, self._delay - DELAY + period)
         J = robot.jacobian(reference.q)
         self.mass = 1.0 / float(self.normal @ self.inertia.mobility(reference.q, J)[:3, :3] @ self.normal)
@@ -112,16 +111,15 @@ class HybridForce:
         self.task.start()
         self.felt.start()
         self.filter.start(state)
-        self.estimate.clear()
+        self.learner.start()
         if self.touch is not None:
             self.touch.start(state)
         self._b = np.zeros(6)
         self._external: Array | None = None
         self.force = self._into = 0.0
-        self._sure, self._trusted = False, self._known is not None
-        self._pressed = 1
+        self._sure = False
         self.saturated = 0.0  # s in which the integral was at its limit while the pen pressed
-        if self._known is None:
+        if self.learner.known is None:
             self._set_stiffness(STIFFNESS[1] / 2.0)
 
     def step(self, state: State) -> Command:
@@ -140,7 +138,7 @@ class HybridForce:
         push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
         task.update(state.time, h, tip, W, tip[2], knock, push)
         if task.mode != mode:
-            self._changed(mode, state)
+            listened(task, mode, self.felt, self.touch, state)
         reference = task.reference
         assert reference.T is not None
         assert reference.v is not None
@@ -158,8 +156,9 @@ class HybridForce:
             if self._sure and external is not None:  # the force now, not as it was when it was measured
                 external = external + (self.depth.k * self.depth.x - W) * n.dot(J[:3])
             pull[:3] += (along - n.dot(pull[:3])) * n
-            if self._known is None:
-                self._learn(tip[2], W)
+            stiffness = self.learner.press(task, tip[2], W)
+            if stiffness is not None:
+                self._set_stiffness(stiffness)
         else:
             pull[:3] += (self._kp * task.rise + self._kv * task.rise_rate + task.rise_acc) * n
             linear += task.rise * n
@@ -187,7 +186,7 @@ class HybridForce:
             self._sure = False
             return -min(gains.kp * (wanted - W), gains.kv * HOP) + gains.kv * speed
         self._b[:3] -= (gains.ki * (wanted - W) * h) * self.normal
-        if not self._trusted:
+        if not self.learner.sure:
             return -gains.kp * (wanted - W) + gains.kv * speed
         if not self._sure:
             self._sure = True
@@ -211,31 +210,7 @@ class HybridForce:
         tau += Lambda.dot(pull).dot(J)
         return tau
 
-    def _changed(self, before: str, state: State) -> None:
-        if self.task.mode == LISTEN:
-            self.felt.listen()
-            if self.touch is not None:
-                self.touch.start(state)
-        elif before == LISTEN:
-            self.felt.heard()
-            self.task.noise = max(self.task.noise, self.felt.noise)
-
-    def _learn(self, height: float, W: float) -> None:
-        """The stiffness from the press of the first stroke, and of those after it until it is sure."""
-        stroke = self.task.stroke
-        if self.task.mode == DRAW or (self._trusted and stroke != self._pressed):
-            return
-        if stroke != self._pressed:
-            self._pressed = stroke
-            self.estimate.again()
-        self.estimate.add(-height, W)
-        value = self.estimate.value
-        if value is not None:
-            self._set_stiffness(value)
-            self._trusted = True
-            self.task.give = GIVE * self.task.force_des / value
-
     @property
     def learned(self) -> bool:
         """Whether the stiffness was given or found; else the stiffest one is assumed still."""
-        return self._trusted
+        return self.learner.sure

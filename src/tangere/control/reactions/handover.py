@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ class Limit:
         return command
 
 
-class Handover:
+class Handover(ABC):
     """Runs the task's controller until a Contact is given, then whatever `answer` makes of it.
 
         tau = tau_answer - BRAKE exp(-(t - t_c) / RELEASE) M(q) qd,   |d tau / dt| <= RATE tau_max / RATE_TIME
@@ -77,9 +78,9 @@ class Handover:
         self._answer: Controller | None = None
         self._since = 0.0
 
+    @abstractmethod
     def answer(self, contact: Contact, state: State) -> Controller:
         """The controller that takes over at this state; it is started by the handover."""
-        raise NotImplementedError
 
     def on_contact(self, contact: Contact) -> None:
         """The touch to react to; later ones are ignored."""
