@@ -28,7 +28,7 @@ from tangere.run.result import RunResult
 from tangere.run.run import Progress, run
 from tangere.run.scenarios import Built, build, push_of
 from tangere.run.shares import error_shares
-from tangere.run.summary import summarise
+from tangere.run.summary import SETTLED, summarise
 from tangere.run.wall_circle import REMARKS, force_summary
 
 CSV_MAX = 100_000  # samples; a csv takes 2 kB each: longer runs leave the MCAP only
@@ -121,6 +121,9 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
         summary["remark"] = REMARKS[built.settings["pose"]]
     if touched is not None:
         summary["touch"], summary["remark"] = asdict(touched), REMARK
+        if touched.contact_ms < 1e3 * SETTLED / float(np.min(built.settings["observer_gain"])):
+            for event in summary["events"]:  # over before the residual could settle: no mean says anything
+                event["torque_nm"] = event["true_torque_nm"] = None
     follows_kp = isinstance(built.motion.controller, ComputedTorque | OperationalSpace)  # others give way by springs
     if follows_kp and len(result.log) and all(name in result.log for name in ("q_des", "qdd_des", "T_des")):
         shares = (result.log, world.true, world.believed, world.friction, world.believed_friction)

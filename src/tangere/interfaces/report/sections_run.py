@@ -29,6 +29,25 @@ WORDS = {
     "duration_s": "duration [s]",
     "thresholds_nm": "thresholds of the detection [Nm]",
     "log_error": "why the log file is not complete",
+    "step_us controller_and_observer": "controller and observer of a period [us]",
+    "step_us bare_mj_step": "MuJoCo's own step [us]",
+    "touch obstacle": "obstacle",
+    "touch reaction": "reaction",
+    "touch speed_m_s": "speed of the tcp just before the touch [m/s]",
+    "touch effective_mass_kg": "mass felt there along the motion [kg]",
+    "touch contact_s": "first touch at [s]",
+    "touch felt_ms": "felt after [ms]",
+    "touch peak_n": "largest force [N]",
+    "touch peak_after_ms": "after the touch [ms]",
+    "touch late_peak_n": "largest force later than 50 ms after the touch [N]",
+    "touch impulse_ns": "impulse [Ns]",
+    "touch energy_j": "most energy given to the obstacle [J]",
+    "touch received_j": "most energy taken from it [J]",
+    "touch contact_ms": "time in contact [ms]",
+    "touch remaining_n": "force one second after the touch [N]",
+    "touch torque_share": "largest torque, of its limit",
+    "touch end_speed_rad_s": "fastest joint at the end [rad/s]",
+    "touch backed_mm": "backed off by [mm]",
 }
 _SHOWN = 40  # notes in the page; the log has all of them
 
@@ -124,7 +143,7 @@ def setup(data: RunData) -> Section:
 def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
-        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks"):
+        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark"):
             continue
         if isinstance(value, Mapping):
             yield from _entries(value, f"{before}{key} ")
