@@ -46,6 +46,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"tangere {tangere.__version__}\n"
 
 
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "tangere", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tangere {tangere.__version__}\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["check"], ["models", "--no-such-option"]])
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:

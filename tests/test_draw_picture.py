@@ -40,6 +40,7 @@ KEYS = {
     "force_max_n", "contact_lost_s", "ink_coverage", "ink_stray",
 }  # fmt: skip
 FILES = {"preview.png", "plan.svg", "manifest.json", "log.mcap", "ink.csv", "drawn.svg", "drawn.png", "summary.json"}
+FILES |= {"picture"}  # the folder with a copy of it
 # two strokes, 80 x 40 mm: a circle and a bent line beside it; two seconds of drawing
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40"><g fill="none" stroke="black">
 <circle cx="20" cy="20" r="8"/><path d="M50 10 L70 10 L70 25"/></g></svg>"""

@@ -48,13 +48,13 @@ def add(commands: Any) -> None:
     p.add_argument("scenario", nargs="?", metavar="NAME", help="one of them, with all its settings")
     p.set_defaults(run=scenarios)
 
-    p = commands.add_parser("report", help="make the report of a run or a log again")
-    p.add_argument("source", metavar="LOG|DIR", help="a run's folder, or a log (.mcap, .csv)")
+    p = commands.add_parser("report", help="make the report of a run, a drawing or a log again")
+    p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
     p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
     p.set_defaults(run=report)
 
-    p = commands.add_parser("rerun", help="repeat a run from its manifest and compare it bit by bit")
-    p.add_argument("folder", metavar="DIR", help="a run's folder")
+    p = commands.add_parser("rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit")
+    p.add_argument("folder", metavar="DIR", help="the folder of a run or a drawing")
     p.set_defaults(run=rerun)
 
 
@@ -183,24 +183,38 @@ def _plain(default: Any) -> str:
 def report(arguments: argparse.Namespace) -> int:
     """Make a report again from what a run left."""
     from tangere.interfaces.report import write_report
+    from tangere.run.drawing_again import is_drawing, read_drawing
+    from tangere.run.manifest import load_manifest
 
     source = Path(arguments.source)
     default = source / "report.html" if source.is_dir() else source.with_suffix(".html")
     out = Path(arguments.out) if arguments.out else default
     out = out / "report.html" if out.is_dir() else out
-    print(f"report: {write_report(source, out)}")
+    if is_drawing(source):
+        from tangere.interfaces.report.drawn import write_drawn
+
+        where = write_drawn(read_drawing(source), out, load_manifest(source).command)
+    else:
+        where = write_report(source, out)
+    print(f"report: {where}")
     return 0
 
 
 def rerun(arguments: argparse.Namespace) -> int:
-    """Repeat a run and compare."""
+    """Repeat a run or a drawing and compare."""
+    from tangere.run.drawing_again import draw_again, is_drawing
     from tangere.run.execute import again, difference
 
     bar = Clock()
     try:
-        done, kept = again(arguments.folder, progress=bar)
+        if is_drawing(arguments.folder):
+            pairs = list(draw_again(arguments.folder, progress=bar).values())
+        else:
+            done, kept = again(arguments.folder, progress=bar)
+            pairs = [(kept, done.result.log)]
     finally:
         bar.end()
-    differs = difference(kept, done.result.log)
-    print(f"differs: {differs}" if differs else f"the same, bit by bit: {len(kept)} samples")
+    differs = next((text for text in (difference(*pair) for pair in pairs) if text), "")
+    samples = sum(len(kept) for kept, _ in pairs)
+    print(f"differs: {differs}" if differs else f"the same, bit by bit: {samples} samples")
     return 1 if differs else 0

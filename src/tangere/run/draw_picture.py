@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,13 @@ from tangere.run.drawing_place import placed
 from tangere.run.drawing_settings import BOTH
 from tangere.run.drawing_settings import DrawingSettings as DrawingSettings
 from tangere.run.manifest import Manifest, write_json, write_manifest
-from tangere.run.probing import Probed, probe
+from tangere.run.probing import probe
 
 PREVIEW, PLAN, SUMMARY, REPORT, MANIFEST = "preview.png", "plan.svg", "summary.json", "report.html", "manifest.json"
 # of the drawing itself; a second controller's have its name before the dot
 LOG, INK, DRAWN_SVG, DRAWN_PNG = "log.mcap", "ink.csv", "drawn.svg", "drawn.png"
 VIDEO = "video.mp4"
+COPY = "picture"  # a folder beside them with the picture itself: with it the drawing can be made again
 STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
 JOINTS = 6
 
@@ -143,11 +144,15 @@ def execute_drawing(
 ) -> Drawn:
     """Draw what was prepared, into a folder."""
     settings, plan = prepared.settings, prepared.plan
+    picture = prepared.picture.read_bytes()  # before anything goes: it may be the copy of an earlier drawing
     folder = cleared(out)
-    told = {"picture": prepared.picture.name, **asdict(settings), "canvas_pose": prepared.canvas.as_pose()}
+    told = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
+    told |= {**asdict(settings), "canvas_pose": prepared.canvas.as_pose()}
     seeds, models = {"seed": settings.seed}, {"plant": heavier(prepared.robot, settings.model_error)}
     models["controller"] = prepared.robot
     write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
+    (folder / COPY).mkdir(exist_ok=True)
+    write_bytes(picture, folder / COPY / prepared.picture.name)
     _write_plan(prepared, folder)
     results: dict[str, DrawingResult] = {}
     paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
@@ -156,7 +161,7 @@ def execute_drawing(
     probed = None
     if settings.probe:
         probed = probe(prepared.robot, prepared.canvas, area=_box(prepared.strokes), **common)
-        prepared = _on_found(prepared, probed)
+        prepared = on_found(prepared, probed.canvas, probed.summary)
         plan = prepared.plan
     for controller in settings.controllers:
         name = namer(settings, controller)
@@ -181,17 +186,18 @@ def _box(strokes: Strokes) -> tuple[float, float]:
     return width, height
 
 
-def _on_found(prepared: Prepared, probed: Probed) -> Prepared:
-    """The same drawing, planned on the paper as it was found."""
+def on_found(prepared: Prepared, canvas: Canvas, found: Mapping[str, Any]) -> Prepared:
+    """The same drawing, planned on the paper as it was found; found: summary of the probing."""
     settings = prepared.settings
     plan = plan_drawing(
-        prepared.robot, prepared.strokes, probed.canvas, speed=settings.speed, force=settings.force, offer=False
+        prepared.robot, prepared.strokes, canvas, speed=settings.speed, force=settings.force, offer=False
     )
+    above = "above" if found["offset_mm"] > 0.0 else "below"
     note = (
-        f"the paper was found {1e3 * abs(probed.offset):.2f} mm {'above' if probed.offset > 0.0 else 'below'} the "
-        f"plan, tilted by {math.degrees(probed.tilt):.2f} degrees; planned again on it"
+        f"the paper was found {abs(found['offset_mm']):.2f} mm {above} the plan, tilted by {found['tilt_deg']:.2f} "
+        "degrees; planned again on it"
     )
-    return replace(prepared, canvas=probed.canvas, plan=plan, notes=(*prepared.notes, note))
+    return replace(prepared, canvas=canvas, plan=plan, notes=(*prepared.notes, note))
 
 
 def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict[str, Any]:

@@ -194,9 +194,14 @@ def draw(
         )  # fmt: skip
     observer = MomentumObserver(robot, OBSERVER_GAIN) if felt_by is None else None
     result = drive(plant, law, observer, log=log, progress=progress, start=_start(robot, plan, paper))
-    ink = ink_of(result.log.time, _tip(result.log), result.log["wrench_true"], canvas.T_base_canvas)
+    ink = drawn_ink(result.log, canvas)
     summary = summarise_drawing(result, ink, plan, law, force)
     return DrawingResult(result, ink, summary, paper, real)
+
+
+def drawn_ink(log: Log, canvas: CanvasLike) -> Ink:
+    """What the pen left on the canvas."""
+    return ink_of(log.time, _tip(log), log["wrench_true"], canvas.T_base_canvas)
 
 
 def real_paper(
