@@ -146,7 +146,7 @@ def execute_drawing(
     settings, plan = prepared.settings, prepared.plan
     picture = prepared.picture.read_bytes()  # before anything goes: it may be the copy of an earlier drawing
     folder = cleared(out)
-    told = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
+    told: dict[str, Any] = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
     told |= {**asdict(settings), "canvas_pose": prepared.canvas.as_pose()}
     seeds, models = {"seed": settings.seed}, {"plant": heavier(prepared.robot, settings.model_error)}
     models["controller"] = prepared.robot
