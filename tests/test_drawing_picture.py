@@ -10,7 +10,7 @@ import pytest
 
 from tangere.errors import InvalidValue, TangereError
 from tangere.planning.drawing import picture_from, png_bytes, read_picture, strokes_of
-from tangere.planning.drawing.picture import PIXELS_MAX, reduced
+from tangere.planning.drawing.picture import PIXELS_MAX, enlarged
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow (extra `draw`) is not installed")
 pytest.importorskip("cv2", reason="OpenCV (extra `draw`) is not installed")
@@ -97,11 +97,29 @@ def test_large_pictures_are_reduced_and_the_note_says_it():
         assert abs(float(picture.rgb.mean()) - float(big.mean())) < 1.0
 
 
-def test_small_pictures_are_enlarged_with_their_aspect():
+def test_small_pictures_are_enlarged_by_whole_factors():
     picture = picture_from(scene(30, 50))
-    assert (picture.width, picture.height) == (400, 240)
-    assert "enlarged" in picture.notes[0]
-    assert reduced(picture) is picture
+    assert (picture.width, picture.height) == (50, 30)
+    large = enlarged(picture, 400)
+    assert (large.width, large.height) == (400, 240)
+    assert enlarged(large, 799) is large
+
+
+@pytest.mark.parametrize("bits", [10, 12, 14, 16])
+def test_the_bits_of_a_camera_fill_the_range(bits):
+    values = scene().astype(float) / 255.0
+    file = saved(Image.fromarray(np.rint(values * (2**bits - 1)).astype(np.uint16)), "PNG")
+    assert np.abs(read_picture(file).rgb[..., 0].astype(int) - scene()).max() <= 1
+
+
+def test_white_ink_on_a_transparent_ground_lies_on_black():
+    pixels = np.full((300, 300, 4), 255, dtype=np.uint8)
+    pixels[..., 3] = 0
+    pixels[100:104, 50:250, 3] = 255
+    picture = read_picture(saved(Image.fromarray(pixels), "PNG"))
+    assert picture.rgb[102, 100].tolist() == [255, 255, 255]
+    assert picture.rgb[10, 10].tolist() == [0, 0, 0]
+    assert "transparent parts are black paper" in picture.notes
 
 
 def header_only(columns: int, rows: int) -> bytes:

@@ -142,6 +142,7 @@ CASES = {
     "on the base": ("0.1,0,0,0,0,0", 0.2, "reach|axis|stretched"),
     "too large": ("0.5,0,0,0,0,0", 0.9, "."),
     "upside down": ("0.5,0,0,3.14159265,0,0", 0.2, "faces down"),
+    "upside down and too near": ("0.25,0,0,2.22144147,-2.22144147,0", 0.2, "faces down"),
     "away from the robot": ("0.6,0,0.4,1.2092,1.2092,1.2092", 0.2, "."),
 }
 
@@ -160,6 +161,9 @@ def test_what_does_not_fit_says_why_and_where_it_would(case: str) -> None:
     assert "It would fit" in str(caught.value)
     plan = plan_drawing(robot, drawing.transformed(scale=offer.scale), offer.canvas)
     assert min(plan.check.room.values()) >= 1.0
+    if "upside down" in case:
+        assert offer.flipped
+        assert ("; then move it" in str(offer)) == ("too near" in case)
     if not offer.flipped:
         moved = canvas.moved(offer.shift, offer.turn, offer.scale)
         np.testing.assert_allclose(moved.T_base_canvas, offer.canvas.T_base_canvas, atol=1e-12)

@@ -14,7 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.planning.drawing import Strokes, figures, preview_svg, read_svg, strokes_of, svg_text, write_svg
 from tangere.planning.drawing.clip import clipped
 from tangere.planning.drawing.make import on_grid
-from tangere.planning.drawing.strokes import closed
+from tangere.planning.drawing.strokes import closed, length
 from tangere.planning.drawing.svg_path import subpaths
 
 
@@ -306,3 +306,41 @@ def test_the_preview_shows_every_stroke_and_every_move_and_escapes_its_title():
     assert re.search(r'd="M[-\d.]+,', svg_text(strokes))
     with pytest.raises(InvalidValue, match="colour"):
         svg_text(strokes, colour='"/><script>')
+
+
+def test_dashes_are_drawn_as_long_as_they_are_said_to_be():
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100" fill="none" stroke="black">'
+    line = '<path d="M10 50 H50 V90" stroke-dasharray="6 4" stroke-dashoffset="3"/>'
+    twice = '<g transform="scale(2)"><line x1="5" y1="5" x2="45" y2="5" style="stroke-dasharray:5"/></g>'
+    whole = '<line x1="10" y1="20" x2="90" y2="20" stroke-dasharray="0.01"/>'
+    tracing = read_svg((head + line + twice + whole + "</svg>").encode())
+    lengths = [round(length(dash), 6) for dash in tracing.lines]
+    # 80 units from the third on: 3 left of the first dash, then 6 of every 10, 3 of the last; around the corner too
+    assert lengths[:9] == [3.0, *[6.0] * 7, 3.0]
+    assert any(len(dash) == 3 for dash in tracing.lines[:9])
+    assert lengths[9:] == [10.0] * 4 + [80.0]
+    assert tracing.notes == ("dashes too fine to draw became whole lines",)
+
+
+def test_a_picture_is_stretched_or_cut_to_its_size_where_it_says_so():
+    body = 'viewBox="0 0 100 100" {}><rect x="10" y="10" width="80" height="80" fill="none" stroke="black"/></svg>'
+    head = '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="100" '
+    plain = read_svg((head + body.format("")).encode())
+    assert (plain.width, plain.height) == (100.0, 100.0)
+    stretched = read_svg((head + body.format('preserveAspectRatio="none"')).encode())
+    assert (stretched.width, stretched.height) == (300.0, 100.0)
+    assert np.ptp(stretched.lines[0], axis=0) == pytest.approx([240.0, 80.0])
+    cut = read_svg((head + body.format('preserveAspectRatio="xMidYMid slice"')).encode())
+    assert [np.ptp(line, axis=0).tolist() for line in cut.lines] == [pytest.approx([0.0, 100.0])] * 2
+
+
+def test_what_is_not_applied_is_said():
+    text = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10" stroke="black"><g clip-path="url(#a)">'
+        '<line x1="1" y1="1" x2="9" y2="1" marker-end="url(#b)"/></g>'
+        '<line x1="1" y1="3" x2="9" y2="3" mask="none"/></svg>'
+    )
+    notes = " ".join(read_svg(text.encode()).notes)
+    assert "clip paths are not applied" in notes
+    assert "markers (arrow heads) are not drawn" in notes
+    assert "masks" not in notes

@@ -1,4 +1,4 @@
-"""Lines cut off at the border of a rectangle."""
+"""Lines cut: at the border of a rectangle, and into dashes."""
 
 from __future__ import annotations
 
@@ -53,3 +53,26 @@ def clipped(lines: list[Array], width: float, height: float) -> Clipped:
         if len(part) > 1:
             result.append(np.array(part))
     return Clipped([np.clip(line, 0.0, [width, height]) for line in result], cut)
+
+
+def dashed(line: Array, pattern: list[float], offset: float = 0.0) -> list[Array]:
+    """The drawn pieces of a polyline (k, 2): lengths drawn and left out in turn, from `offset` on in the pattern.
+
+    A piece keeps the corners of the line within it; a dash of length 0 is a dot.
+    """
+    steps = np.diff(line, axis=0)
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
+    whole = float(along[-1])
+    period = sum(pattern)
+    begin = -(offset % period)
+    result: list[Array] = []
+    while begin < whole:
+        for k, span in enumerate(pattern):
+            first, last = max(begin, 0.0), min(begin + span, whole)
+            begin += span
+            if k % 2 or last < first or first >= whole:
+                continue
+            inside = line[(along > first) & (along < last)]
+            ends = np.stack([np.interp([first, last], along, line[:, axis]) for axis in (0, 1)], axis=1)
+            result.append(np.concatenate([ends[:1], inside, ends[1:]]))
+    return result

@@ -20,18 +20,28 @@ BEND_MAX = np.deg2rad(60.0)
 STRAIGHT = np.cos(np.deg2rad(30.0))
 # Two lines that cross at 28 degrees run into one for four times their width, at 40 degrees for not quite three.
 CROSSING = 4.0
+# Share of a width by which lines that cross are off the middle of the stretch that they share: half, and the rounding.
+PARTED = 0.6
+# A junction of many spans at most this many times the piece that would be taken into it.
+SPREAD = 2.0
 # From so many widths before its end on a line may run into a corner: half a width ahead, and the rounding.
 END = 0.7
+# Share of a width from the middle of an end to its corner: half, and half as much again where the border is rough.
+CORNER = 0.75
 # The arms of such a crossing go on within 20 degrees.
 STRAIGHT_ARMS = np.cos(np.deg2rad(20.0))
+
+Side = tuple[int, int]  # (number of a chain, 0 its start or 1 its end)
 
 
 def contracted(graph: PixelGraph, close: float = np.inf) -> None:
     """Make one junction of two that a piece shorter than the line is wide connects: a crossing of two lines.
 
     A piece longer than `close` [pixels] stays unless two lines cross there: the bar of a bold A is no longer than wide.
+    Nor do junctions grow beyond SPREAD times that by a row of such pieces: hatching along a line is no crossing.
     """
     parent = {junction: junction for junction in graph.middles}
+    boxes = {j: (graph.points[own].min(axis=0), graph.points[own].max(axis=0)) for j, own in graph.pixels_of.items()}
 
     def root(junction: int) -> int:
         while parent[junction] != junction:
@@ -48,8 +58,14 @@ def contracted(graph: PixelGraph, close: float = np.inf) -> None:
         wide = float(np.mean(graph.width[inside]))
         # in lines wider than that the bends of thinning, half a width long, look like arms that go straight on
         thin = wide <= 3.0 * close and len(chain.pixels) <= CROSSING * wide
-        if len(chain.pixels) <= min(wide, close) or (thin and _crossing(graph, chain, at)):
-            parent[root(b)] = root(a)
+        short = len(chain.pixels) <= min(wide, close)
+        if not short and not (thin and _crossing(graph, chain, at)):
+            continue
+        p, r = root(a), root(b)
+        low, high = np.minimum(boxes[p][0], boxes[r][0]), np.maximum(boxes[p][1], boxes[r][1])
+        if float(np.hypot(*(high - low))) <= SPREAD * (min(wide, close) if short else CROSSING * wide) + 2.0:
+            parent[r] = p
+            boxes[p] = low, high
             graph.pixels_of[a] = graph.pixels_of[a] + chain.pixels
             chain.gone = True
     merged: dict[int, list[int]] = {}
@@ -84,9 +100,7 @@ def lines_of(graph: PixelGraph) -> list[Array]:
             if entry == 1:
                 pixels = pixels[::-1]
             way = partner.get((chain, 1 - entry))
-            reach = _bend_reach(graph, piece)
-            pixels = pixels[reach if (chain, entry) in straight else 0 :]
-            pixels = pixels[: len(pixels) - (reach if (chain, 1 - entry) in straight else 0)]
+            pixels = pixels[straight.get((chain, entry), 0) : len(pixels) - straight.get((chain, 1 - entry), 0)]
             if parts and (chain, entry) in straight:
                 parts.append(_between(parts[-1][-1], pixels[0]))
             elif parts:
@@ -126,11 +140,11 @@ def lines_of(graph: PixelGraph) -> list[Array]:
     return lines
 
 
-def _partners(graph: PixelGraph) -> tuple[dict[tuple[int, int], tuple[int, int]], set[tuple[int, int]]]:
-    """((chain, side) -> the (chain, side) that continues it, straightest first; those that go nearly straight on)."""
+def _partners(graph: PixelGraph) -> tuple[dict[Side, Side], dict[Side, int]]:
+    """((chain, side) -> the one that continues it, straightest first; pixels left out where it goes straight on)."""
     at = _meeting(graph)
-    partner: dict[tuple[int, int], tuple[int, int]] = {}
-    straight: set[tuple[int, int]] = set()
+    partner: dict[Side, Side] = {}
+    straight: dict[Side, int] = {}
     for junction, here in at.items():
         if len(here) < 2:
             continue
@@ -147,13 +161,13 @@ def _partners(graph: PixelGraph) -> tuple[dict[tuple[int, int], tuple[int, int]]
             if cosine >= least and here[i] not in partner and here[j] not in partner:
                 partner[here[i]], partner[here[j]] = here[j], here[i]
                 if cosine >= STRAIGHT:
-                    straight |= {here[i], here[j]}
+                    straight |= {side: _bend_reach(graph, graph.chains[side[0]]) for side in (here[i], here[j])}
     return partner, straight
 
 
-def _meeting(graph: PixelGraph) -> dict[int, list[tuple[int, int]]]:
+def _meeting(graph: PixelGraph) -> dict[int, list[Side]]:
     """Junction -> the (chain, side) that meet there."""
-    at: dict[int, list[tuple[int, int]]] = {}
+    at: dict[int, list[Side]] = {}
     for number, chain in enumerate(graph.chains):
         if not chain.gone:
             for side in (0, 1):
@@ -162,14 +176,22 @@ def _meeting(graph: PixelGraph) -> dict[int, list[tuple[int, int]]]:
     return at
 
 
-def _crossing(graph: PixelGraph, middle: Chain, at: dict[int, list[tuple[int, int]]]) -> bool:
-    """Whether a short piece is where two lines cross at a small angle: both pairs of arms beyond it go straight on."""
+def _crossing(graph: PixelGraph, middle: Chain, at: dict[int, list[Side]]) -> bool:
+    """Whether a short piece is where two lines cross at a small angle: both pairs of arms beyond it go straight on.
+
+    Their borders part where the lines are one width apart: an arm at the angle a to the piece of length s is off its
+    line by s/2 sin a there, half a width. Arms that leave at a larger angle are those of two corners, no crossing.
+    """
+    along = graph.middles[middle.ends[1]] - graph.middles[middle.ends[0]]
+    wide = float(np.mean(graph.width[middle.pixels]))
     arms = []
     for junction in middle.ends:
         ways = [(graph.chains[c], side) for c, side in at[junction] if graph.chains[c] is not middle]
         if len(ways) != 2:
             return False
         arms.append([_direction(graph, chain, side, junction) for chain, side in ways])
+        if max(abs(x * along[1] - y * along[0]) for x, y in arms[-1]) > 2.0 * PARTED * wide + 2.0:
+            return False
     (a, b), (c, d) = arms
 
     def straight(p: tuple[float, float], q: tuple[float, float]) -> float:
@@ -179,7 +201,7 @@ def _crossing(graph: PixelGraph, middle: Chain, at: dict[int, list[tuple[int, in
 
 
 def _direction(graph: PixelGraph, chain: Chain, side: int, junction: int) -> tuple[float, float]:
-    """Unit vector in which a chain leaves its junction: from the junction's middle to where it is REACH pixels on."""
+    """Unit vector in which a chain leaves its junction, over its first REACH pixels."""
     pixels = chain.pixels[:REACH] if side == 0 else chain.pixels[-REACH:][::-1]
     middle = graph.middles[junction]
     tail = graph.points[pixels[-1]] - (graph.points[pixels[0]] if len(pixels) >= REACH // 2 else middle)
@@ -201,7 +223,10 @@ def _between(a: Array, b: Array) -> Array:
 
 
 def _straight_end(line: Array, wide: float) -> Array:
-    """The line with its last END widths laid straight on: thinning lets a line run into a corner of its end."""
+    """The line with its last END widths laid straight on: thinning lets a line run into a corner of its end.
+
+    That is half a width to the side; an end that would move farther is no such corner, but where the line does bend.
+    """
     cut = round(END * wide)
     back = max(round(wide), 6)
     if len(line) < cut + back + 2:
@@ -212,4 +237,7 @@ def _straight_end(line: Array, wide: float) -> Array:
     if cut < 1 or size == 0.0:
         return line
     steps = np.arange(1, cut + 1)[:, None] / cut * float(np.hypot(*(end - base)))
-    return np.concatenate([line[: len(line) - cut], base + steps * way / size])
+    laid = base + steps * way / size
+    if float(np.hypot(*(laid[-1] - end))) > CORNER * wide + 1.0:
+        return line
+    return np.concatenate([line[: len(line) - cut], laid])

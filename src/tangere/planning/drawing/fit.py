@@ -26,10 +26,10 @@ FACING_DOWN = -0.5
 ON_AXIS = 1e-9
 # What the kinds of room mean, for people: name, its measure, unit factor, unit
 _WORDS = {
-    "wrist": ("too near a wrist singularity: |sin q5| = {0:.2f}, at least {1:.2f} is needed", reach.WRIST, 1.0),
-    "elbow": ("the arm is stretched or folded too far: |sin q3| = {0:.2f}, at least {1:.2f} is needed",
+    "wrist": ("too near a wrist singularity: |sin q5| = {0:.3f}, at least {1:.3f} is needed", reach.WRIST, 1.0),
+    "elbow": ("the arm is stretched or folded too far: |sin q3| = {0:.3f}, at least {1:.3f} is needed",
               reach.ELBOW, 1.0),
-    "shoulder": ("too near the robot's own axis: lever of {0:.2f} arm lengths, at least {1:.2f} is needed",
+    "shoulder": ("too near the robot's own axis: lever of {0:.3f} arm lengths, at least {1:.3f} is needed",
                  reach.SHOULDER, 1.0),
     "joints": ("a joint comes within {0:.1f} degrees of its limit, {1:.1f} are needed", reach.JOINT, 180.0 / math.pi),
     "surface": ("a link comes within {0:.0f} mm of the surface or into it, {1:.0f} mm are needed", reach.SURFACE, 1e3),

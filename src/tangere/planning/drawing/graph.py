@@ -14,6 +14,11 @@ import numpy as np
 from tangere.planning.drawing.skeleton import Mask
 from tangere.types import Array
 
+# A spur adds less than this share of the line's width to it: the corner of a blunt end adds a fifth ...
+SPUR = 0.27
+# ... and the steps of the pixels so much [pixels].
+ROUGH = 1.0
+
 
 @dataclass
 class Chain:
@@ -50,11 +55,16 @@ def pixel_graph(skeleton: Mask, width: Array) -> PixelGraph:
     return graph
 
 
-def pruned(graph: PixelGraph, *, shortest: float = 0.0) -> None:
-    """Remove spurs: chains with one free end, shorter than the line is wide there (or than `shortest` [pixels]).
+def pruned(graph: PixelGraph) -> None:
+    """Remove spurs: chains with one free end that reach hardly farther than the line is wide where they begin.
 
-    Thinning makes them out of every bump of a line's border. Where two or more of them meet and nothing else does,
-    they are the line itself and stay.
+    Thinning makes them out of every corner and bump of a line's border. The disc of the line's half width h about the
+    junction lies inside the ink; what a chain to the tip t, with the half width h_t there, adds to it is
+
+        |t - junction| + h_t - h
+
+    which is 0.41 h for the corner of a blunt end and the whole arm for the bar of a t. Where two or more of them meet
+    and nothing else does, they are the line itself and stay.
     """
     for _ in range(3):  # a spur on a spur needs a second look; more was never seen
         degree: dict[int, int] = {}
@@ -64,14 +74,14 @@ def pruned(graph: PixelGraph, *, shortest: float = 0.0) -> None:
                     degree[end] = degree.get(end, 0) + 1
         spurs = []
         for chain in graph.chains:
-            free = chain.ends.count(-1)
-            if chain.gone or chain.loop or free != 1:
+            if chain.gone or chain.loop or chain.ends.count(-1) != 1:
                 continue
-            base = chain.ends[0] if chain.ends[1] == -1 else chain.ends[1]
-            # a spur reaches from the middle of the line to a corner of its end: 0.71 of its width, and a bump
-            limit = max(0.75 * float(max(graph.width[p] for p in graph.pixels_of[base])) + 1.5, shortest)
-            if len(chain.pixels) <= limit:
-                spurs.append((len(chain.pixels), base, chain))
+            base, tip = (chain.ends[0], chain.pixels[-1]) if chain.ends[1] == -1 else (chain.ends[1], chain.pixels[0])
+            wide = max(graph.width[p] for p in graph.pixels_of[base])
+            way = graph.points[tip] - graph.middles[base]
+            beyond = float(np.hypot(way[0], way[1]) + 0.5 * (graph.width[tip] - wide))
+            if beyond <= SPUR * wide + ROUGH:
+                spurs.append((beyond, base, chain))
         spurs.sort(key=lambda spur: spur[0])
         changed = False
         for _, base, chain in spurs:

@@ -2,7 +2,7 @@
 
 The size is read from the header and judged before a single pixel is decoded: a file of some kilobytes can claim a
 picture of gigabytes. Whatever the file holds (palette, grey, 16 bit, CMYK, transparency, a turned camera) becomes
-eight bits of red, green and blue, upright, laid over white.
+eight bits of red, green and blue, upright, laid over white (over black where the ink itself is white).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PIXELS_MAX = 50_000_000
 BYTES_MAX = 300_000_000
 # Longest side [pixels] that is traced: at 200 mm one pixel is then 0.1 mm, a third of the finest pen line.
 SIDE_MAX = 2000
-# A smaller picture [pixels, longer side] is enlarged, so that its steps become curves: half a millimetre of 200.
-SIDE_SMALL = 400
+# Ink with all channels above this [of 255] does not stand out from white.
+LIGHT = 230
 # A side below this [pixels] holds no line with two ends.
 SIDE_MIN = 3
 
@@ -172,7 +172,7 @@ def picture_from(pixels: ArrayLike, *, side_max: int = SIDE_MAX) -> Picture:
 
 
 def reduced(picture: Picture, *, side_max: int = SIDE_MAX, original: tuple[int, int] | None = None) -> Picture:
-    """The picture with its longer side at most side_max [pixels], a small one enlarged; the note says so.
+    """The picture with its longer side at most side_max [pixels]; the note says so.
 
     `original` (columns, rows) is what the file held where the decoder has reduced it already.
     """
@@ -188,16 +188,19 @@ def reduced(picture: Picture, *, side_max: int = SIDE_MAX, original: tuple[int, 
             max(SIDE_MIN, round(picture.height * side_max / longest)),
         )
         rgb = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)
-    elif longest <= min(SIDE_SMALL, side_max) // 2:
-        cv2 = opencv()
-        factor = min(SIDE_SMALL, side_max) // longest
-        rgb = cv2.resize(rgb, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC)
-        note = f"enlarged from {columns} x {rows} to {rgb.shape[1]} x {rgb.shape[0]} pixels: steps become curves"
-        return Picture(rgb, (*picture.notes, note))
     if rgb.shape[:2] == (rows, columns):
         return picture
     note = f"reduced from {columns} x {rows} to {rgb.shape[1]} x {rgb.shape[0]} pixels: finer than the pen can draw"
     return Picture(rgb, (*picture.notes, note))
+
+
+def enlarged(picture: Picture, side: int) -> Picture:
+    """The picture enlarged by the largest whole factor that leaves its longer side at most `side` [pixels]."""
+    factor = side // max(picture.width, picture.height)
+    if factor < 2:
+        return picture
+    cv2 = opencv()
+    return Picture(cv2.resize(picture.rgb, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC), picture.notes)
 
 
 def _read(path: Path) -> bytes:
@@ -216,14 +219,20 @@ def _on_white(image: Any, notes: list[str]) -> NDArray[np.uint8]:
     mode = image.mode
     if mode in ("I;16", "I;16B", "I;16L", "I", "F"):
         values = np.asarray(image, dtype=float)
-        # 16 bit files hold 0..65535; a float file is scaled by what it holds
-        top = 65535.0 if mode != "F" else float(max(values.max(), 1e-300))
+        most = float(max(values.max(), 1e-300))
+        # 16 bit files hold 0..65535, or the 10, 12 or 14 bits of a camera or scanner; a float file what it holds
+        top = most if mode == "F" else next((t for t in (1023.0, 4095.0, 16383.0) if 255.0 < most <= t), 65535.0)
         grey = np.rint(255.0 * np.clip(values / top, 0.0, 1.0)).astype(np.uint8)
         return np.ascontiguousarray(np.repeat(grey[..., None], 3, axis=2))
     if mode in ("LA", "La", "PA", "RGBA", "RGBa") or (mode in ("P", "L", "RGB", "1") and "transparency" in image.info):
         rgba = image.convert("RGBA")
+        paper = 255
         if rgba.getextrema()[3][0] < 255:
-            notes.append("transparent parts are white paper")
-        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+            values = np.asarray(rgba)
+            seen = values[values[..., 3] > 127][:, :3]
+            # ink that would not be seen on white was meant for a dark ground
+            paper = 0 if seen.size and seen.min() > LIGHT else 255
+            notes.append(f"transparent parts are {'white' if paper else 'black'} paper")
+        white = Image.new("RGBA", rgba.size, (paper, paper, paper, 255))
         return np.ascontiguousarray(np.asarray(Image.alpha_composite(white, rgba).convert("RGB")))
     return np.ascontiguousarray(np.asarray(image.convert("RGB")))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from tangere.errors import NoSolution
 from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.fit import assess
+from tangere.planning.drawing.fit import FACING_DOWN, assess
 from tangere.planning.drawing.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
 from tangere.robot import Robot
 from tangere.types import Array
@@ -50,8 +50,9 @@ class Placement:
         if self.scale != 1.0:
             text += f", scale it to {100 * self.scale:.0f} %"
         if self.flipped:
-            text = "with z the other way round: the robot stands behind the paper, z must point out of it"
-        return text + " (canvas " + ",".join(f"{x:.4g}" for x in self.canvas.as_pose()) + ")"
+            more = f"; then {text}" if parts or self.turn or self.scale != 1.0 else ""
+            text = f"with z the other way round: the robot stands behind the paper, z must point out of it{more}"
+        return text + " (canvas " + ",".join(f"{round(x, 6) + 0.0:.4g}" for x in self.canvas.as_pose()) + ")"
 
 
 class DoesNotFit(NoSolution):
@@ -107,11 +108,14 @@ def offers(robot: Robot, canvas: Canvas, box: Box) -> tuple[Placement, ...]:
     same plane, then off it; where nothing fits in full size, the largest scale that does. Last, if that is no less than
     half, by scaling alone where it is.
     """
+    flipped = False
     if canvas.from_base(robot.link_poses(np.zeros(robot.dof))[0, :3, 3])[2] < 0.0:
         round_y = canvas.T_base_canvas @ np.diag([-1.0, 1.0, -1.0, 1.0])
         place = Placement(Canvas(round_y, canvas.size, canvas.border), np.zeros(3), flipped=True)
         if box.fits(robot, place):
             return (place,)
+        if canvas.normal[2] < FACING_DOWN:  # drawn on from above whatever was meant
+            canvas, flipped = place.canvas, True
     found: list[Placement] = []
     # on the plane down to half the size, then off it, then on it as small as a tenth
     attempts = 0
@@ -130,7 +134,7 @@ def offers(robot: Robot, canvas: Canvas, box: Box) -> tuple[Placement, ...]:
             if not found or np.any(found[0].shift) or found[0].turn:
                 found.append(place)
             break
-    return tuple(found)
+    return tuple(replace(place, flipped=flipped) for place in found)
 
 
 def _fitting(robot: Robot, canvas: Canvas, scale: float, box: Box, off: bool) -> Iterator[Placement]:

@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.planning.drawing.clip import clipped
+from tangere.planning.drawing.clip import clipped, dashed
+from tangere.planning.drawing.strokes import length
 from tangere.planning.drawing.svg_path import Curve, ellipse, flattened, polygon, rectangle, subpaths
 from tangere.planning.drawing.svg_style import Style, rules_of, style_of
 from tangere.planning.drawing.svg_values import length_of, matrix_of, numbers_of, view_matrix
@@ -31,6 +32,10 @@ ELEMENTS_MAX = 200_000
 COPIES_MAX = 10_000
 # A curve is cut into lines within this share of the picture's longer side: 0.01 mm of 200 mm.
 FLAT = 5e-5
+# Dashes that repeat within less than this share of the longer side are none: 0.4 mm of 200, less than a pen's line.
+FINEST = 2e-3
+# Nor are more than this many of one line: days of drawing.
+DASHES_MAX = 10_000
 # Elements that hold others only for reference.
 HIDDEN = {
     "defs",
@@ -119,7 +124,7 @@ class _Reader:
 
     notes: dict[str, int]
     ids: dict[str, ElementTree.Element] = field(default_factory=dict)
-    found: list[tuple[Curve, Array]] = field(default_factory=list)
+    found: list[tuple[Curve, Array, Style]] = field(default_factory=list)
     rules: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     count: int = 0
     copies: int = 0
@@ -150,11 +155,18 @@ class _Reader:
             framed = False
         self.frame = (wide, high)
         base = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]])
+        ratio = root.get("preserveAspectRatio", "")
+        if len(box) == 4 and framed and width and height and re.search("none|slice", ratio):
+            # stretched or cut to its size; else the view box is the picture, and the empty paper beside it is left out
+            base, wide, high = view_matrix([left, top, wide, high], (width, height), ratio), width, height
         self._children(root, base, style_of(root, Style(), self.rules), 0)
-        points = [abs(m[0, 0] * p.real) + abs(p.imag) for curve, m in self.found for p in curve[:1]] or [1.0]
+        points = [abs(m[0, 0] * p.real) + abs(p.imag) for curve, m, _ in self.found for p in curve[:1]] or [1.0]
         reach = max(wide, high) if framed else max(max(points), 1.0)
-        lines = [flattened(curve, matrix, FLAT * reach) for curve, matrix in self.found]
-        lines = [line for line in lines if np.isfinite(line).all()]
+        lines = []
+        for curve, matrix, style in self.found:
+            line = flattened(curve, matrix, FLAT * reach)
+            if np.isfinite(line).all():
+                lines += self._dashed(line, matrix, style, reach)
         if framed:
             inside = clipped(lines, wide, high)
             if inside.cut:
@@ -192,6 +204,8 @@ class _Reader:
         style = style_of(element, outer, self.rules)
         if not style.shown:
             return
+        for note in style.left_out:
+            self._say(note)
         matrix = matrix @ matrix_of(style.transform or element.get("transform", ""))
         if tag in GROUPS:
             if tag == "svg":
@@ -253,7 +267,18 @@ class _Reader:
         if not style.stroked and style.white:
             self._say("white shapes without a line were taken for paper")
             return
-        self.found += [(curve, matrix) for curve in curves if len(curve) > 1]
+        self.found += [(curve, matrix, style) for curve in curves if len(curve) > 1]
+
+    def _dashed(self, line: Array, matrix: Array, style: Style, reach: float) -> list[Array]:
+        """The dashes of a line, or the line itself where it has none."""
+        scale = float(np.sqrt(abs(np.linalg.det(matrix[:2, :2]))))
+        if not style.dashes or not style.stroked or len(line) < 2:
+            return [line]
+        period = scale * sum(style.dashes)
+        if period < FINEST * reach or length(line) > DASHES_MAX * period:
+            self._say("dashes too fine to draw became whole lines")
+            return [line]
+        return dashed(line, [scale * d for d in style.dashes], scale * style.dash_offset)
 
     def _curves(self, tag: str, element: ElementTree.Element) -> list[Curve] | None:
         def number(key: str, axis: int) -> float:

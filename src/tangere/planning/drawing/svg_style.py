@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from tangere.planning.drawing.svg_values import length_of
+
 KEYS = (
     "fill",
     "stroke",
@@ -15,8 +17,23 @@ KEYS = (
     "fill-opacity",
     "stroke-opacity",
     "stroke-width",
+    "stroke-dasharray",
+    "stroke-dashoffset",
     "transform",
+    "clip-path",
+    "mask",
+    "marker-start",
+    "marker-mid",
+    "marker-end",
 )
+# What is told that it is left out, where an element has it.
+LEFT_OUT = {
+    "clip-path": "clip paths are not applied: all of the lines are drawn",
+    "mask": "masks are not applied: all of the lines are drawn",
+    "marker-start": "markers (arrow heads) are not drawn",
+    "marker-mid": "markers (arrow heads) are not drawn",
+    "marker-end": "markers (arrow heads) are not drawn",
+}
 NOTHING = {"none", "transparent"}
 WHITE = {"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(100%,100%,100%)"}
 
@@ -33,6 +50,9 @@ class Style:
     stroke_width: float = 1.0
     gone: bool = False  # display: none or opacity 0, here or in a group round it
     transform: str = ""
+    dashes: tuple[float, ...] = ()  # user units, drawn and left out in turn, an even number; () is a whole line
+    dash_offset: float = 0.0  # user units
+    left_out: frozenset[str] = frozenset()  # notes on what this element has and is not drawn
 
     @property
     def shown(self) -> bool:
@@ -92,7 +112,19 @@ def style_of(element: ElementTree.Element, outer: Style, rules: list[tuple[str, 
         _share(said.get("stroke-width"), outer.stroke_width),
         outer.gone or said.get("display") == "none" or _share(said.get("opacity"), 1.0) <= 0.0,
         said.get("transform", ""),
+        dashes_of(said["stroke-dasharray"]) if "stroke-dasharray" in said else outer.dashes,
+        _share(said.get("stroke-dashoffset"), outer.dash_offset),
+        frozenset(note for key, note in LEFT_OUT.items() if said.get(key, "none") != "none"),
     )
+
+
+def dashes_of(text: str) -> tuple[float, ...]:
+    """The lengths of a stroke-dasharray, an odd number of them twice; () for a whole line, as for what SVG forbids."""
+    values = [length_of(word, None) for word in re.split(r"[\s,]+", text.strip()) if word]
+    lengths = tuple(value for value in values if value is not None)
+    if len(lengths) < len(values) or min(lengths, default=-1.0) < 0.0 or sum(lengths) <= 0.0:
+        return ()
+    return lengths * 2 if len(lengths) % 2 else lengths
 
 
 def _declared(text: str) -> dict[str, str]:

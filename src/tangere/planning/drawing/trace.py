@@ -10,8 +10,9 @@ from tangere.errors import InvalidValue, UnknownName
 from tangere.planning.drawing.crossings import contracted, lines_of
 from tangere.planning.drawing.edges import edge_mask
 from tangere.planning.drawing.graph import pixel_graph, pruned
-from tangere.planning.drawing.line_art import contrast, even_paper, hollowed, line_mask, looks_like_lines
-from tangere.planning.drawing.picture import Picture, opencv
+from tangere.planning.drawing.line_art import hollowed, ink_of, line_mask, softened
+from tangere.planning.drawing.outlines import outlined
+from tangere.planning.drawing.picture import Picture, enlarged, opencv
 from tangere.planning.drawing.skeleton import Mask, thinned
 from tangere.planning.drawing.strokes import Strokes
 from tangere.types import Array
@@ -20,6 +21,10 @@ from tangere.types import Array
 SHORTEST = 0.01
 # Junctions this near each other, as a share of the longer side, may be one: each moves by 0.8 mm of 200 at most.
 CLOSE = 0.008
+# Smaller pictures [pixels, longer side] are enlarged by a whole factor, up to this: a line drawing to 0.2 mm of 200, so
+# that the tones of its borders tell where they run; edges, which have no finer detail to gain, to 0.5 mm.
+LINES_SIDE = 1000
+EDGES_SIDE = 400
 STYLES = ("auto", "lines", "edges")
 
 
@@ -44,7 +49,8 @@ def trace(
 ) -> Tracing:
     """One centre line for each line (style "lines") or edge ("edges") of a picture; "auto" looks which it is.
 
-    "lines": threshold against the paper, thinning; areas much wider than a line give their outline.
+    "lines": threshold against the paper, thinning; areas much wider than a line give their outline, coloured areas
+        with dark outlines these. A small picture is enlarged: width and height of the result are then larger.
     "edges": Canny; `thresholds` (low, high) [grey levels per pixel, 0..255] instead of those found in the picture.
     shortest: pieces of an edge that span less than this many pixels are left out as noise (default: a hundredth of the
         picture's longer side, 2 mm of 200); lines keep every dot.
@@ -52,19 +58,14 @@ def trace(
     if style not in STYLES:
         raise UnknownName(f"unknown style {style!r}; there are {', '.join(STYLES)}")
     notes = list(picture.notes)
-    ink = contrast(picture) if style != "edges" else None
-    if style == "auto" and ink is not None:
-        style = "lines" if thresholds is None and looks_like_lines(ink, even_paper(picture)) else "edges"
-        notes.append(f"style {style} was chosen by the picture's tones")
-    if style == "lines" and ink is not None:
-        mask, areas = hollowed(line_mask(ink))
-        if areas:
-            notes.append(f"{areas} filled area{'s are' if areas > 1 else ' is'} drawn as outline")
-    else:
-        least = SHORTEST * max(picture.width, picture.height) if shortest is None else shortest
-        mask, found = edge_mask(picture, thresholds=thresholds, shortest=least)
-        if thresholds is None:
-            notes.append(f"edge thresholds {found[0]:.0f} and {found[1]:.0f} grey levels found by themselves")
+    found = None
+    if style == "lines" or (style == "auto" and thresholds is None):
+        found = _lines_in(picture, style, notes)
+    if found is None and style == "auto":
+        notes.append("style edges was chosen by the picture's tones")
+    style = "lines" if found is not None else "edges"
+    picture, mask = found or _edges_in(picture, thresholds, shortest, notes)
+    longest = max(picture.width, picture.height)
     if not mask.any():
         raise InvalidValue(
             f"nothing to draw: the picture has no {'line' if style == 'lines' else 'edge'} that stands out"
@@ -74,7 +75,7 @@ def trace(
     centre = thinned(mask)
     graph = pixel_graph(centre, width)
     pruned(graph)
-    contracted(graph, CLOSE * max(picture.width, picture.height))
+    contracted(graph, CLOSE * longest)
     # an end that is laid straight may reach beyond the picture by a part of the line's width
     lines = [np.clip(line, 0.0, (picture.width, picture.height)) for line in lines_of(graph)]
     kept = centre.copy()
@@ -83,6 +84,60 @@ def trace(
             at = (graph.points[chain.pixels] - 0.5).astype(int)
             kept[at[:, 1], at[:, 0]] = False
     return Tracing(tuple(lines), picture.width, picture.height, style, kept, tuple(notes))
+
+
+def _lines_in(picture: Picture, style: str, notes: list[str]) -> tuple[Picture, Mask] | None:
+    """(the picture, enlarged where it is small, the mask of its lines); None where it is no drawing, in style auto."""
+    picture = softened(picture)
+    found = ink_of(picture)
+    lines = found.lines or style == "lines"
+    mask, areas = hollowed(line_mask(found.ink)) if lines else (None, 0)
+    comic = outlined(picture, shortest=_shortest(picture)) if areas or not found.lines else None
+    if mask is None and comic is None:
+        return None
+    if style == "auto":
+        notes.append("style lines was chosen by the picture's tones")
+    large = enlarged(picture, LINES_SIDE)
+    pixel = large.width // picture.width
+    if comic is not None:
+        notes.append("the outlines of coloured areas are drawn")
+        finer = outlined(large, shortest=_shortest(large)) if pixel > 1 else None
+        if finer is None:
+            return picture, comic
+        mask, areas = finer, 0
+    elif mask is None or pixel > 1:
+        mask, areas = hollowed(line_mask(ink_of(large, found.even).ink, pixel), pixel)
+    if pixel > 1:
+        notes.append(_enlarged(picture, large))
+    if areas:
+        notes.append(f"{areas} filled area{'s are' if areas > 1 else ' is'} drawn as outline")
+    return large, mask
+
+
+def _edges_in(
+    picture: Picture, thresholds: tuple[float, float] | None, shortest: float | None, notes: list[str]
+) -> tuple[Picture, Mask]:
+    """(the picture, enlarged where it is very small, the mask of its edges)."""
+    large = enlarged(picture, EDGES_SIDE)
+    pixel = large.width // picture.width
+    if pixel > 1:
+        notes.append(_enlarged(picture, large))
+    least = _shortest(large) if shortest is None else shortest * pixel
+    mask, used = edge_mask(large, thresholds=thresholds, shortest=least)
+    if thresholds is None:
+        notes.append(f"edge thresholds {used[0]:.0f} and {used[1]:.0f} grey levels found by themselves")
+    return large, mask
+
+
+def _shortest(picture: Picture) -> float:
+    return SHORTEST * max(picture.width, picture.height)
+
+
+def _enlarged(picture: Picture, large: Picture) -> str:
+    return (
+        f"enlarged from {picture.width} x {picture.height} to {large.width} x {large.height} pixels: "
+        "steps become curves"
+    )
 
 
 def placing(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> tuple[float, Array]:
