@@ -48,7 +48,7 @@ setup(
         Extension(
             "tangere._kernels",
             sources=[f"{C_SOURCE}/core.c"],
-            depends=[f"{C_SOURCE}/{name}" for name in ("lanes.h", "blocks.h", "ik.h", "arm.h")],
+            depends=sorted(str(header) for header in Path(C_SOURCE).glob("*.h")),
             include_dirs=[numpy.get_include(), C_SOURCE],
             optional=True,  # no compiler, no extension: the Python form serves
         )

@@ -81,11 +81,12 @@ def test_ur10_twin_runs_along_the_second_half(data_dir: Path) -> None:
     model = identify(robot, [_motion(record, rows=slice(0, half))])
     runs = twin(model, robot, [_motion(record, rows=slice(half, None))])
     whole = 1e3 * runs["identified"].median
-    # reached 2.1 1.6 4.5 16 11 9.7: half of the first estimate in joints 1, 2 and 3, not in the wrists, whose 0.3 Nm of
-    # unknown friction against 3 Nm s/rad are 20 mrad in 200 ms. 10 % above, for another order of rounding.
-    assert np.all(whole < 1.1 * np.array([2.2, 1.6, 4.5, 16.0, 11.2, 9.8]))
+    # reached 1.8 1.4 3.9 5.5 4.5 4.4: half of the first estimate but in joint 5 (4.0). The drives that explain torque
+    # best give 2.1 1.5 4.6 16 11 9.6: wrists without a rotor. 10 % above, for another order of rounding.
+    assert np.all(whole < 1.1 * np.array([1.8, 1.4, 4.0, 5.5, 4.6, 4.5]))
+    assert np.all(whole[3:] < 0.5 * 1e3 * runs["torque fit"].median[3:])
     assert np.all(1e3 * runs["without friction"].median > 5.0 * whole)
-    assert np.all(1e3 * runs["without rotor inertia"].median[:3] > 1.2 * whole[:3])  # its wrists show none
+    assert np.all(1e3 * runs["without rotor inertia"].median > 5.0 * whole)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,13 @@ def test_ur3e_ten_runs_from_thirty(ur3e_runs: list[Motion], fold: int) -> None:
     model = identify(robot, used, gain=robot.drives.gain, refine_gains=True)
     unseen = [dataclasses.replace(m, tau=m.tau * model.scale) for m in ur3e_runs[fold::4]]
     after = moving_rms(model.robot(robot), model.drive, unseen)
-    # reached .207 .217 .120 .058 .036 .031; all four folds: .232 .224 .127 .053 .042 .039. 5 % above, for another order
-    # of rounding. With the gains as they are joint 2 has .592.
-    assert np.all(after <= 1.05 * np.array([0.207, 0.217, 0.120, 0.058, 0.0365, 0.0307]))
+    # reached .207 .222 .125 .059 .037 .031. 5 % above, for another order of rounding. With the gains as they are
+    # joint 2 has .592.
+    assert np.all(after <= 1.05 * np.array([0.207, 0.222, 0.125, 0.0586, 0.0366, 0.0307]))
+    following = moving_rms(model.robot(robot), model.drive, unseen, following=True)
+    assert np.all(following <= [0.19, 0.58, 0.25, 0.08, 0.085, 0.03])  # what the project set itself for these runs
+    assert np.all(following < after)
+    assert model.drive.film[0] > 0.5  # a quarter of these runs lets joint 1 crawl: its film shows
     assert np.all(np.abs(model.scale - 1.0) < 0.1)
     assert model.scale[0] == model.scale[5] == 1.0  # no gravity, nothing to compare with
     np.testing.assert_allclose(model.drive.gain, robot.drives.gain * model.scale)

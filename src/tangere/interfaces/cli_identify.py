@@ -121,13 +121,14 @@ def summary(done: Identification, colour: bool = False) -> str:
                 f"{value[j]:.3g}" if kept else "-"
                 for value in (drive.coulomb, drive.viscous, drive.offset, drive.rotor_inertia, drive.stiction)
             ), _plain(model.before[j]), _plain(model.after[j]),
+            _plain(model.following[j]),
             _plain(1e3 * done.twin["identified"].median[j], ".2g"),
         ))  # fmt: skip
     head = (
         "joint", "gain [Nm/A]", "x", "Coulomb", "viscous", "offset", "rotor [kg m2]", "stiction [Nm]",
-        "rms before", "after [Nm]", "twin [mrad]",
+        "rms before", "after [Nm]", "following", "twin [mrad]",
     )  # fmt: skip
-    lines += ["", *table(rows, head, "rlrrrrrrrrr", indent=0), ""]
+    lines += ["", *table(rows, head, "rlrrrrrrrrrr", indent=0), ""]
     if model.payload is not None:
         com = ", ".join(f"{1e3 * value:.1f}" for value in model.payload.com)
         from_where = {"given": "as given", "log": "as the logs state"}.get(done.payload_from, "identified")
@@ -145,7 +146,8 @@ def summary(done: Identification, colour: bool = False) -> str:
     if drive.delay > 0.0:
         lines.append(f"reported torque lags the motion by {1e3 * drive.delay:.1f} ms")
     lines.append(
-        "rms: momentum residual while the joint moves; twin: error after 200 ms of free running with measured torque"
+        "rms: momentum residual while the joint moves; following: less what the log had shown of its own friction by "
+        "then\ntwin: error after 200 ms of free running with measured torque"
     )
     return "\n".join(lines)
 

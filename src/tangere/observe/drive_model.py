@@ -24,6 +24,8 @@ STANDSTILL = 0.02
 # orders (198, 404, 808) improved nothing on runs that were not used.
 RIPPLE_ORDERS = (101, 200, 202)
 
+_ONE_FOR_ALL = ("width", "film", "level_sigma", "level_noise", "lag")  # may be given as one number
+
 
 @dataclass(frozen=True)
 class DriveModel:
@@ -56,6 +58,15 @@ class DriveModel:
     width: Array = field(default_factory=lambda: np.array(WIDTH))  # (n,) rad/s, or one for all
     standstill: float = STANDSTILL  # rad/s
     delay: float = 0.0  # s by which reported torque lags reported motion: tau at t belongs to q and qd of t - delay
+    # What FrictionState takes off a residual, 0: nothing. (n,) Nm of friction that a lubricant's film hides while it
+    # lags behind the speed; (n,) Nm, standard deviation of Coulomb friction from one log to the next; and what of the
+    # rest still counts after a second of motion, (n,) Nm2 s
+    film: Array = field(default_factory=lambda: np.array(0.0))
+    level_sigma: Array = field(default_factory=lambda: np.array(0.0))
+    level_noise: Array = field(default_factory=lambda: np.array(0.0))
+    # (n,) s by which viscous and quadratic friction follow the speed when a twin runs freely (free_run, refined); a law
+    # of the speed now (torque, friction) has none
+    lag: Array = field(default_factory=lambda: np.array(0.0))
     _orders: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _scale: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _coulomb: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
@@ -68,7 +79,7 @@ class DriveModel:
                 continue
             want = (*n, 2 * len(self.orders)) if entry.name == "ripple" else n
             array = np.array(value, dtype=np.float64)
-            array = np.broadcast_to(array, n).copy() if entry.name == "width" and array.ndim == 0 else array
+            array = np.broadcast_to(array, n).copy() if entry.name in _ONE_FOR_ALL and array.ndim == 0 else array
             if array.shape != want or (entry.name != "gain" and not np.all(np.isfinite(array))):
                 raise InvalidValue(f"{entry.name}: finite numbers of shape {want}, got {value!r}")
             if entry.name not in ("offset", "quadratic", "load", "ripple") and np.any(array < 0.0):

@@ -84,7 +84,8 @@ def identification(
         refine_gains=refine_gains,
         progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
     )
-    said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith("gravity does not")]
+    again = ("gravity does not", "gravity fits")  # what identify itself says of all logs together
+    said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith(again)]
     said += [text for log in used for text in looks_touched(robot, log)] + _worse(model)
     model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
     progress("running the twin", 0.92)

@@ -84,16 +84,20 @@ def _what(inertial: str) -> str:
 def _fit(done: Identification) -> Section:
     model = done.model
     rows: list[tuple[object, ...]] = []
-    for title, before, after in zip(_titles(done), model.before, model.after, strict=True):
+    figures = zip(_titles(done), model.before, model.after, model.following, strict=True)
+    for title, before, after, following in figures:
         share = after / before if before > 0.0 else np.nan
         bar = tag("i", class_="bar", style=f"width:{min(100.0, 100.0 * float(np.nan_to_num(share))):.1f}%")
-        rows.append((title, number(float(before), 3), number(float(after), 3), number(100.0 * float(share), 3), bar))
+        shown = (number(float(value), 3) for value in (before, after, following, 100.0 * share))
+        rows.append((title, *shown, bar))
     unseen = "logs that were not used" if model.unseen else "the logs that were used themselves: none was held out"
     text = (
         f"Root mean square of the momentum residual while the joint moves, on {unseen}: with the arm's data alone, and "
-        "with this model. It is what a detector of touch has to live with."
+        "with this model. It is what a detector of touch has to live with. Following: less what each log itself had "
+        "shown of its friction by then (how much of it there is that day, and where a film is found its lag), as a "
+        "detector can follow it; left: after, of before."
     )
-    head = ("", "before [Nm]", "after [Nm]", "left [%]", "")
+    head = ("", "before [Nm]", "after [Nm]", "following [Nm]", "left [%]", "")
     return Section("fit", "How well it fits", join(tag("p", text), table(head, rows, "bars")))
 
 
@@ -175,6 +179,11 @@ def _twin(done: Identification) -> Section:
         f"The model as a twin: let go at measured position and velocity with measured torque, run freely for 200 ms, "
         f"{windows} times. Median distance from the real arm at the end [mrad], where the joint moves."
     )
+    if done.model.twin is not None:
+        text += (
+            " This arm runs with drives of its own ([identified.twin] in the model file): rotors as known of the arm, "
+            "and viscous friction that follows the speed late. Last column: the drives that explain torque best."
+        )
     return Section("twin", "The twin", join(tag("p", text), table(head, rows)))
 
 

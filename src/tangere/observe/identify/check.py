@@ -74,11 +74,12 @@ def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -
     shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in witnesses)
     clear = [j for j in witnesses if shares[j] > _LEAST_R2]
     sure = np.abs(slopes - 1.0) > _SIGMAS * sigmas
+    off = int(np.sum(sure & (np.abs(slopes - 1.0) > _FITS)))
     wrong = [
         j for j in witnesses if (sure[j] and not _SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2
     ]  # fmt: skip
     if 2 * len(wrong) <= len(witnesses):
-        return ()
+        return _neighbours(arm, motions, gain, shown) if off >= max(_NAMES, len(witnesses) // 2 + 1) else ()
     made = gain is not None and bool(np.all(np.isfinite(gain)))
     scale = gain if gain is not None and made else np.where(np.isfinite(arm.drives.gain), arm.drives.gain, _GAIN)
     if clear and not made and all(_SLOPE[0] < slopes[j] * scale[j] < _SLOPE[1] for j in clear):
@@ -92,6 +93,17 @@ def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -
     return (
         f"gravity does not fit {arm.name}: measured over modelled is {shown} instead of 1; {hint}another arm, another "
         "mounting, or a payload that was not given",
+    )
+
+
+def _neighbours(arm: Robot, motions: Sequence[Motion], gain: Array | None, shown: str) -> tuple[str, ...]:
+    """Of a log most of whose witnesses are off, as by a heavy tool: whether another arm explains it without one."""
+    better = fitting_arms(arm, motions, gain)
+    if not better:
+        return ()
+    return (
+        f"gravity fits {', '.join(better)} better than {arm.name}, where measured over modelled is {shown} instead of "
+        "1: is it that arm? Otherwise a payload was not given",
     )
 
 

@@ -19,8 +19,10 @@ from tangere.observe.identify.delay import torque_delay
 from tangere.observe.identify.excitation import Excitation, excitation
 from tangere.observe.identify.freedom import link_freedom
 from tangere.observe.identify.inertial import SIZE, link_of, parameters_of_link
+from tangere.observe.identify.levels import friction_states
 from tangere.observe.identify.model import IdentifiedModel
-from tangere.observe.identify.prior import LINK_SIGMA, PAYLOAD_ARM, drive_prior, link_prior, payload_prior
+from tangere.observe.identify.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
+from tangere.observe.identify.refine import late_friction, refined
 from tangere.observe.identify.residual import moving_rms
 from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
 from tangere.observe.identify.scales import torque_scales
@@ -119,13 +121,21 @@ def identify(
         robot.name, inertial, drive, links, payload, _names(robot.dof, orders), solution.x, solution.covariance, told,
         judged, logs, tuple(bool(m) for m in moved), said, gravity=_gravity(robot),
     )  # fmt: skip
-    progress(0.9)
+    progress(0.85)
+    freely = refined(model, robot, motions)
+    if freely is not None:
+        said += (late_friction(freely),)
+        model = dataclasses.replace(model, twin=freely, findings=said)
+    progress(0.95)
     judges = list(held_out) or given
     plain = Robot(robot.model)
     before = moving_rms(plain, DriveModel.of(robot.drives), judges)
-    after = moving_rms(model.robot(robot), drive, [_scaled(motion, scale) for motion in judges])
+    judges, fitted = [_scaled(motion, scale) for motion in judges], model.robot(robot)
+    after, following = (moving_rms(fitted, drive, judges, following=how) for how in (False, True))
     progress(1.0)
-    return dataclasses.replace(model, before=before, after=after, unseen=bool(held_out), scale=scale)
+    return dataclasses.replace(
+        model, before=before, after=after, following=following, unseen=bool(held_out), scale=scale
+    )  # fmt: skip
 
 
 def _loaded(robot: Robot, solution: Solution, inertial: Inertial) -> Robot:
@@ -168,16 +178,17 @@ def _answer(
             body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
             fixed[-SIZE:] = parameters_of_link(body)
     rows = dataclasses.replace(rows, tau=rows.tau - rows.Y @ fixed)
-    f, sigma = drive_prior(model, len(orders))
+    f, own = drive_information(model, len(orders))
     x0 = np.concatenate([mean, f.ravel()])
     prior = np.zeros((len(x0), len(x0)))
     prior[: SIZE * n, : SIZE * n] = information
-    own = np.arange(SIZE * n, len(x0))
-    prior[own, own] = 1.0 / sigma.ravel() ** 2
+    terms = f.shape[1]
+    for j in range(n):
+        at = slice(SIZE * n + j * terms, SIZE * n + (j + 1) * terms)
+        prior[at, at] = own[j]
     free = np.ones(len(x0), dtype=bool)
     if inertial != "links":
         free[: SIZE * n] = False
-    terms = f.shape[1]
     positive = [SIZE * n + j * terms + TERMS.index(name) for j in range(n) for name in _POSITIVE]
     if inertial == "payload":
         free[SIZE * (n - 1) : SIZE * (n - 1) + 4] = True
@@ -247,6 +258,8 @@ def _drive(
         standing = rows.standing[:, j]
         if standing.sum() >= LEAST_WINDOWS:
             stiction[j] = np.quantile(np.abs(error[standing, j]), STICTION_QUANTILE)
+    friction = term["coulomb"] + term["load"] * rows.mean_load
+    film, level_sigma, level_noise = friction_states(rows, error, solution.spread, friction)
     return DriveModel(
         gain=robot.drives.gain if gain is None else gain,
         ripple=f[:, len(TERMS) :],
@@ -262,6 +275,9 @@ def _drive(
         rotor_inertia=term["rotor_inertia"],
         quadratic=term["quadratic"],
         load=term["load"],
+        film=np.where(moved, film, 0.0),
+        level_sigma=np.where(moved, level_sigma, 0.0),
+        level_noise=level_noise,
     )
 
 

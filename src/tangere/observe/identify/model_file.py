@@ -22,7 +22,7 @@ from tangere.observe.identify.model import SOURCE, IdentifiedModel
 from tangere.types import Array
 
 _INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
-_PLAIN = ("inertial", "unseen", "moved", "findings", "before", "after", "scale")
+_PLAIN = ("inertial", "unseen", "moved", "findings", "before", "after", "following", "scale")
 
 
 def model_text(model: IdentifiedModel) -> str:
@@ -57,18 +57,14 @@ def model_text(model: IdentifiedModel) -> str:
 
 
 def _identified(model: IdentifiedModel) -> dict[str, Any]:
-    drive = {
-        entry.name: getattr(model.drive, entry.name)
-        for entry in dataclasses.fields(DriveModel)
-        if not entry.name.startswith("_")
-    }
-    drive["ripple"] = [row.tolist() for row in model.drive.ripple]
+    twin = {} if model.twin is None else {"twin": _drive_table(model.twin)}
     estimated = np.flatnonzero(np.diag(model.covariance) > 0.0)
     rows = [model.covariance[at, estimated[: k + 1]].tolist() for k, at in enumerate(estimated)]
     return {
         **{key: getattr(model, key) for key in _PLAIN},
         "excitation": dataclasses.asdict(model.excitation),
-        "drive": drive,
+        "drive": _drive_table(model.drive),
+        **twin,
         "logs": [{"name": name, "sha256": digest} for name, digest in model.logs],
         # value, standard deviation, whether the logs decide it (else it is the data sheet's), one line for each
         "parameters": {
@@ -78,6 +74,18 @@ def _identified(model: IdentifiedModel) -> dict[str, Any]:
         # of the estimated ones in their order: the lower triangle, row by row
         "covariance": {"of": [model.parameters[at] for at in estimated], "rows": rows},
     }
+
+
+def _drive_table(drive: DriveModel) -> dict[str, Any]:
+    entries = [entry.name for entry in dataclasses.fields(DriveModel) if not entry.name.startswith("_")]
+    return {name: getattr(drive, name) for name in entries} | {"ripple": [row.tolist() for row in drive.ripple]}
+
+
+def _drive_of(table: Fields) -> DriveModel:
+    data = dict(table.data)
+    orders = tuple(int(order) for order in data.pop("orders"))
+    ripple = np.array(data.pop("ripple"), dtype=np.float64).reshape(len(data["coulomb"]), 2 * len(orders))
+    return DriveModel(**data, ripple=ripple, orders=orders)
 
 
 def _body(mass: float, com: Array, inertia: Array) -> list[str]:
@@ -122,9 +130,6 @@ def read_model(path: str | os.PathLike[str], arm: str | os.PathLike[str] | None 
 
 def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payload: Payload | None) -> IdentifiedModel:
     data = table.data
-    drive = dict(table.table("drive").data)
-    orders = tuple(int(order) for order in drive.pop("orders"))
-    ripple = np.array(drive.pop("ripple"), dtype=np.float64).reshape(len(drive["coulomb"]), 2 * len(orders))
     parameters: Mapping[str, Any] = table.table("parameters").data
     names = tuple(parameters)
     at = [names.index(entry) for entry in data["covariance"]["of"]]
@@ -135,7 +140,8 @@ def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payl
         covariance[at[k], at[: k + 1]] = covariance[at[: k + 1], at[k]] = row
     return IdentifiedModel(
         name=name,
-        drive=DriveModel(**drive, ripple=ripple, orders=orders),
+        drive=_drive_of(table.table("drive")),
+        twin=_drive_of(table.table("twin")) if "twin" in table else None,
         links=links,
         payload=payload,
         parameters=names,
@@ -152,5 +158,6 @@ def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payl
         findings=tuple(str(entry) for entry in data["findings"]),
         before=np.array(data["before"], dtype=np.float64),
         after=np.array(data["after"], dtype=np.float64),
+        following=np.array(data.get("following", []), dtype=np.float64),  # none in files of earlier versions
         scale=np.array(data["scale"], dtype=np.float64),
     )

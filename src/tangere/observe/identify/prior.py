@@ -22,16 +22,15 @@ PAYLOAD_ARM = 0.15  # m from the flange: tools and what they hold are seldom fur
 # Reflected rotor inertia where the arm's data has none, in kg m2 per Nm of peak torque: 0.011 to 0.018 in a UR10e's
 # controller, 0.004 to 0.010 found on a UR3e; taken as known to its own size.
 ROTOR_PER_TORQUE = 0.015
-# Standard deviations of the terms of friction, as shares of the joint's peak torque (per rad/s, per rad2/s2): about the
-# largest seen on UR3e, UR10e and UR10 (Coulomb 0.11, viscous 0.22, offset 0.016, quadratic 0.13), so that a few seconds
-# of data outweigh them.
-_SHARES = {"coulomb": 0.2, "viscous": 0.2, "offset": 0.03, "quadratic": 0.2}
-# The same where the arm's data has a number of its own, as a share of that: friction of one arm differs from that of
-# the next, and of itself when cold, by a quarter or so. Without it a few seconds of slow motion say what they like
-# about fast motion: a UR10e identified from 12 s at 0.3 rad/s was wrong by twice as much at 1 rad/s.
-_KNOWN = 0.25
+_OFFSET = 0.03  # of peak torque, standard deviation of a joint's offset; 0.016 is the largest that was seen
+# rad/s at which friction as a whole is known to a share of itself (_SPREAD_SEEN, _SPREAD_UNSEEN), each apart: three
+# numbers, Coulomb, viscous and quadratic, and three speeds up to what arms are moved at. Not the numbers themselves: a
+# slow log that finds less Coulomb friction then says nothing of fast motion. Errors that are alike at all speeds
+# (correlation 0.75) predicted fast motion of a UR10e from slow worse by a fifth.
+_SPEEDS = (0.0, 1.0, 2.0)
 # Of a rotor inertia that the arm's data has: a motor and its gear are the same in every arm of a type, unlike friction.
 _KNOWN_ROTOR = 0.1
+_SEEN_ROTOR = 0.5  # of one that was identified on another arm of the type
 _LOAD = 0.2  # of the load itself; 0.05 to 0.1 was seen on a UR3e
 _RIPPLE = 0.01  # of peak torque; 0.011 in the first wrist of a UR3e
 _PEAK = 100.0  # Nm, where the arm's data has no peak torque
@@ -93,28 +92,69 @@ def payload_prior(model: Model) -> tuple[Array, Array]:
     return mean, information
 
 
+def type_friction(model: Model) -> tuple[dict[str, Array], Array]:
+    """Terms of friction, (n,) each, as the arm's data, its type or its peak torque have them; and how surely (n,).
+
+    The share of itself that friction may be off, one standard deviation. Not among them: what nobody has seen.
+    """
+    n, peak = len(model.joints), peak_torque(model)
+    seen = {name: np.array(values) for name, values in _SEEN.get(model.name, {}).items() if len(values) == n}
+    terms = {"coulomb": _COULOMB_SHARE * peak, "viscous": _VISCOUS_SHARE * peak, **seen}
+    for name in ("coulomb", "viscous", "rotor_inertia"):
+        told = getattr(model.drives, name)
+        if name in terms or np.any(np.isfinite(told)):
+            terms[name] = np.where(np.isfinite(told), told, terms.get(name, np.full(n, np.nan)))
+    sure = np.isfinite(model.drives.coulomb) | bool(seen)
+    return terms, np.where(sure, _SPREAD_SEEN, _SPREAD_UNSEEN)
+
+
 def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
-    """Mean and standard deviation (n, terms) of the drives' terms: TERMS, then two per order of the ripple."""
+    """Mean and standard deviation (n, terms) of the drives' terms: TERMS, then two per order of the ripple.
+
+    The standard deviations are those of the terms alone; drive_information has how they hang together.
+    """
     peak = peak_torque(model)
+    known, share = type_friction(model)
     mean = np.zeros((len(peak), len(TERMS) + 2 * orders))
     sigma = np.empty_like(mean)
-    for k, term in enumerate(TERMS):
-        sigma[:, k] = _LOAD if term == "load" else _SHARES.get(term, 0.0) * peak
-    for term in ("coulomb", "viscous"):
-        k, known = TERMS.index(term), getattr(model.drives, term)
-        told = np.isfinite(known) & (known > 0.0)
-        mean[:, k] = np.where(told, known, 0.02 * peak)
-        sigma[:, k] = np.where(told, _KNOWN * known, sigma[:, k])
-        if term == "viscous":  # what thins the grease cannot be more than the grease does, up to 1 rad/s
-            quadratic = TERMS.index("quadratic")
-            sigma[:, quadratic] = np.where(told, _KNOWN * known, sigma[:, quadratic])
-    rotor = TERMS.index("rotor_inertia")
-    known = model.drives.rotor_inertia
-    told = np.isfinite(known) & (known > 0.0)
-    mean[:, rotor] = np.where(told, known, ROTOR_PER_TORQUE * peak)
-    sigma[:, rotor] = np.where(told, _KNOWN_ROTOR, 1.0) * mean[:, rotor]
+    at = {name: k for k, name in enumerate(TERMS)}
+    # a quadratic term is an arm's own, and no prior for other speeds: the same friction at the usual speed, in a line
+    mean[:, at["coulomb"]] = known["coulomb"]
+    mean[:, at["viscous"]] = known["viscous"] + _USUAL_SPEED * known.get("quadratic", 0.0)
+    sigma[:, at["offset"]], sigma[:, at["load"]] = _OFFSET * peak, _LOAD
+    rotor, told = known.get("rotor_inertia", np.full(len(peak), np.nan)), model.drives.rotor_inertia
+    mean[:, at["rotor_inertia"]] = np.where(rotor > 0.0, rotor, ROTOR_PER_TORQUE * peak)
+    sure = np.where(told > 0.0, _KNOWN_ROTOR, np.where(rotor > 0.0, _SEEN_ROTOR, 1.0))
+    sigma[:, at["rotor_inertia"]] = sure * mean[:, at["rotor_inertia"]]
     sigma[:, len(TERMS) :] = (_RIPPLE * peak)[:, None]
+    block = [at[name] for name in ("coulomb", "viscous", "quadratic")]
+    for j, information in enumerate(_friction_information(mean, share)):
+        sigma[j, block] = np.sqrt(np.diag(np.linalg.inv(information)))
     return mean, sigma
+
+
+def drive_information(model: Model, orders: int) -> tuple[Array, Array]:
+    """Mean (n, terms) and information (n, terms, terms) of the drives' terms, those of friction as functions of speed.
+
+        information = sum_v a a^T / (share friction(v))^2,    a = (1, v, v^2) of Coulomb, viscous, quadratic
+
+    Added over _SPEEDS; the other terms are independent of one another.
+    """
+    mean, sigma = drive_prior(model, orders)
+    information = np.zeros((*mean.shape, mean.shape[1]))
+    k = np.arange(mean.shape[1])
+    information[:, k, k] = 1.0 / sigma**2
+    block = [TERMS.index(name) for name in ("coulomb", "viscous", "quadratic")]
+    information[:, np.array(block)[:, None], block] = _friction_information(mean, type_friction(model)[1])
+    return mean, information
+
+
+def _friction_information(mean: Array, share: Array) -> Array:
+    """Of Coulomb, viscous and quadratic term (n, 3, 3)."""
+    speed = np.array(_SPEEDS)
+    a = np.stack([np.ones_like(speed), speed, speed**2], axis=1)  # (speeds, 3)
+    friction = mean[:, [TERMS.index("coulomb")]] + mean[:, [TERMS.index("viscous")]] * speed  # (n, speeds)
+    return np.asarray(np.einsum("js,sa,sb->jab", 1.0 / (share[:, None] * friction) ** 2, a, a))
 
 
 def prior_drive(robot: Robot) -> DriveModel:
@@ -124,22 +164,12 @@ def prior_drive(robot: Robot) -> DriveModel:
     friction at 0.5 rad/s where an arm of the type was seen (UR3e, UR10e, UR10), 50 % elsewhere, and at rest all of the
     Coulomb friction on top of that. Rotor inertia: the arm's data, else a share of the peak torque. Gains: the arm's.
     """
-    n, drives = robot.dof, robot.drives
-    peak = peak_torque(robot.model)
-    seen = {name: np.array(values) for name, values in _SEEN.get(robot.name, {}).items() if len(values) == n}
-    mean, _ = drive_prior(robot.model, 0)
-
-    def known(name: str, default: Array) -> Array:
-        told = getattr(drives, name, np.full(n, np.nan))
-        return np.where(np.isfinite(told), told, seen.get(name, default))
-
-    zero = np.zeros(n)
-    coulomb, viscous = known("coulomb", _COULOMB_SHARE * peak), known("viscous", _VISCOUS_SHARE * peak)
-    own = np.isfinite(drives.coulomb) | (bool(seen) & np.ones(n, dtype=bool))
-    share = np.where(own, _SPREAD_SEEN, _SPREAD_UNSEEN)
-    rotor = known("rotor_inertia", mean[:, TERMS.index("rotor_inertia")])
+    drives, zero = robot.drives, np.zeros(robot.dof)
+    known, share = type_friction(robot.model)
+    coulomb, viscous = known["coulomb"], known["viscous"]
+    rotor = drive_prior(robot.model, 0)[0][:, TERMS.index("rotor_inertia")]
     return DriveModel(
         gain=drives.gain, rotor_inertia=rotor, coulomb=coulomb, viscous=viscous, offset=zero,
-        quadratic=seen.get("quadratic", zero), load=seen.get("load", zero), ripple=np.zeros((n, 0)),
+        quadratic=known.get("quadratic", zero), load=known.get("load", zero), ripple=np.zeros((robot.dof, 0)),
         stiction=(1.0 + share) * coulomb, spread=share * (coulomb + _USUAL_SPEED * viscous), mean_load=zero, orders=(),
     )  # fmt: skip

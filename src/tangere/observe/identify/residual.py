@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.observe.drive_model import DriveModel
+from tangere.observe.friction_state import without_friction_state
 from tangere.observe.identify.samples import Motion, midpoints
 from tangere.observe.momentum import GAIN
 from tangere.observe.replay import replay_momentum
@@ -35,11 +36,18 @@ def momentum_residual(robot: Robot, drive: DriveModel, motion: Motion, gain: Arr
     return out
 
 
-def moving_rms(robot: Robot, drive: DriveModel, motions: list[Motion], gain: ArrayLike = GAIN) -> Array:
-    """Root mean square (n,) [Nm] of the residual over the samples at which the joint itself moves; nan where none."""
+def moving_rms(
+    robot: Robot, drive: DriveModel, motions: list[Motion], gain: ArrayLike = GAIN, *, following: bool = False
+) -> Array:
+    """Root mean square (n,) [Nm] of the residual over the samples at which the joint itself moves; nan where none.
+
+    following: with what each log has shown of its friction up to the sample taken off (FrictionState).
+    """
     total, count = np.zeros(robot.dof), np.zeros(robot.dof)
     for motion in motions:
         residual = momentum_residual(robot, drive, motion, gain)
+        if following:
+            residual = without_friction_state(drive, motion.time, residual, motion.qd)
         use = np.isfinite(residual) & drive.moving(np.nan_to_num(motion.qd))
         use &= (motion.time - motion.time[0] > SETTLING)[:, None]
         total += np.where(use, np.nan_to_num(residual) ** 2, 0.0).sum(axis=0)
