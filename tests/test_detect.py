@@ -23,7 +23,7 @@ HOME = np.array([0.0, -1.2, 1.2, -1.2, -1.5, 0.0])
 def _thresholds() -> Thresholds:
     row = np.array([2.0, 2.0, 1.0, 0.4, 0.4, 0.4])
     table = np.stack((row, 2.0 * row, 2.0 * row))
-    return Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), 20.0)
+    return Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), np.zeros((3, N, N)))
 
 
 def _log(tau_ext: np.ndarray, time: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -203,7 +203,7 @@ def test_thresholds_of_another_arm_are_refused() -> None:
     robot = Robot(tangere.robot("ur10e").model)
     row = np.ones((3, 4))
     with pytest.raises(InvalidValue, match="joints"):
-        Detector(Thresholds(row, row, row, row, row, np.eye(4), 9.0), robot=robot)
+        Detector(Thresholds(row, row, row, row, row, np.eye(4), np.zeros((3, 4, 4))), robot=robot)
 
 
 def test_a_sample_is_cheap() -> None:

@@ -24,7 +24,7 @@ ROW = np.array([2.0, 2.0, 1.0, 0.4, 0.4, 0.4])  # Nm, thresholds while moving; t
 
 def _thresholds() -> Thresholds:
     table = np.stack((ROW, 2.0 * ROW, 2.0 * ROW))
-    return Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), 20.0)
+    return Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), np.zeros((3, N, N)))
 
 
 def _run(
@@ -203,7 +203,7 @@ def test_kinds_on_a_moving_arm(kind: str) -> None:
     r = replay_momentum(robot, t, q, qd, tau)
     row = np.array([4.0, 4.0, 2.0, 0.8, 0.8, 0.8])
     table = np.stack((row, row, row))
-    thresholds = Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), 40.0)
+    thresholds = Thresholds(table, table, 2.0 * table, 8.0 * table, 0.1 * table, np.eye(N), np.zeros((3, N, N)))
     events = detect(Detector(thresholds, robot=robot), t, r, q, qd, tau)
     assert events
     assert events[0].kind == kind, [(e.kind, e.time_s, e.alternatives) for e in events]

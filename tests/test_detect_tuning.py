@@ -108,22 +108,24 @@ def test_table_reads_back_and_refuses_what_it_does_not_know() -> None:
     thresholds = tune([_free(1, 30.0)], 5.0)
     table = thresholds.to_table()
     again = Thresholds.from_table(table)
-    for name in ("level", "change", "impact", "shock", "spread", "correlation"):
+    for name in ("level", "change", "impact", "shock", "spread", "correlation", "arm", "speed"):
         np.testing.assert_array_equal(getattr(again, name), getattr(thresholds, name))
     assert again.to_table() == table
     untuned = Thresholds.of_drive(DriveModel.of(tangere.robot("ur10e").drives))
     assert not untuned.tuned
     assert "rate" not in untuned.to_table()  # nan is no plain number
     assert not Thresholds.from_table(untuned.to_table()).tuned
+    assert Thresholds.from_table(untuned.to_table()).speed is None
     for change, words in (
-        ({"schema": 2}, "schema"), ({"colour": 1}, "colour"), ({"level": [[1.0] * 6] * 2}, "level"),
-        ({"arm": "high"}, "arm"), ({"rate": -1.0}, "rate"), ({"impact": [[-1.0] * 6] * 3}, "impact"),
+        ({"schema": 1}, "tangere tune"), ({"speed": [0.0] * 6}, "speed"), ({"arm": [[1.0] * 6] * 6}, "arm"),
+        ({"colour": 1}, "colour"), ({"level": [[1.0] * 6] * 2}, "level"),
+        ({"arm": "high"}, "read"), ({"rate": -1.0}, "rate"), ({"impact": [[-1.0] * 6] * 3}, "impact"),
         ({"correlation": np.ones((6, 6)).tolist()}, "correlation"), ({"logs": [1]}, "read"),
     ):  # fmt: skip
         with pytest.raises(InvalidValue, match=words):
             Thresholds.from_table({**table, **change}, "model.toml: detection")
     with pytest.raises(InvalidValue, match="lacks"):
-        Thresholds.from_table({"schema": 1, "level": table["level"]})
+        Thresholds.from_table({"schema": 2, "level": table["level"]})
     with pytest.raises(InvalidValue, match="table"):
         Thresholds.from_table([1, 2])
 

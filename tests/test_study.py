@@ -15,7 +15,7 @@ from tangere.run.study import study
 from tangere.run.study_files import write_study
 from tangere.run.study_pool import Workers
 from tangere.run.study_scan import DEAD, alarms, inject, scores
-from tangere.run.study_trials import Learned, touch_trial
+from tangere.run.study_trials import touch_trial
 from tangere.run.study_world import SPEED, Plan, Run, random_path, world_of
 
 TINY = Plan(trials=4, free_minutes=0.1, learn_minutes=0.25, seed=3)
@@ -27,11 +27,12 @@ def path():
     return random_path(world_of(QUIET, "exact"), np.random.default_rng(5), 2.5)
 
 
-def thresholds(arm=10.0):
-    """Such as a drive model that is well known gives."""
+def thresholds(arm=0.05):
+    """Such as a drive model that is well known gives; arm: of each joint's change, less a share of its neighbour's."""
     level = np.array([9.0, 9.0, 5.0, 2.0, 2.0, 2.0])
     rows = np.tile(level, (3, 1))
-    return Thresholds(rows, 0.8 * rows, 3.0 * rows, 6.0 * rows, 0.2 * rows, np.eye(6), arm)
+    mixed = np.array([1.0, 0.1, 0.05])[:, None, None] * arm * (np.eye(6) - 0.3 * np.roll(np.eye(6), 1, axis=1))
+    return Thresholds(rows, 0.8 * rows, 3.0 * rows, 6.0 * rows, 0.2 * rows, np.eye(6), mixed)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -113,10 +114,10 @@ def test_a_contact_pushes_into_the_surface_with_the_torque_of_virtual_work(path)
         assert -(f @ normal) / 60.0 > math.cos(math.atan(0.5)) - 1e-9
 
 
-@pytest.mark.parametrize(("name", "arm"), [("exact", 10.0), ("wrong", 10.0), ("exact", 3.2)])
+@pytest.mark.parametrize(("name", "arm"), [("exact", 0.05), ("wrong", 0.05), ("exact", 0.4)])
 def test_the_score_rises_above_one_where_the_detector_raises(path, name, arm):
-    """First sample of either, for pushes on every joint; alone and among other copies. With 10 single joints decide,
-    with 3.2 all together: one joint alone is as rare there as at 0.64 of its own threshold of change."""
+    """First sample of either, for pushes on every joint; alone and among other copies. With 0.05 single joints decide,
+    with 0.4 all together: one joint alone is as rare there as at 0.63 of its own threshold of change."""
     limits = thresholds(arm)
     world = world_of(Plan(), name)
     run = world.simulate(np.random.default_rng(2), path)
@@ -239,19 +240,6 @@ def test_another_seed_gives_another_study(tiny):
     known = tiny.learned["exact"]
     other = touch_trial(Plan(trials=4, seed=4), "exact", 0, known, known.noise)
     assert other.size != tiny.of("exact")[0].size or other.duration != tiny.of("exact")[0].duration
-
-
-def test_what_isolation_is_given_falls_with_the_time_it_is_averaged_over(tiny):
-    """White torque noise behind the observer: variance of a mean over T falls as 1 / T; of the mean before over 0.25 s
-    it does not. Loose: 15 s of motion only."""
-    known: Learned = tiny.learned["exact"]
-    spread = np.sqrt(np.array([np.diag(c) for c in known.covariance]))
-    assert np.all(spread[1] < spread[0])
-    tau = world_of(TINY, "exact").noise_tau
-    for k, T in enumerate((0.1, 0.2)):
-        floor = tau * math.sqrt(0.002 / T + 0.002 / 0.25)
-        assert np.all(spread[k] > 0.7 * floor)
-        assert np.all(spread[k] < 1.5 * floor)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.observe.detect import Signals, Thresholds
+from tangere.observe.detect.detector import EASE, FASTER
 from tangere.observe.detect.signals import CHANGE
 from tangere.types import Array
 
@@ -53,11 +54,21 @@ def scores(thresholds: Thresholds, time: Array, residual: Array, qd: Array) -> A
             weights[k] = signals.weights[:, :n]
     weights[~np.isfinite(values[:, 0, 0, 0])] = 1.0 / 3.0
     bound = np.einsum("cgj,kgj->kcj", thresholds.table, weights)
-    sigma = np.einsum("gj,kgj->kj", thresholds.spread, weights)
-    single = (np.abs(values) / bound[:, :, None]).max(axis=(1, 3))
-    z = values[:, CHANGE] / sigma[:, None]
-    arm = np.sqrt(np.einsum("kmi,ij,kmj->km", z, np.linalg.inv(thresholds.correlation), z)) / thresholds.arm
-    return np.asarray(np.maximum(single, arm))
+    scale = np.einsum("gj,kgj->kj", thresholds.scale, weights)
+    if thresholds.speed is not None:
+        values /= excess(thresholds.speed, time, qd)[:, None, None] ** 2
+    arm = np.abs(np.einsum("cij,kcmj->kcmi", thresholds.arm, values[:, CHANGE:] / scale[:, None, None]))
+    single = np.abs(values) / bound[:, :, None]
+    return np.asarray(np.maximum(single.max(axis=(1, 3)), arm.max(axis=(1, 3))))
+
+
+def excess(speed: Array, time: Array, qd: Array) -> Array:
+    """Speeds against the fastest learned (N, n), 1 at least, fading as Detector has it."""
+    out = np.maximum(np.abs(qd / (FASTER * speed)), 1.0)
+    keep = np.exp(-np.diff(time) / EASE)
+    for k in range(1, len(out)) if out.max() > 1.0 else ():
+        out[k] = np.maximum(out[k], 1.0 + (out[k - 1] - 1.0) * keep[k - 1])
+    return np.asarray(out)
 
 
 def alarms(time: Array, score: Array, factors: Array) -> NDArray[np.int64]:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.observe.detect import GAIN, Detector, FreeMotion, Thresholds, detect, tune
+from tangere.observe.detect.signals import MOVING
 from tangere.observe.isolation import ContactIsolator, Isolation
+from tangere.observe.isolation_added import added, observer_input
 from tangere.run.study_scan import Injected, alarms, inject, ladder, onsets, scores
 from tangere.run.study_world import WORLDS, Plan, Run, World, WorldName, random_path, world_of
 from tangere.types import Array
@@ -22,11 +24,7 @@ BEFORE, AFTER = 1.2, 0.6  # s of free motion before and after a contact: an even
 DURATION = (0.15, 1.0)  # s, flat in the logarithm: from a collision to a push
 START = 0.2  # s at the start of a contact's motion that nobody watches: ten lags of the observer
 SIZES = (1.0 / 6.0, 1.0 / 3.0, 2.0 / 3.0, 5.0 / 3.0, 3.0)  # of plan.force: 10 20 40 100 180 N
-# s over which a residual is averaged for isolation, the longest that the contact allows: noise of the torque falls with
-# its root, noise of the velocity with itself
-PLATEAUS = (0.1, 0.2, 0.3)
-RISE = 0.05  # s after the onset that are left out of the average: two and a half lags of the observer
-BASELINE = 0.25  # s before the onset whose mean is taken off
+PAST = 1.0  # s before the onset from which isolation learns the model's error: what a detector keeps
 DETECTABLE = 6.0  # standard deviations of the noise-only residual that some joint's torque must reach
 FACTORS = np.geomspace(0.25, 2.0, 43)  # times the thresholds: the points of the ROC
 LEARN, FREE, TOUCH = 1, 2, 3  # streams of random numbers
@@ -38,7 +36,6 @@ class Learned:
 
     thresholds: Thresholds
     noise: Array  # (n,) Nm, standard deviation of the residual
-    covariance: Array  # (3, n, n) Nm2 of what isolation is given: mean over PLATEAUS less mean over BASELINE
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class TouchResult:
     score: float  # largest signal against its threshold while it lasted
     kind: str  # of the event, "" where there is none
     told: Answer | None  # of the detector's event
-    isolated: Answer  # of the isolator with the true covariance of the noise
+    isolated: Answer  # of the isolator told when the contact began and ended
 
     @property
     def detectable(self) -> bool:
@@ -111,26 +108,8 @@ def learn_chunk(plan: Plan, name: WorldName, number: int) -> FreeMotion:
 def learned(plan: Plan, name: WorldName, motions: list[FreeMotion]) -> Learned:
     """Thresholds for the promised rate, and the spread that isolation is given."""
     thresholds = tune(motions, plan.alarm_rate, gain=GAIN, drive=world_of(plan, name).drive)
-    covariance = np.array([_covariance(plan, motions, plateau) for plateau in PLATEAUS])
-    return Learned(thresholds, np.concatenate([_settled(plan, m) for m in motions]).std(axis=0), covariance)
-
-
-def _settled(plan: Plan, motion: FreeMotion) -> Array:
-    return motion.residual[round(BASELINE * plan.frequency) :]
-
-
-def _covariance(plan: Plan, motions: list[FreeMotion], plateau: float) -> Array:
-    """Of what isolation is given where nothing touches: mean over the plateau less mean before its onset."""
-    rows, rise, before = (max(1, round(t * plan.frequency)) for t in (plateau, RISE, BASELINE))
-    felt = []
-    for motion in motions:
-        r = _settled(plan, motion)
-        total = np.concatenate((np.zeros((1, r.shape[1])), np.cumsum(r, axis=0)))
-        at = np.arange(before, len(r) - rise - rows, rows)  # onsets
-        late = (total[at + rise + rows] - total[at + rise]) / rows
-        felt.append(late - (total[at] - total[at - before]) / before)
-    every = np.concatenate(felt)
-    return np.asarray(every.T @ every / len(every))
+    settled = [motion.residual[round(START * plan.frequency) :] for motion in motions]
+    return Learned(thresholds, np.concatenate(settled).std(axis=0))
 
 
 def free_chunk(plan: Plan, name: WorldName, number: int, known: Learned) -> FreeResult:
@@ -178,7 +157,9 @@ def touch_trial(plan: Plan, name: WorldName, number: int, known: Learned, noise:
     run = world.simulate(rng, path, (touch.push,))
     residual = world.residual(run)
     isolator = _isolator(plan, name)
-    detector = Detector(known.thresholds, robot=world.robot, isolator=isolator, stiction=np.zeros(world.robot.dof))
+    detector = Detector(
+        known.thresholds, robot=world.robot, isolator=isolator, stiction=np.zeros(world.robot.dof), gain_error=0.0
+    )  # torque is measured and nothing sticks
     # an arm that has been watched for a while: the observer's first y, which is mostly noise, is forgotten
     seen = slice(round(START * plan.frequency), None)
     events = detect(detector, run.time[seen], residual[seen], run.q[seen], run.qd[seen], run.tau[seen])
@@ -206,16 +187,14 @@ def touch_trial(plan: Plan, name: WorldName, number: int, known: Learned, noise:
 def _isolated(
     plan: Plan, name: WorldName, known: Learned, run: Run, residual: Array, onset: float, duration: float
 ) -> Isolation:
-    """The isolator on the mean residual of the contact less that before it, with its true covariance."""
+    """The isolator on what the contact added to the residual, told when it began and ended."""
     tick = 0.5 / plan.frequency
-    k = max((i for i, t in enumerate(PLATEAUS) if RISE + t <= duration + tick), default=0)
-    start = onset + RISE + tick
-    window = (run.time > start) & (run.time <= start + PLATEAUS[k])
-    before = (run.time > onset - BASELINE + tick) & (run.time <= onset + tick)
-    # the residual is that of 1 / K ago: so is the posture
-    behind = (run.time > start - 1.0 / GAIN) & (run.time <= start + PLATEAUS[k] - 1.0 / GAIN)
-    felt = residual[window].mean(axis=0) - residual[before].mean(axis=0)
-    return _isolator(plan, name).isolate(run.q[behind].mean(axis=0), felt, known.covariance[k])
+    robot, spread = world_of(plan, name).robot, known.thresholds.spread[MOVING]
+    seen = (run.time > onset - PAST) & (run.time <= onset + duration + tick)
+    y = observer_input(run.time, residual, GAIN)[seen]
+    best = added(robot, run.time[seen], y, run.q[seen], run.qd[seen], onset + tick, spread)
+    assert best is not None
+    return _isolator(plan, name).isolate(best.q, best.torque, best.covariance)
 
 
 def _answer(found: Isolation, link: int, point: tuple[float, float, float]) -> Answer:

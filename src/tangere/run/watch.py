@@ -273,7 +273,7 @@ def watch(
         watcher.step(t, residual[k], motion.q[k], motion.qd[k], motion.tau[k], None if target is None else target[k])
         if signals.ready:
             values[:, k] = signals.values[:2]
-            bounds[:, k] = (both * signals.weights).sum(axis=1)
+            bounds[:, k] = (both * signals.weights).sum(axis=1) * watcher.detector.excess**2
         if k % 200 == 0:
             progress(k / len(time))
     progress(1.0)
@@ -337,7 +337,7 @@ def _held_up(tuned: Thresholds, wide: Thresholds) -> Thresholds:
     rows = {name: np.maximum(getattr(tuned, name), floor[name]) for name in _ROWS}
     note = f"{3600.0 * tuned.hours:.0f} s of free motion are little: at least {100.0 * share:.0f} % of the thresholds "
     note += f"of an arm that nobody tuned were kept; {ENOUGH:.0f} s need none of them"
-    return dataclasses.replace(tuned, **rows, arm=max(tuned.arm, share * wide.arm), notes=(*tuned.notes, note))
+    return dataclasses.replace(tuned, **rows, notes=(*tuned.notes, note))
 
 
 def _touched(seen: Watched) -> list[str]:

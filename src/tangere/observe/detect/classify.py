@@ -13,6 +13,13 @@ from tangere.types import Array
 
 HARD_RISE = 0.08  # s: a link that hits something stiff is at nine tenths within some 10 to 50 ms, a hand takes 0.1 s
 SHORT = 0.4  # s: a collision bounces, or a reaction ends it; who pushes stays longer
+SHARP = 1.5  # in log(time): half as long as one of these two limits says nine tenths of what it can
+# Log-odds of collision against push that rise and length are worth at most, chosen on simulated logs of a UR10e with
+# friction (5 arms, 120 contacts: right in 92 %). On six others, 141 contacts: right in 86 %
+RISE_ODDS, LENGTH_ODDS = 2.0, 1.0
+LONG_ODDS = 3.0  # the same of a length far above SHORT: what stays for seconds is no collision, however it began
+TOUCH = 1.0  # log-odds of being touched, collision or push, before anything else is known: what happens most
+FIRST = 0.6  # s in which a touch is taken to be at its largest: later, joints stick where it has pushed them
 SLOW_RISE = 3.0  # s: nobody pushes that slowly; gears warm up in minutes
 LASTING = 2.0  # s from which on a payload is thought of: a mass that was picked up stays
 MASS_EXPLAINED = 0.9  # share of the residual's square that a mass at the tool must explain
@@ -66,8 +73,13 @@ def early(slope: float, impact: bool) -> Judgement:
 def judged(history: History, robot: Robot | None, explained: float | None) -> Judgement:
     """The kind after some time. explained: share that one push on the surface explains (isolation), None: not asked.
 
-    Log-odds of each kind, added up from what speaks for and against it; the confidence is their softmax, not a
-    calibrated probability.
+    Log-odds of each kind, added up from what speaks for and against it; the confidence is their softmax. Between
+    collision and push it is about how often it is right in simulation; for the other kinds it is no more than a guess.
+
+        log p(collision) / p(push) = RISE_ODDS soft(log(HARD_RISE / rise)) + LENGTH_ODDS log(SHORT / length)
+
+    both times SHARP and bounded. rise: to nine tenths of the largest; length: above half of it (while it lasts, it can
+    only speak for a push).
     """
     z = history.added / history.spread
     length = np.linalg.norm(z, axis=1)
@@ -75,10 +87,11 @@ def judged(history: History, robot: Robot | None, explained: float | None) -> Ju
     rise = _rise(history.time, length)
     duration = float(history.time[-1] - history.time[0])
     score: dict[Kind, float] = {}
-    hard = _soft(log(HARD_RISE / max(rise, 1e-3)))
-    brief = _soft(log(SHORT / max(duration, 1e-3)))
-    score["collision"] = 2.0 * hard + (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
-    score["push"] = -2.0 * hard - (1.5 * brief if history.ended else min(0.0, 1.5 * brief))
+    brief = SHARP * log(SHORT / max(_length(history.time, z, length), 1e-3))
+    brief = _soft(brief) if brief > 0.0 else max(brief, -LONG_ODDS)
+    hard = RISE_ODDS * _soft(SHARP * log(HARD_RISE / max(rise, 1e-3)))
+    hard += LENGTH_ODDS * (brief if history.ended else min(0.0, brief))
+    score["collision"], score["push"] = TOUCH + 0.5 * hard, TOUCH - 0.5 * hard
     if history.slow and rise > 0.5 * SLOW_RISE:
         score["drift"] = 4.0 * _soft(2.0 * log(rise / SLOW_RISE))
     mass = None
@@ -147,6 +160,13 @@ def _fault(history: History, joint: int, explained: float | None) -> float:
 def _rise(time: Array, length: Array) -> float:
     """Seconds from the onset to nine tenths of the largest."""
     return float(time[int(np.argmax(length >= 0.9 * length.max()))] - time[0])
+
+
+def _length(time: Array, z: Array, size: Array) -> float:
+    """Seconds for which the residual is above half of its largest, along the direction that it has there."""
+    top = int(np.argmax(np.where(time - time[0] <= FIRST, size, 0.0)))
+    along = z @ z[top]
+    return float(np.sum(np.diff(time, prepend=time[0])[along >= 0.5 * along[top]]))
 
 
 def _soft(x: float) -> float:

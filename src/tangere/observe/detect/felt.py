@@ -44,11 +44,7 @@ def felt(time: Array, added: Array, qd: Array, spread: Array, stiction: Array) -
     as recorded.
     """
     m = len(time)
-    slow = np.exp(-((qd / SLOW_SPEED) ** 2))
-    turned = np.sign(qd[1:]) != np.sign(qd[:-1])  # between two samples that were both fast
-    slow[1:][turned] = 1.0
-    first = np.searchsorted(time, time - STICKS)
-    stuck = np.array([slow[a : k + 1].max(axis=0) for k, a in enumerate(first)])
+    stuck = sticking(time, qd)
     low, high = (np.searchsorted(time, time + side * 0.5 * PLATEAU + 1e-9) for side in (-1.0, 1.0))
     total = np.concatenate((np.zeros((1, added.shape[1])), np.cumsum(added, axis=0)))
     low, high = np.minimum(low, np.arange(m)), np.maximum(high, np.arange(m) + 1)
@@ -57,3 +53,12 @@ def felt(time: Array, added: Array, qd: Array, spread: Array, stiction: Array) -
     variance = np.outer(older, (UNSEEN * spread) ** 2) + (GAIN_ERROR * mean) ** 2 + stuck * (HIDDEN * stiction) ** 2
     at = int(np.argmax(np.sum(mean * mean / variance, axis=1)))
     return Felt(mean[at], variance[at], at, float(time[low[at] : high[at]].mean()))
+
+
+def sticking(time: Array, qd: Array) -> Array:
+    """How far the friction of each joint is not what the model says (m, n), 0 to 1: it stands, creeps or has turned."""
+    slow = np.exp(-((qd / SLOW_SPEED) ** 2))
+    turned = np.sign(qd[1:]) != np.sign(qd[:-1])  # between two samples that were both fast
+    slow[1:][turned] = 1.0
+    first = np.searchsorted(time, time - STICKS)
+    return np.array([slow[a : k + 1].max(axis=0) for k, a in enumerate(first)])

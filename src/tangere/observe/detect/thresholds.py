@@ -14,6 +14,7 @@ from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
 
 _ROWS = (*CHANNELS, "spread")
+SCHEMA = 2  # of the table [detection]; 1 had one number for the whole arm, and no speed
 # Thresholds that nobody tuned, from a drive model's uncertainty (one standard deviation `spread` while moving, half
 # width `stiction` at rest).
 LEVEL_SIGMAS = 3.0  # a wrong friction stays wrong for a whole motion: three standard deviations of what is not known
@@ -23,20 +24,23 @@ SHOCK_MARGIN = 4.0  # times impact: a wrong stamp or velocity at 100 Hz is worth
 STICTION_MARGIN = 1.1  # above what stiction can hide: its peaks at rest come up to it (UR10e: 0.9 to 1.1 of Coulomb)
 # Nm of threshold per Nm of spread below which nothing is believed: a model that fits its own logs to 0.05 Nm
 FLOOR = 0.05
-# Mahalanobis length of six changes that is as rare as one joint alone at CHANGE_SIGMAS: sqrt(6 + 3 sqrt(12)), plus the
-# heavier tails of a model's error
-ARM = 6.0
+# Standard deviations at which thresholds of normal noise lie at most, learned from minutes for 0.1/h. Simulated UR10e:
+# with 6, 20 Nm on a joint that turns are found later (80 % of all steps within 20 ms, 88 % with 8)
+NORMAL_REACH = 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
     """Per regime (rows moving, turning, standing) and joint, in Nm; and of all joints together.
 
-    level, change, impact, shock (3, n): an event is raised where |signal| exceeds its own (Signals). spread (3, n):
-    standard deviation of `change`; with `correlation` (n, n) it makes the length of the vector of changes,
-    sqrt(z^T correlation^-1 z), z = change / spread, which is held against `arm`. gain: K [1/s] of the observer that
-    they belong to. rate: false alarms per hour that they promise (nan: not tuned, nothing is promised). supported:
-    the lowest rate that the data could promise. hours and logs: what they were learned from.
+    level, change, impact, shock (3, n): an event is raised where |signal| exceeds its own (Signals). arm (3, n, n), of
+    change, impact and shock: an event is also raised where |arm z| exceeds 1 for some joint, z (n,) being the signals
+    over `scale`: what the other joints do not explain of one. Noise of the velocities is felt in several joints at
+    once (M is not diagonal), and a touch stands out further without it. spread (3, n): standard deviation of `change`,
+    correlation (n, n): of it between joints. speed (n,) [rad/s]: the fastest that was seen; where a joint is faster,
+    all thresholds grow (Detector). gain: K [1/s] of the observer that they belong to. rate: false alarms per hour that
+    they promise (nan: not tuned, nothing is promised). supported: the lowest rate that the data could promise. hours
+    and logs: what they were learned from.
     """
 
     level: Array
@@ -45,7 +49,7 @@ class Thresholds:
     shock: Array
     spread: Array
     correlation: Array
-    arm: float
+    arm: Array
     gain: float = GAIN
     standstill: float = STANDSTILL
     rate: float = nan  # 1/h
@@ -53,6 +57,7 @@ class Thresholds:
     hours: float = 0.0
     logs: tuple[tuple[str, str], ...] = ()  # name, sha256
     notes: tuple[str, ...] = field(default=())
+    speed: Array | None = None  # (n,) rad/s, None: any
 
     def __post_init__(self) -> None:
         n = np.shape(self.level)[-1] if np.ndim(self.level) == 2 else 0
@@ -72,7 +77,18 @@ class Thresholds:
             raise InvalidValue(f"correlation: ones on the diagonal and positive eigenvalues, got {R.tolist()}")
         R.flags.writeable = False
         object.__setattr__(self, "correlation", R)
-        for name in ("arm", "gain", "standstill"):
+        arm = np.array(self.arm, dtype=np.float64)
+        if arm.shape != (len(CHANNELS) - 1, n, n) or not np.all(np.isfinite(arm)):
+            raise InvalidValue(f"arm: a ({n}, {n}) matrix for each of {', '.join(CHANNELS[1:])}, got {self.arm!r}")
+        arm.flags.writeable = False
+        object.__setattr__(self, "arm", arm)
+        if self.speed is not None:
+            speed = np.array(self.speed, dtype=np.float64)
+            if speed.shape != (n,) or not np.all(np.isfinite(speed) & (speed > 0.0)):
+                raise InvalidValue(f"speed: {n} positive numbers [rad/s], got {self.speed!r}")
+            speed.flags.writeable = False
+            object.__setattr__(self, "speed", speed)
+        for name in ("gain", "standstill"):
             if not (isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
                 raise InvalidValue(f"{name}: must be positive, got {getattr(self, name)!r}")
         if self.rate <= 0.0 or self.supported < 0.0 or not self.hours >= 0.0:
@@ -96,13 +112,21 @@ class Thresholds:
             raise InvalidValue(f"factor: must be positive, got {factor!r}")
         return replace(
             self, level=self.level * factor, change=self.change * factor, impact=self.impact * factor,
-            shock=self.shock * factor, arm=self.arm * factor, rate=nan, supported=inf,
+            shock=self.shock * factor, arm=self.arm / factor, rate=nan, supported=inf,
         )  # fmt: skip
 
     @property
     def table(self) -> Array:
         """All of them (4 channels, 3 regimes, n)."""
         return np.stack([getattr(self, name) for name in CHANNELS])
+
+    @property
+    def scale(self) -> Array:
+        """What signals are measured in where all joints count together (3 regimes, n) [Nm].
+
+        The spread of `change`, or more where its tail is heavier than that of normal noise.
+        """
+        return np.maximum(self.spread, self.change / NORMAL_REACH)
 
     @classmethod
     def of_drive(cls, drive: DriveModel, gain: float = GAIN) -> Thresholds:
@@ -119,13 +143,13 @@ class Thresholds:
         note = "from the uncertainty of the drive model: no free motion was seen, no rate of false alarms is promised"
         n = drive.dof
         return cls(
-            level, change, impact, SHOCK_MARGIN * impact, change / CHANGE_SIGMAS, np.eye(n), ARM, gain,
+            level, change, impact, SHOCK_MARGIN * impact, change / CHANGE_SIGMAS, np.eye(n), np.zeros((3, n, n)), gain,
             drive.standstill, notes=(note,),
         )  # fmt: skip
 
     def to_table(self) -> dict[str, Any]:
         """Plain numbers, lists and strings, for the table [detection] of a model file."""
-        table: dict[str, Any] = {"schema": 1}
+        table: dict[str, Any] = {"schema": SCHEMA}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name == "logs":
@@ -134,7 +158,7 @@ class Thresholds:
                 value = value.tolist()
             elif isinstance(value, tuple):
                 value = list(value)
-            if not (isinstance(value, float) and not isfinite(value)):
+            if value is not None and not (isinstance(value, float) and not isfinite(value)):
                 table[entry.name] = value
         return table
 
@@ -144,8 +168,10 @@ class Thresholds:
         if not isinstance(table, dict):
             raise InvalidValue(f"{where}: must be a table, got {table!r}")
         data = dict(table)
-        if data.pop("schema", None) != 1:
-            raise InvalidValue(f"{where}: schema must be 1, got {table.get('schema')!r}")
+        if data.pop("schema", None) != SCHEMA:
+            raise InvalidValue(
+                f"{where}: schema must be {SCHEMA}, got {table.get('schema')!r}; `tangere tune` learns it anew"
+            )
         known = {entry.name for entry in fields(cls)}
         unknown = sorted(set(data) - known)
         missing = sorted({*_ROWS, "correlation", "arm"} - set(data))
@@ -155,9 +181,9 @@ class Thresholds:
                 for word, names in (("does not know", unknown), ("lacks", missing)) if names)
             )  # fmt: skip
         try:
-            for name in (*_ROWS, "correlation"):
+            for name in ({*_ROWS, "correlation", "arm", "speed"} & set(data)):
                 data[name] = np.array(data[name], dtype=np.float64)
-            for name in {"arm", "gain", "standstill", "rate", "supported", "hours"} & set(data):
+            for name in {"gain", "standstill", "rate", "supported", "hours"} & set(data):
                 if isinstance(data[name], bool) or not isinstance(data[name], (int, float)):
                     raise InvalidValue(f"{name}: must be a number, got {data[name]!r}")
                 data[name] = float(data[name])

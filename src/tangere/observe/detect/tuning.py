@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, log, sqrt
 
 import numpy as np
@@ -18,8 +18,10 @@ from tangere.types import Array
 
 RATE = 0.1  # 1/h: one false alarm in ten hours
 CONFIDENCE = 0.95
-# Quantile of a signal from which on its tail is looked at: one sample in 100, some tens of clusters in ten minutes
-TAIL_QUANTILE = 0.99
+# s for each sample beyond which the tail of a signal is looked at: one in 100 at 100 Hz, some tens of clusters in two
+# minutes. A share of the samples instead (0.99 at 500 Hz) lets clusters run together, and the largest of so many values
+# is taken for the scale of one: thresholds 1.3 times too high
+TAIL_EVERY = 1.0
 # How many times longer than the data the promised interval between false alarms may be: an exponential tail has then
 # been followed over log(300) = 5.7 scales beyond what was seen; further is a guess and is said to be.
 REACH = 300.0
@@ -27,7 +29,9 @@ LEAST_SECONDS = 5.0  # of free motion at all
 # Correlation between joints is drawn towards none by this share: a few minutes do not tell 15 numbers exactly, and
 # the smallest eigenvalue is what the length divides by
 SHRINK = 0.1
-FEWEST = 100  # samples of a joint in a regime from which on its thresholds are learned, not taken from the drive model
+# s of a joint in a regime from which on its thresholds are learned; below, those of the drive model are kept. A joint
+# stands for some tenths of a second at a time, and stiction lets go in a few of these
+FEWEST = 5.0
 # Scale of the tail of squares beyond their 99 % quantile, in mean squares: 1.7 for normal noise, more for the largest
 # value of a cluster
 EXPECTED = 2.0
@@ -69,6 +73,11 @@ class Watched:
     weights: Array
     seconds: float
     stops: int  # how many stops were left out
+
+    @property
+    def quantile(self) -> float:
+        """Of a signal, beyond which its tail is looked at."""
+        return max(0.9, 1.0 - self.seconds / len(self.time) / TAIL_EVERY)
 
 
 def watched(motions: Sequence[FreeMotion], gain: float, standstill: float) -> Watched:
@@ -133,14 +142,12 @@ def tune(
             f"too short to learn thresholds from: {seen.seconds:.2g} s of free motion, {LEAST_SECONDS:g} s at least"
         )
     n = seen.values.shape[2]
-    hourly = rate / 3600.0 / (len(CHANNELS) * len(REGIMES) * n + 1)
+    hourly = rate / 3600.0 / (len(CHANNELS) * len(REGIMES) * n)
     rows, lacking = _single(seen, hourly, drive, gain)
     spread, correlation = _spread(seen, rows)
-    length = _lengths(seen, spread, correlation)
-    arm = _level(seen.time, length, seen.seconds, hourly)
     t = np.maximum(np.einsum("ngj,cgj->ncj", seen.weights, rows), 1e-9)
-    scores = [*np.swapaxes((np.abs(seen.values) / t).max(axis=2), 0, 1), length / arm]
-    share = rate / 3600.0 / len(scores)  # each channel may use up an equal part of the promised rate
+    scores = np.swapaxes((np.abs(seen.values) / t).max(axis=2), 0, 1)
+    share = rate / 3600.0 / (2 * len(CHANNELS) - 1)  # each channel, alone and arm, may use up an equal part of the rate
     factors, peaks = zip(*(_factor(seen, score, share, confidence) for score in scores), strict=True)
     hours = seen.seconds / 3600.0
     supported = 1.0 / (REACH * hours)
@@ -155,12 +162,35 @@ def tune(
             f"{rate:g}/h cannot be promised from {hours:.2g} h: at most {supported:.2g}/h; for {rate:g}/h record "
             f"{1.0 / (REACH * rate):.2g} h of free motion"
         )
-    level, change, impact, shock = rows * np.array(factors[:-1])[:, None, None] * _margins(seen)
-    return Thresholds(
-        level, change, impact, shock, spread, correlation, arm * factors[-1], gain, standstill,
-        rate=max(rate, supported), supported=supported, hours=hours,
+    rows = rows * np.array(factors)[:, None, None] * _margins(seen)
+    level, change, impact, shock = rows
+    none = np.zeros((len(CHANNELS) - 1, n, n))
+    fastest = np.max([np.nanmax(np.abs(motion.qd), axis=0) for motion in motions], axis=0)
+    found = Thresholds(
+        level, change, impact, shock, spread, correlation, none, gain, standstill,
+        rate=max(rate, supported), supported=supported, hours=hours, speed=np.maximum(fastest, standstill),
         logs=tuple((motion.name, motion.digest) for motion in motions), notes=tuple(notes),
     )  # fmt: skip
+    scale = np.einsum("ngj,gj->nj", seen.weights, found.scale)
+    arm = [_arm(seen, seen.values[:, c] / scale, hourly, share, confidence) for c in range(1, len(CHANNELS))]
+    return replace(found, arm=np.array(arm))
+
+
+def _arm(seen: Watched, z: Array, hourly: float, share: float, confidence: float) -> Array:
+    """A (n, n) such that free motion makes some |A z| exceed 1 at the promised rate; z: one channel over its scale.
+
+        x = z / std(z),   R = E[x x^T],   row j of A z = (R^-1 x)_j / sqrt((R^-1)_jj) / threshold_j
+
+    For normal noise this is the likelihood ratio of a push on joint j alone against none.
+    """
+    scale = np.sqrt(np.mean(z * z, axis=0))
+    z = z / scale
+    inverse = np.linalg.inv((1.0 - SHRINK) * (z.T @ z / len(z)) + SHRINK * np.eye(len(scale)))
+    A = inverse / np.sqrt(np.diag(inverse))[:, None]
+    alone = np.abs(z @ A.T)
+    limits = np.array([_level(seen, seen.time, column, hourly) for column in alone.T])
+    factor, _ = _factor(seen, (alone / limits).max(axis=1), share, confidence)
+    return np.asarray(A / scale / (factor * limits)[:, None])
 
 
 def _margins(seen: Watched) -> Array:
@@ -176,7 +206,7 @@ def _margins(seen: Watched) -> Array:
 def _factor(seen: Watched, score: Array, per_second: float, confidence: float) -> tuple[float, int]:
     """What the thresholds of a channel are multiplied by so that its score exceeds 1 at this rate; and its peaks."""
     square = score * score
-    u = float(np.quantile(square, TAIL_QUANTILE))
+    u = float(np.quantile(square, seen.quantile))
     maxima = cluster_maxima(seen.time, square, u)
     # with single thresholds that hold their share of the rate, score = 1 is reached at that rate: the scale expected
     expected = max(1.0 - u, 0.1) / log(max(len(maxima) / seen.seconds / per_second, 3.0))
@@ -184,11 +214,11 @@ def _factor(seen: Watched, score: Array, per_second: float, confidence: float) -
     return max(factor, ABOVE * float(score.max())), len(maxima)
 
 
-def _level(time: Array, values: Array, seconds: float, per_second: float) -> float:
+def _level(seen: Watched, time: Array, values: Array, per_second: float) -> float:
     """What one signal in one regime exceeds at this rate."""
     square = values * values
-    u = float(np.quantile(square, TAIL_QUANTILE))
-    tail = fitted(cluster_maxima(time, square, u), u, seconds, EXPECTED * float(np.mean(square)))
+    u = float(np.quantile(square, seen.quantile))
+    tail = fitted(cluster_maxima(time, square, u), u, seen.seconds, EXPECTED * float(np.mean(square)))
     return sqrt(tail.level(per_second))
 
 
@@ -205,13 +235,13 @@ def _single(seen: Watched, hourly: float, drive: DriveModel | None, gain: float)
         lacking = []
         for j in range(n):
             mine = seen.weights[:, g, j] > 0.5
-            enough = int(mine.sum()) >= FEWEST
+            enough = int(mine.sum()) * seen.seconds / len(mine) >= FEWEST
             if not enough:
                 lacking.append(str(j + 1))
             for c in range(len(CHANNELS)):
                 x = np.abs(seen.values[mine, c, j])
                 if enough:
-                    rows[c, g, j] = _level(seen.time[mine], x, seen.seconds, hourly)
+                    rows[c, g, j] = _level(seen, seen.time[mine], x, hourly)
                     # what friction can hide is bounded: no tail reaches beyond a joint that breaks away
                     if g > 0 and c < IMPACT:
                         rows[c, g, j] = min(rows[c, g, j], max((1 + c) * hidden[j], ABOVE * float(x.max())))
@@ -242,8 +272,3 @@ def _spread(seen: Watched, rows: Array) -> tuple[Array, Array]:
     d = np.sqrt(np.diag(R))
     R = R / np.outer(d, d)
     return spread, (1.0 - SHRINK) * R + SHRINK * np.eye(n)
-
-
-def _lengths(seen: Watched, spread: Array, correlation: Array) -> Array:
-    z = seen.values[:, 1, :] / np.einsum("ngj,gj->nj", seen.weights, spread)
-    return np.asarray(np.sqrt(np.einsum("ni,ij,nj->n", z, np.linalg.inv(correlation), z)))

@@ -1,0 +1,140 @@
+"""What a contact added: the model's error is learned from before it, and what is left is as uncertain as is said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.observe.isolation_added import DOUBT, LONGEST, MASS_ERROR, NOISE, SPEED, added, observer_input
+from tangere.robot import Robot
+
+H, GAIN = 0.004, 50.0
+SPREAD = np.array([1.0, 0.9, 0.4, 0.12, 0.17, 0.12])  # Nm: a UR10e at 500 Hz
+TORQUE = np.array([8.0, -20.0, 11.0, 2.0, -1.5, 0.7])
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return tangere.robot("ur10e")
+
+
+def motion(rng, before=1.0, during=0.4):
+    """time from `before` seconds before the onset at 0; q, qd, qdd of slow waves."""
+    time = H * np.arange(-round(before / H), round(during / H) + 1)
+    rate, size, phase = rng.uniform(0.5, 2.0, 6), rng.uniform(0.1, 0.6, 6), rng.uniform(0.0, 6.28, 6)
+    angle = rate * time[:, None] + phase
+    q = rng.uniform(-3.0, 3.0, 6) + size * np.sin(angle)
+    return time, q, size * rate * np.cos(angle), -size * rate**2 * np.sin(angle)
+
+
+def wrong(robot, masses, q, qd, qdd):
+    """Torque that a model lacks whose links are too light by these shares; by Newton and Euler, not by a regressor."""
+    scaled = zip(robot.model.links, 1.0 + masses, strict=True)
+    links = tuple(replace(link, mass=link.mass * x, inertia=link.inertia * x) for link, x in scaled)
+    true = Robot(replace(robot.model, links=links), np.zeros(6))
+    return Robot(robot.model, np.zeros(6)).inverse_dynamics(q, qd, qdd) - true.inverse_dynamics(q, qd, qdd)
+
+
+def noisy(rng, y):
+    return y + NOISE * SPREAD / math.sqrt(H) * rng.standard_normal(y.shape)
+
+
+def test_the_error_is_as_large_as_the_covariance_says(robot, rng):
+    """Masses, friction and offsets drawn as the docstring believes them: squared Mahalanobis lengths have mean 6."""
+    lengths, plain = [], []
+    for _ in range(120):
+        time, q, qd, qdd = motion(rng)
+        level, coulomb, viscous = rng.standard_normal((3, 6)) * DOUBT * SPREAD
+        y = wrong(robot, MASS_ERROR * rng.standard_normal(6), q, qd, qdd)
+        y = y + level + coulomb * np.tanh(qd / 0.02) + viscous / SPEED * qd
+        y = noisy(rng, y + np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+        found = added(robot, time, y, q, qd, 0.0, SPREAD)
+        error = found.torque - TORQUE
+        lengths.append(error @ np.linalg.solve(found.covariance, error))
+        plain.append(y[time > 0].mean(axis=0) - y[(time > -0.25) & (time <= 0)].mean(axis=0) - TORQUE)
+        plain[-1] = (error**2, plain[-1] ** 2)
+    # chi2 of 6: mean 6, standard deviation sqrt(12 / 120) = 0.32; the noise itself is estimated (to a quarter), which
+    # widens it by some tenths, and a block's mean posture stands for the block: 4.5 to 8 is four of these either way
+    assert 4.5 < np.mean(lengths) < 8.0
+    ours, mean = np.array(plain).mean(axis=0)
+    assert np.all(ours[:3] < 0.7 * mean[:3])  # against the mean of the quarter second before, taken off
+
+
+def test_without_doubt_about_the_model_only_noise_is_left(robot, rng, monkeypatch):
+    """Variance of white noise: noise^2 / seconds, for contacts up to LONGEST."""
+    monkeypatch.setattr("tangere.observe.isolation_added.MASS_ERROR", 1e-9)
+    monkeypatch.setattr("tangere.observe.isolation_added.DOUBT", 1e-9)
+    monkeypatch.setattr("tangere.observe.isolation_added.PRIOR_BLOCKS", 1e6)  # the noise is known
+    for during in (0.1, 0.2, 0.4, 1.0):
+        time, q, qd, _ = motion(rng, during=during)
+        y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+        found = added(robot, time, y, q, qd, 0.0, SPREAD)
+        assert np.allclose(np.diag(found.covariance), (NOISE * SPREAD) ** 2 / min(during, LONGEST), rtol=0.02)
+        assert np.all(np.abs(found.torque - TORQUE) < 5.0 * np.sqrt(np.diag(found.covariance)))
+
+
+def test_the_noise_of_the_samples_before_counts(robot, rng):
+    """Three times the noise that the spread tells: most of it is seen (15 of 20 block variances against 5 expected)."""
+    time, q, qd, _ = motion(rng)
+    y = np.where(time[:, None] > 0.5 * H, TORQUE, 0.0)
+    quiet = added(robot, time, noisy(rng, y), q, qd, 0.0, SPREAD)
+    loud = added(robot, time, y + 3.0 * (noisy(rng, y) - y), q, qd, 0.0, SPREAD)
+    assert np.all(np.diag(loud.covariance) > 1.5 * np.diag(quiet.covariance))
+
+
+def test_the_part_that_says_most_is_taken(robot, rng):
+    time, q, qd, _ = motion(rng, during=1.5)
+    there = (time > 0.6) & (time <= 0.8)
+    found = added(robot, time, noisy(rng, np.where(there[:, None], TORQUE, 0.0)), q, qd, 0.0, SPREAD)
+    assert 0.6 <= found.time <= 0.8
+    assert np.abs(found.torque[1] - TORQUE[1]) < 3.0
+    assert np.allclose(found.q, q[there].mean(axis=0), atol=0.05)
+
+
+def test_what_sticks_and_what_gains_hide(robot, rng):
+    time, q, qd, _ = motion(rng)
+    y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+    plain = added(robot, time, y, q, qd, 0.0, SPREAD)
+    hidden = np.zeros_like(q)
+    hidden[:, 2] = 5.0
+    held = added(robot, time, y, q, qd, 0.0, SPREAD, hidden=hidden)
+    assert np.allclose(held.covariance - plain.covariance, np.diag([0.0, 0.0, 25.0, 0.0, 0.0, 0.0]), atol=1e-9)
+    gain = added(robot, time, y, q, qd, 0.0, SPREAD, gain_error=0.1)
+    assert np.allclose(gain.covariance - plain.covariance, np.diag((0.1 * plain.torque) ** 2), atol=1e-9)
+
+
+def test_nothing_before_the_onset_is_said_and_too_little_gives_none(robot, rng):
+    time, q, qd, _ = motion(rng)
+    y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+    whole = added(robot, time, y, q, qd, 0.0, SPREAD)
+    after = time > -0.5 * H
+    late = added(robot, time[after], y[after], q[after], qd[after], 0.0, SPREAD)
+    assert np.all(np.diag(late.covariance)[:3] > 2.0 * np.diag(whole.covariance)[:3])
+    assert added(robot, time[:1], y[:1], q[:1], qd[:1], 0.0, SPREAD) is None
+    newest = added(robot, time[:50], y[:50], q[:50], qd[:50], 9.0, SPREAD)  # an onset that is still to come
+    assert np.all(np.isfinite(newest.covariance))
+
+
+def test_a_gap_does_not_count_as_time_that_was_seen(robot, rng):
+    time, q, qd, _ = motion(rng)
+    y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+    keep = (time < -0.6) | (time > -0.2)
+    y[np.flatnonzero(time > -0.2)[0]] += 20.0 * SPREAD  # the first sample after it says little
+    found = added(robot, time[keep], y[keep], q[keep], qd[keep], 0.0, SPREAD)
+    off = (found.torque - TORQUE) / np.sqrt(np.diag(found.covariance))
+    assert np.abs(off).max() < 3.0
+
+
+def test_the_input_of_an_observer_is_found_again(rng):
+    time = np.cumsum(rng.uniform(0.002, 0.02, 200))
+    y = rng.standard_normal((200, 6))
+    r = np.zeros_like(y)
+    r[0] = y[0]
+    for k in range(1, 200):
+        a = math.exp(-GAIN * (time[k] - time[k - 1]))
+        r[k] = a * r[k - 1] + (1.0 - a) * y[k]
+    assert np.allclose(observer_input(time, r, GAIN), y, atol=1e-12)
