@@ -11,7 +11,6 @@ from tangere.control.force_depth import ACCELERATION, WANDER, DepthObserver, ste
 from tangere.control.force_gains import hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
-from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import LEAST, MOST, VelocityFilter
 from tangere.errors import InvalidValue, UnknownName
 from tangere.run.drawing import drawing_robot
@@ -220,23 +219,3 @@ def test_a_sensor_keeps_its_force_and_loses_its_moment() -> None:
         ContactForce("ear")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="smoothing"):
         ContactForce(smoothing=-1.0)
-
-
-def test_joints_feel_a_push_soon_and_nothing_else(rng: np.random.Generator) -> None:
-    """A ramp of 200 N/s along n: felt within 11 ms; half a second of noise alone: not."""
-    n = np.array((0.0, 0.0, 1.0))
-    touch = JointTouch(ROBOT, Q, n, 2e-3)
-    q, qd = Q.copy(), np.zeros(6)
-    tau = ROBOT.gravity_torque(q)
-    touch.start(state(0, q, qd, tau))
-    felt = None
-    for k in range(1, 600):
-        pushed = max(0.0, 0.2 * (k - 500)) * n
-        tau = ROBOT.inverse_dynamics(q, qd, -30.0 * qd)
-        qdd = ROBOT.forward_dynamics(q, qd, tau + ROBOT.jacobian(q)[:3].T @ pushed)
-        qd = qd + H * qdd
-        q = q + H * qd
-        if touch.update(state(k, q, qd + rng.normal(0.0, 2e-3, 6), tau), ROBOT.jacobian(q)) and felt is None:
-            felt = k
-    assert felt is not None
-    assert 500 < felt <= 511

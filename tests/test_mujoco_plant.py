@@ -175,12 +175,16 @@ def test_a_pen_on_a_table_feels_what_it_presses() -> None:
     assert abs(height) < 1e-6  # m: as hard as the surface says (0.1 um static for 5 N)
 
 
-def test_the_wrench_is_at_the_tcp_wherever_that_is() -> None:
-    """A tcp beside the pen: force and moment about it still give the joint torque of MuJoCo's own Jacobian."""
+@pytest.mark.parametrize("pushes", [(), (PushForce(6, (0.02, -0.03, 0.01), (3.0, -2.0, -4.0), 0.1),)])
+def test_the_wrench_is_at_the_tcp_wherever_that_is(pushes: tuple[PushForce, ...]) -> None:
+    """A tcp beside the pen: force and moment about it still give the joint torque of MuJoCo's own Jacobian.
+
+    Also where somebody pushes the hand while the pen touches.
+    """
     pen = Pen()
     arm = tangere.robot("ur10e", tool=(0.06, -0.04, 0.13), payload=pen.payload(0.2))
     tip = (arm.link_poses(DOWN)[-1] @ [0.0, 0.0, pen.length, 1.0])[:3]
-    plant = MujocoPlant(arm, scene=Scene((table(float(tip[2]) - 1e-4),), pen))
+    plant = MujocoPlant(arm, scene=Scene((table(float(tip[2]) - 1e-4),), pen), pushes=pushes)
     plant.reset(DOWN)
     met = 0
     for _ in range(400):

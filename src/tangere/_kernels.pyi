@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.kernels.solutions import IKBatch, IKSolutions
-from tangere.types import State
+from tangere.types import Reference, State
 
 _A = NDArray[np.float64]
 
@@ -55,6 +55,35 @@ class Momentum:
     def update(self, state: State) -> _A: ...
     def balance(self, state: State) -> list[float] | None: ...
     def replay(self, time: _A, period: _A | None, q: _A, qd: _A, tau: _A) -> tuple[_A, NDArray[np.bool_]]: ...
+
+class TipLaw:
+    def __init__(
+        self,
+        arm: Arm,
+        bandwidth: _A,
+        axes: _A,
+        origin: _A,
+        gains: tuple[float, float, float],
+        limit: _A,
+        wild: float,
+    ) -> None: ...
+    @property
+    def qd(self) -> _A: ...
+    @property
+    def pull(self) -> _A: ...
+    @property
+    def external(self) -> _A: ...
+    @property
+    def b(self) -> _A: ...
+    @property
+    def into(self) -> float: ...
+    @property
+    def full(self) -> bool: ...
+    def start(self, state: State) -> None: ...
+    def sense(self, state: State, wrench: _A | None) -> tuple[float, float, float, float, float, float]: ...
+    def torque(
+        self, reference: Reference, h: float, pressing: bool, along: float, integral: float, correction: float
+    ) -> _A | None: ...
 
 class Answer:
     @property

@@ -11,7 +11,15 @@ from tangere.errors import InvalidValue
 # loops, more than 45 degrees of phase
 SHARE = 0.3
 STIFFNESS = (1e3, 2e5)  # N/m, what an estimate is held within: a sponge, and steel on a wooden table
+STIFFEST = 1e5  # N/m, what is assumed until a paper has been pressed: stable for all softer ones
 TOUCH_SPEED_MAX = 1e-2  # m/s
+# Without a sensor a touch is felt by how fast its force grows. N/s that are felt within 10 ms: 5 to 30 standard
+# deviations of the joints' speeds, by how the pen sticks to the paper, for an alarm at 6: see JointTouch
+BLIND_RATE = 300.0
+BLIND_PEAK = 0.7  # of the force wanted, at most, by the touch itself
+# m/s. Least: on hard paper a slower touch is gentler (1.7 N at 3e-3 m/s and 1e5 N/m), but the press after it, out of a
+# force that is hardly felt, is not: it went beyond 15 N in two of three drawings. Most: a wrong guess of k costs 10 N
+BLIND_SPEED = (TOUCH_SPEED_MAX, 3e-2)
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ def hybrid_gains(stiffness: float, mass: float, omega: float, delay: float) -> H
     costs a phase of about 3 omega delay: refused beyond 0.5 rad (29 degrees of the 71 that triple poles have).
     """
     _positive(stiffness=stiffness, mass=mass, omega=omega)
-    if 3.0 * omega * delay > 0.5:
+    if 3.0 * omega * delay > 0.5 * (1.0 + 1e-9):  # but for rounding
         raise InvalidValue(f"omega: at most {0.5 / (3.0 * delay):.3g} rad/s with a delay of {delay:g} s, got {omega!r}")
     return HybridGains(3.0 * omega**2 / stiffness, omega**3 / stiffness, 3.0 * omega + stiffness * delay / mass)
 
@@ -72,6 +80,22 @@ def touch_speed(force: float, stiffness: float, mass: float) -> float:
     but between 2 mm/s, below which nothing is gained, and 10 mm/s, where a period is 10 um.
     """
     return min(max(force / (3.0 * math.sqrt(stiffness * mass)), 2e-3), TOUCH_SPEED_MAX)
+
+
+def blind_touch_speed(force: float, stiffness: float | None, mass: float) -> float:
+    """Speed [m/s] of the last millimetre where no sensor feels the touch; stiffness None: not known yet.
+
+        v = min(BLIND_RATE / k, BLIND_PEAK force / sqrt(k m)),  held within BLIND_SPEED
+
+    The first makes the force grow fast enough to be felt within 10 ms, the second limits what a mass that meets a
+    spring at v makes, v sqrt(k m). They meet at k = (BLIND_RATE / (BLIND_PEAK force))^2 m, 2e4 N/m for 5 N and a UR5e's
+    2.7 kg. Softer paper is felt later, what is felt growing with k v t^2.5: at 2e3 N/m after up to 19 ms, with the 3e-2
+    m/s. Not known: TOUCH_SPEED_MAX, 5 N at 1e5 N/m and 200 N/s at 2e4.
+    """
+    if stiffness is None:
+        return TOUCH_SPEED_MAX
+    v = min(BLIND_RATE / stiffness, BLIND_PEAK * force / math.sqrt(stiffness * mass))
+    return min(max(v, BLIND_SPEED[0]), BLIND_SPEED[1])
 
 
 def _positive(**values: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tangere.control.force_gains import STIFFEST
 from tangere.control.force_surface import StiffnessEstimate
 from tangere.control.force_task import DRAW, GIVE, LISTEN, PenTask
 
@@ -12,15 +13,19 @@ if TYPE_CHECKING:
     from tangere.control.force_touch import JointTouch
     from tangere.types import State
 
+BETTER = 0.8  # of the bound so far: below, a new one is worth new gains
+
 
 class StiffnessLearner:
     """The stiffness from the press of the first stroke, and of those after it until it is sure.
 
     known [N/m]: given, nothing is learned then; noise [N] of the force per sample. sure: given or found.
+    by_bounds: until it is sure, the most that it can be is taken: with a noisy force a soft paper would else never be
+    pressed far enough to learn anything from, as the loop for a paper 50 times as stiff is 50 times too slow.
     """
 
-    def __init__(self, known: float | None, noise: float) -> None:
-        self.known = known
+    def __init__(self, known: float | None, noise: float, *, by_bounds: bool = False) -> None:
+        self.known, self.by_bounds = known, by_bounds
         self.estimate = StiffnessEstimate(noise)
         self.start()
 
@@ -28,6 +33,7 @@ class StiffnessLearner:
         """Forget what was learned."""
         self.estimate.clear()
         self.sure = self.known is not None
+        self.most = STIFFEST
         self._stroke = 1
 
     def press(self, task: PenTask, height: float, W: float) -> float | None:
@@ -43,6 +49,10 @@ class StiffnessLearner:
         if value is not None:
             self.sure = True
             task.give = GIVE * task.force_des / value
+        elif self.by_bounds:
+            most = self.estimate.most
+            if most < BETTER * self.most:
+                self.most = value = most
         return value
 
 

@@ -108,3 +108,12 @@ class StiffnessEstimate:
         if not self._noise < SURE * k * math.sqrt(spread):
             return None
         return min(max(k, STIFFNESS[0]), STIFFNESS[1])
+
+    @property
+    def most(self) -> float:
+        """N/m that the paper has at most: two standard deviations above the estimate."""
+        n, spread, joint = self._sums()
+        if n < 10 or spread <= 0.0:
+            return STIFFNESS[1]
+        k = joint / spread + 2.0 * self._noise / math.sqrt(spread)
+        return min(max(k, STIFFNESS[0]), STIFFNESS[1])

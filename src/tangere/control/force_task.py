@@ -18,6 +18,7 @@ CONTACT = frozenset((SETTLE, DRAW))
 SCAN = 0.004  # s between the looks at a plan for its phases: shorter ones than this do not occur (blends take longer)
 DESCENT = 0.1  # m/s towards the paper while it is surely far
 BRAKING = 1.0  # m/s2 of that descent: a tenth of what a UR can, so that the touch speed is reached before the paper
+LEAD = 0.06  # s of even descent before the paper, at least: until then nobody knows how the joints move by themselves
 SEARCH = 0.02  # m below the planned plane where the search for paper ends: three times a canvas error of 3 mm and 2 deg
 # A touch is two samples in a row above the first number times the noise, or their mean over some 12 above the second:
 # 5 sigma each, 0.5 N at once or 0.25 N within 10 ms with 0.1 N of noise (the mean has 0.28 sigma: 9 of its own)
@@ -82,6 +83,7 @@ class PenTask:
         self.touch_speed = 2e-3
         self.noise = 0.1  # N per sample
         self.push_max = max(GUARD * force, force + GUARD_ABOVE)  # N, of any direction: beyond, the pen stops and lifts
+        self.sink = 0.0  # m that the paper is higher where nothing presses on it than where it was drawn on
         self.give = GIVE * force / SOFTEST  # m that the pen may press into the paper; controllers that know k say less
         self.start()
 
@@ -159,7 +161,7 @@ class PenTask:
                 self.reference = self.plan.at(start)
                 x, y, _ = self.planned(self.reference)
                 height, margin = self.found.expected(x, y)
-                self._slow = height + margin  # below this height: touch speed
+                self._slow = height + max(margin, LEAD * self.touch_speed)  # below this height: touch speed
                 self._bottom = max(self.found.lowest(x, y), -SEARCH)
                 self.rise_rate = self.rise_acc = self._mean = 0.0
                 return
@@ -223,7 +225,7 @@ class PenTask:
                     self._mark = tip
                 if abs(tip[0] - self._place[0]) + abs(tip[1] - self._place[1]) > SPACING:
                     self._place = tip[:2]
-                    self.found.add(tip)
+                    self.found.add((tip[0], tip[1], tip[2] + self.sink))
         else:
             patience = LOST_TIME if self.mode == DRAW else PATIENCE
             lost = time - self._alive > patience or self._last - tip[2] > DROP
@@ -237,14 +239,14 @@ class PenTask:
                 self._since = time
             if time - self._since < SETTLED[1] and time - self._begun < PATIENCE:
                 return
-            self.found.add(tip)
+            self.found.add((tip[0], tip[1], tip[2] + self.sink))
             self._mark = tip
             self.mode = DRAW
         self.clock = (round(self.clock / h) + 1) * h
         if self.clock < self.segments[self._i][2]:
             self.reference = self.plan.at(self.clock)
             return
-        self.found.add(tip)
+        self.found.add((tip[0], tip[1], tip[2] + self.sink))
         self._goal_from(height_ref)
         self.mode, self.pressing, self.force = FREE, False, 0.0
         self._i += 1

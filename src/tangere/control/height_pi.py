@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.control.bounds import Bounds
-from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HeightGains, height_gains, touch_speed
+from tangere.control.force_gains import STIFFEST, HeightGains, blind_touch_speed, height_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_learning import StiffnessLearner, listened
 from tangere.control.force_task import CONTACT, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
@@ -65,21 +65,25 @@ class HeightPI:
         self._bounds = Bounds(robot)
         # without a sensor the touch itself is felt in the joints, long before the force is known
         felt_by_joints = self.felt.source == "observer"
-        q = plan.at(0.0).q
-        self.touch = JointTouch(robot, q, self.task.normal, SPEED_NOISE) if felt_by_joints else None
-        self.learner = StiffnessLearner(stiffness, noise)
+        self.touch = JointTouch(robot, self.task.normal, SPEED_NOISE) if felt_by_joints else None
+        self.learner = StiffnessLearner(stiffness, noise, by_bounds=felt_by_joints)
         self._along = np.concatenate((self.normal, np.zeros(3)))
         q = plan.at(0.0).q
         J = robot.jacobian(q)
         row = self._along.dot(J)
         self.mass = 1.0 / float(row @ np.linalg.solve(robot.mass_matrix(q), row))
-        self._set_stiffness(STIFFNESS[1] / 2.0 if stiffness is None else stiffness)
+        self._set_stiffness(STIFFEST if stiffness is None else stiffness)
 
     def _set_stiffness(self, stiffness: float) -> None:
         self.stiffness = stiffness
         self.gains: HeightGains = height_gains(stiffness, self.mass, self.kp, self.kd, fed=self.feed_wrench)
-        fast = self.touch is not None  # a slow touch is not felt at all
-        self.task.touch_speed = TOUCH_SPEED_MAX if fast else touch_speed(self.task.force_des, stiffness, self.mass)
+        force, mass = self.task.force_des, self.mass
+        if self.touch is None:
+            self.task.touch_speed = touch_speed(force, stiffness, mass)
+        else:
+            self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
+            # soft paper rises by millimetres when the pen leaves it, and the pen must listen above it
+            self.task.sink = force / stiffness if self.learner.sure else 0.0
 
     @property
     def finished(self) -> bool:
@@ -98,7 +102,7 @@ class HeightPI:
         self.saturated = 0.0  # s in which Z was at its limit
         self.force = 0.0
         if self.learner.known is None:
-            self._set_stiffness(STIFFNESS[1] / 2.0)
+            self._set_stiffness(STIFFEST)
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
@@ -110,7 +114,7 @@ class HeightPI:
         self.force = W
         tip = task.place(robot.pose(q)[:3, 3])
         nominal = task.planned(task.reference)[2]
-        knock = self.touch is not None and mode in (LISTEN, TOUCH) and self.touch.update(state, J) and mode == TOUCH
+        knock = self.touch is not None and mode == TOUCH and self.touch.update(state, J, task.rise_acc)
         push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
         task.update(state.time, state.period, tip, W, nominal + self._z, knock, push)
         if task.mode != mode:

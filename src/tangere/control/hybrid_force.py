@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tangere.control.bounds import Bounds
 from tangere.control.force_depth import DepthObserver
-from tangere.control.force_gains import STIFFNESS, TOUCH_SPEED_MAX, HybridGains, hybrid_gains, touch_speed
+from tangere.control.force_gains import STIFFEST, HybridGains, blind_touch_speed, hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_learning import StiffnessLearner, listened
 from tangere.control.force_task import CONTACT, LISTEN, LOST, TOUCH, PenTask, Plan
+from tangere.control.force_tip import TipLaw, tip_law
 from tangere.control.force_touch import JointTouch
 from tangere.control.force_velocity import SPEED_NOISE, VelocityFilter
-from tangere.control.task_space import ToolInertia, pose_error
+from tangere.control.task_space import ToolInertia
 from tangere.errors import InvalidValue
 from tangere.types import Array, Command, State
 
@@ -30,7 +30,6 @@ OMEGA_FORCE = 80.0
 DELAY = 2e-3
 HOP = 0.01  # m/s: a pen that has lost the paper for a moment comes back no faster than this
 ANTI_WINDUP = 3.0  # m/s2 and 15 rad/s2: what the integral may hold; 5 % of wrong masses make 0.5 m/s2
-WILD = 1e4  # (rad/s2)^2 over all joints: beyond 100 rad/s2 the pose is singular, or nearly
 
 
 class HybridForce:
@@ -70,36 +69,39 @@ class HybridForce:
         self.felt = ContactForce() if felt is None else felt
         self.task = PenTask(plan, T_canvas, force, listen=listen)
         self.inertia = ToolInertia(robot)
-        self.filter = VelocityFilter(robot, plan.at(0.0).q, noise, SPEED_NOISE)
         self._bounds = Bounds(robot)
         # without a sensor the touch itself is felt in the joints, long before the force is known
         felt_by_joints = self.felt.source == "observer"
-        q = plan.at(0.0).q
-        self.touch = JointTouch(robot, q, self.task.normal, SPEED_NOISE) if felt_by_joints else None
-        self._square = robot.dof == 6
-        self.learner = StiffnessLearner(stiffness, noise)
+        self.touch = JointTouch(robot, self.task.normal, SPEED_NOISE) if felt_by_joints else None
+        self.learner = StiffnessLearner(stiffness, noise, by_bounds=felt_by_joints)
         self._delay = delay + self.felt.smoothing
         self._omega = omega
         # a sensor that is late needs a slower loop: the bound of hybrid_gains, with the share it leaves
         self._omega_force = min(omega_force, 0.5 / (3.0 * self._delay))
-        self._kp, self._kv, self._ki = 3.0 * omega**2, 3.0 * omega, omega**3
+        self._kp, self._kv, self._ki = gains = 3.0 * omega**2, 3.0 * omega, omega**3
         reference = plan.at(0.0)
         if reference.T is None or reference.v is None or reference.a is None:
             raise InvalidValue("the plan has no path of the tool (T, v, a): hybrid control needs one")
         self.normal = self.task.normal
-        self._limit = np.repeat((ANTI_WINDUP, 5.0 * ANTI_WINDUP), 3)
-        self._per_limit = 1.0 / self._limit
+        limit = np.repeat((ANTI_WINDUP, 5.0 * ANTI_WINDUP), 3)
+        filter = VelocityFilter(robot, reference.q, noise, SPEED_NOISE)
+        self._law: TipLaw = tip_law(robot, filter, T_canvas, gains, limit)
         self.depth = DepthObserver(noise, period, self._delay - DELAY + period)
         J = robot.jacobian(reference.q)
         self.mass = 1.0 / float(self.normal @ self.inertia.mobility(reference.q, J)[:3, :3] @ self.normal)
-        self._set_stiffness(STIFFNESS[1] / 2.0 if stiffness is None else stiffness)
+        self._set_stiffness(STIFFEST if stiffness is None else stiffness)
 
     def _set_stiffness(self, stiffness: float) -> None:
         self.stiffness = stiffness
         self.gains: HybridGains = hybrid_gains(stiffness, self.mass, self._omega_force, self._delay)
         self.depth.set_stiffness(stiffness)
-        fast = self.touch is not None  # a slow touch is not felt at all
-        self.task.touch_speed = TOUCH_SPEED_MAX if fast else touch_speed(self.task.force_des, stiffness, self.mass)
+        force, mass = self.task.force_des, self.mass
+        if self.touch is None:
+            self.task.touch_speed = touch_speed(force, stiffness, mass)
+        else:
+            self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
+            # soft paper rises by millimetres when the pen leaves it, and the pen must listen above it
+            self.task.sink = force / stiffness if self.learner.sure else 0.0
 
     @property
     def finished(self) -> bool:
@@ -110,104 +112,71 @@ class HybridForce:
         """From the beginning of the plan."""
         self.task.start()
         self.felt.start()
-        self.filter.start(state)
+        self._law.start(state)
         self.learner.start()
         if self.touch is not None:
             self.touch.start(state)
-        self._b = np.zeros(6)
-        self._external: Array | None = None
-        self.force = self._into = 0.0
+        self.force = 0.0
         self._sure = False
         self.saturated = 0.0  # s in which the integral was at its limit while the pen pressed
         if self.learner.known is None:
-            self._set_stiffness(STIFFNESS[1] / 2.0)
+            self._set_stiffness(STIFFEST)
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
-        robot, task, q, n, h = self.robot, self.task, state.q, self.normal, state.period
-        J, T = robot.jacobian(q), robot.pose(q)
+        law, task, n, h = self._law, self.task, self.normal, state.period
+        J = self.robot.jacobian(state.q)
         mode = task.mode
-        F = self.felt.wrench(robot, state, J, n, mode == LISTEN)
-        external = None if F is None else F.dot(J)
-        qd = self.filter.update(state, external)
-        v = J.dot(qd)
-        W = 0.0 if F is None else float(n.dot(F[:3]))
+        F = self.felt.wrench(self.robot, state, J, n, mode == LISTEN)
+        W, push, x, y, height, speed = law.sense(state, F)
         self.force = W
-        tip = task.place(T[:3, 3])
-        knock = self.touch is not None and mode in (LISTEN, TOUCH) and self.touch.update(state, J) and mode == TOUCH
-        push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
-        task.update(state.time, h, tip, W, tip[2], knock, push)
+        knock = self.touch is not None and mode == TOUCH and self.touch.update(state, J, task.rise_acc)
+        task.update(state.time, h, (x, y, height), W, height, knock, push)
         if task.mode != mode:
             listened(task, mode, self.felt, self.touch, state)
-        reference = task.reference
-        assert reference.T is not None
-        assert reference.v is not None
-        assert reference.a is not None
-        error = pose_error(reference.T, T)
-        rate = reference.v - v
-        b, linear = self._b, error[:3]
-        pull = self._kp * error
-        pull += self._kv * rate
-        pull += reference.a
-        if task.mode in CONTACT:
-            linear -= n.dot(linear) * n
-            b += (self._ki * h) * error
-            along = self._press(task.force, W, -float(n.dot(v[:3])), h)
-            if self._sure and external is not None:  # the force now, not as it was when it was measured
-                external = external + (self.depth.k * self.depth.x - W) * n.dot(J[:3])
-            pull[:3] += (along - n.dot(pull[:3])) * n
-            stiffness = self.learner.press(task, tip[2], W)
+        if pressing := task.mode in CONTACT:
+            along, integral = self._press(task.force, W, -speed, h)
+            # the force now, not as it was when it was measured
+            correction = self.depth.k * self.depth.x - W if self._sure and F is not None else 0.0
+            stiffness = self.learner.press(task, height, W)
             if stiffness is not None:
                 self._set_stiffness(stiffness)
         else:
-            pull[:3] += (self._kp * task.rise + self._kv * task.rise_rate + task.rise_acc) * n
-            linear += task.rise * n
-            b += (self._ki * h) * error
-        share = b * self._per_limit
-        if share.dot(share) > 1.0:  # cheaper than each by itself, and mostly below
-            if task.mode in CONTACT and bool(np.any(np.abs(b) >= self._limit)):
-                self.saturated += h
-            np.minimum(np.maximum(b, -self._limit, out=b), self._limit, out=b)
-        pull += b
-        self._into = -float(n.dot(pull[:3]))
-        pull -= robot.jacobian_rate_times_velocity(q, qd)
-        tau = self._torque(q, qd, J, pull)
-        if external is not None:
-            tau -= external
-        return self._bounds.command(q, qd, tau, task.lost)
+            along = self._kp * task.rise + self._kv * task.rise_rate + task.rise_acc
+            integral, correction = self._ki * h * task.rise, 0.0
+        tau = law.torque(task.reference, h, pressing, along, integral, correction)
+        if pressing and law.full:
+            self.saturated += h
+        if tau is None:
+            tau = self._capped(state.q, J)
+        return self._bounds.command(state.q, law.qd, tau, task.lost)
 
     def stop(self) -> None:
         """Nothing to release."""
 
-    def _press(self, wanted: float, W: float, speed: float, h: float) -> float:
-        """Acceleration along n for the force; speed [m/s]: into the paper, by the joints."""
+    def _press(self, wanted: float, W: float, speed: float, h: float) -> tuple[float, float]:
+        """Acceleration along n for the force, and what the integral gains; speed [m/s]: into the paper, by joints."""
         gains, depth = self.gains, self.depth
         if W < LOST * self.task.force_des:  # hardly touching, or not: come back gently, integrate nothing
             self._sure = False
-            return -min(gains.kp * (wanted - W), gains.kv * HOP) + gains.kv * speed
-        self._b[:3] -= (gains.ki * (wanted - W) * h) * self.normal
+            return -min(gains.kp * (wanted - W), gains.kv * HOP) + gains.kv * speed, 0.0
+        integral = -gains.ki * (wanted - W) * h
         if not self.learner.sure:
-            return -gains.kp * (wanted - W) + gains.kv * speed
+            return -gains.kp * (wanted - W) + gains.kv * speed, integral
         if not self._sure:
             self._sure = True
-            depth.start(W, speed, -self._into)
+            depth.start(W, speed, -self._law.into)
         else:
-            depth.update(W, self._into)
-        return -gains.kp * (wanted - depth.k * depth.x) + gains.kv * depth.v
+            depth.update(W, self._law.into)
+        return -gains.kp * (wanted - depth.k * depth.x) + gains.kv * depth.v, integral
 
-    def _torque(self, q: Array, qd: Array, J: Array, pull: Array) -> Array:
-        """J^T Lambda pull + C qd + g: by way of the joints, M J^-1 pull, where that is harmless; else capped."""
-        robot = self.robot
-        if self._square:
-            try:
-                qdd = np.linalg.solve(J, pull)
-                if qdd.dot(qdd) < WILD:
-                    return robot.inverse_dynamics(q, qd, qdd)
-            except np.linalg.LinAlgError:
-                pass  # exactly singular
+    def _capped(self, q: Array, J: Array) -> Array:
+        """J^T Lambda pull + C qd + g - J^T F where the pose is singular or nearly: the tool's inertia is capped."""
+        law = self._law
         Lambda, _ = self.inertia.capped(q, J)
-        tau = robot.bias_torque(q, qd)
-        tau += Lambda.dot(pull).dot(J)
+        tau = self.robot.bias_torque(q, law.qd)
+        tau += Lambda.dot(law.pull).dot(J)
+        tau -= law.external
         return tau
 
     @property

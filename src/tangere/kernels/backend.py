@@ -15,19 +15,20 @@ from tangere.kernels.solutions import IKSolutions
 
 COMPILED = False
 Momentum: Any = None  # the compiled momentum observer, where there is one
+TipLaw: Any = None  # the compiled arithmetic of hybrid force-motion control, where there is one
 if TYPE_CHECKING:
     from tangere._kernels import Answer, Arm, register
 elif os.environ.get("TANGERE_KERNELS") == "python":
     from tangere.kernels.fallback import Arm
 else:
     try:
-        from tangere._kernels import Answer, Arm, Momentum, register
+        from tangere._kernels import Answer, Arm, Momentum, TipLaw, register
 
         COMPILED = True
     except ImportError:
         from tangere.kernels.fallback import Arm
 
-__all__ = ["COMPILED", "Arm", "Momentum", "say_once"]
+__all__ = ["COMPILED", "Arm", "Momentum", "TipLaw", "say_once"]
 
 if COMPILED:
 

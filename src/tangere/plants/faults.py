@@ -66,7 +66,7 @@ class Actuators:
     def apply(self, tau: Array, middle: float) -> Array:
         """The torque (n,) that acts in the period around `middle` [s]; sets `reported` and `stuck`."""
         # one product tells whether all are finite; an overflow of it (1e154 Nm) would be refused as well
-        if math.isfinite(tau @ tau):
+        if math.isfinite(tau.dot(tau)):
             self.reported = np.minimum(np.maximum(tau, self._low), self._high)
         if not self._faults:
             return self.reported

@@ -97,6 +97,7 @@ class MujocoPlant:
         self._mj_contact_force = mujoco.mj_contactForce
         self._qpos, self._qvel = self.data.qpos[:n], self.data.qvel[:n]
         self._applied = self.data.qfrc_applied[:n]
+        self._constrained = self.data.qfrc_constraint[:n]  # J^T of all rows: equality, friction, limits, contacts
         self._armature = np.array(self.model.dof_armature[:n])
         site = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_SITE, "tcp")
         tool = int(self.model.site_bodyid[site])  # bodies are numbered from the base outwards
@@ -165,11 +166,12 @@ class MujocoPlant:
         self._mj_step(self.model, self.data)
         self._q, self._qd = self._qpos.copy(), self._qvel.copy()
         self._count += 1
-        if not math.isfinite(self._qd @ self._qd):
+        if not math.isfinite(self._qd.dot(self._qd)):
             self._failed = True
             return
         if self.data.ncon:
-            self._wrench = self._wrench + self._contact_wrench()
+            wrench = self._contact_wrench()
+            self._wrench = self._wrench + wrench if pushed else wrench
         if self._moving is not None:
             self._moving.after()
         self._state = self._sensors.next(
@@ -185,9 +187,11 @@ class MujocoPlant:
         data = self.data
         inner = data.ne + data.nf  # equality and friction rows come first; then limits and contacts
         if self._count and data.nefc > inner:
-            force, torque = np.array(data.efc_force), np.zeros(self.model.nv)
-            force[:inner] = 0.0
-            self._mujoco.mj_mulJacTVec(self.model, data, torque, force)
+            torque = self._constrained
+            if inner:
+                force, torque = np.array(data.efc_force), np.zeros(self.model.nv)
+                force[:inner] = 0.0
+                self._mujoco.mj_mulJacTVec(self.model, data, torque, force)
             tau_ext = tau_ext + torque[: self.dof]
         T = self.robot.pose(self._q)
         if self._sliding:
@@ -239,7 +243,9 @@ class MujocoPlant:
             if not sign:
                 continue
             self._mj_contact_force(self.model, data, i, local)
-            a, b, c, u, v, w = (sign * value for value in local.ravel().tolist())
+            a, b, c, u, v, w = local.tolist()
+            if sign < 0:
+                a, b, c, u, v, w = -a, -b, -c, -u, -v, -w
             e = contact.frame.tolist()
             x, y, z = contact.pos.tolist()
             x, y, z = x - px, y - py, z - pz

@@ -63,7 +63,7 @@ class Encoder:
     def __init__(self, channels: Sequence[Channel], layout: Mapping[str, slice], numbers: Sequence[int]) -> None:
         names, formats, offsets = [], [], []
         self._fills: list[tuple[str, slice | list[int]]] = []  # field, columns of the row that go there
-        self._stamps: list[str] = []
+        self._stamps: list[tuple[str, str]] = []  # field, what is counted there
         self.numbers = tuple(numbers)
         self.starts = []  # offset of each channel's record within a row
         raw = bytearray()
@@ -75,6 +75,8 @@ class Encoder:
             holes = {name: (at + MESSAGE_HEAD.size, f, k) for name, (at, f, k) in channel.template.holes.items()}
             for name, (at, fmt, count) in (head | holes).items():
                 names.append(f"{number}.{name}")
+                if name not in channel.columns:
+                    self._stamps.append((names[-1], name))
                 formats.append((fmt, (count,)) if fmt == "<f8" else fmt)
                 offsets.append(self.starts[-1] + at)
             for hole, columns in channel.columns.items():
@@ -85,21 +87,19 @@ class Encoder:
         self._row = np.frombuffer(bytes(raw), dtype=np.uint8)
         self._dtype = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.width})
 
-    def encode(self, rows: Array, ns: NDArray[np.int64], sequence: int) -> bytes:
-        """The records of rows (k, width) with log times ns (k,); sequence: number of the first row."""
+    def encode(self, rows: Array, ns: NDArray[np.int64], sequence: int) -> memoryview:
+        """The bytes of the records of rows (k, width), log times ns (k,); sequence: number of the first row."""
         out = np.empty((len(rows), self.width), dtype=np.uint8)
         out[:] = self._row
         table = out.view(self._dtype)[:, 0]
         sec, nanosec = np.divmod(ns, 1_000_000_000)
         counter = np.arange(sequence, sequence + len(rows))
         values = {"sequence": counter, "log_time": ns, "publish_time": ns, "sec": sec, "nanosec": nanosec}
-        for name in self._dtype.names or ():
-            value = values.get(name.partition(".")[2])
-            if value is not None:
-                table[name] = value
+        for name, what in self._stamps:
+            table[name] = values[what]
         for name, places in self._fills:
             table[name] = rows[:, places]
-        return out.tobytes()
+        return out.reshape(-1).data
 
     def index(self, ns: NDArray[np.int64]) -> dict[int, NDArray[np.uint64]]:
         """Per channel number the (log time, offset) of its records, if `encode` of these times begins at 0."""

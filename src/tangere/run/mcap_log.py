@@ -17,6 +17,7 @@ from tangere.run import mcap_records, ros_messages
 from tangere.run.channels import NOTES, NOTES_TOPIC, Channel, Encoder, channels_of
 from tangere.run.files import replacing
 from tangere.run.log import Log, Note, unit_of
+from tangere.run.mcap_records import Buffer
 from tangere.types import Array
 
 # rows encoded in one go while a loop runs beside: about 0.1 ms, the longest that the loop may wait for the interpreter
@@ -73,7 +74,7 @@ class McapFile:
         ]
         number = types.index(NOTES) + 1
         self._channels.append(mcap_records.channel(self._notes_number, number, NOTES_TOPIC, {}))
-        try:  # unbuffered: each chunk is one write, then the kernel has it, whatever becomes of us
+        try:  # unbuffered: what is written the kernel has, whatever becomes of us
             self._file = path.open("wb", buffering=0)
         except OSError as problem:
             raise InvalidValue(f"cannot write {path}: {problem.strerror or problem}") from problem
@@ -94,7 +95,7 @@ class McapFile:
     def write(self, rows: Array, notes: Sequence[Note] = (), *, gently: bool = False) -> None:
         """One chunk: rows (k, width), columns side by side as declared, and notes. gently: let others run meanwhile."""
         ns = np.maximum(self._start_ns + np.rint(rows[:, self._time] * 1e9).astype(np.int64), 0)  # stamps are unsigned
-        pieces = []
+        pieces: list[Buffer] = []
         for first in range(0, len(rows), SLICE if gently else max(len(rows), 1)):
             part = slice(first, first + SLICE if gently else len(rows))
             pieces.append(self._encoder.encode(rows[part], ns[part], self._rows + first))
@@ -114,7 +115,8 @@ class McapFile:
         if entries:
             indexes[self._notes_number] = entries
         if stamps:
-            self._write(self._summary.chunk(self._size, b"".join(pieces), min(stamps), max(stamps), indexes))
+            for piece in self._summary.chunk(self._size, pieces, min(stamps), max(stamps), indexes):
+                self._write(piece)
         self._rows += len(rows)
 
     def close(self) -> None:
@@ -127,7 +129,7 @@ class McapFile:
         """Close without an end."""
         self._file.close()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: Buffer) -> None:
         done = 0
         while done < len(data):  # an unbuffered write may take less than all of it
             done += self._file.write(data[done:]) or 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+Buffer = bytes | memoryview
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -65,13 +67,19 @@ class Summary:
     start: int = 2**64 - 1
     end: int = 0
 
-    def chunk(self, offset: int, body: bytes, start: int, end: int, indexes: Mapping[int, bytes]) -> bytes:
+    def chunk(
+        self, offset: int, body: Sequence[Buffer], start: int, end: int, indexes: Mapping[int, bytes]
+    ) -> list[Buffer]:
         """A chunk of message records that begins at `offset` of the file, with its message indexes behind it.
 
-        indexes: per channel its (log time, offset in the body) pairs, 16 bytes each.
+        body: the records, in pieces; none is copied. indexes: per channel its (log time, offset in the body) pairs, 16
+        bytes each.
         """
-        head = CHUNK_HEAD.pack(start, end, len(body), zlib.crc32(body)) + string("") + struct.pack("<Q", len(body))
-        out = [struct.pack("<BQ", CHUNK, len(head) + len(body)), head, body]
+        size, crc = sum(map(len, body)), 0
+        for piece in body:
+            crc = zlib.crc32(piece, crc)
+        head = CHUNK_HEAD.pack(start, end, size, crc) + string("") + struct.pack("<Q", size)
+        out: list[Buffer] = [struct.pack("<BQ", CHUNK, len(head) + size) + head, *body]
         length = at = sum(map(len, out))
         places = b""
         for number, entries in indexes.items():
@@ -87,10 +95,10 @@ class Summary:
                 + places
                 + struct.pack("<Q", at - length)
                 + string("")
-                + struct.pack("<QQ", len(body), len(body)),
+                + struct.pack("<QQ", size, size),
             )
         )
-        return b"".join(out)
+        return out
 
     def closing(self, offset: int, schemas: list[bytes], channels: list[bytes], metadata: bytes) -> bytes:
         """Everything behind the data section, which ends at `offset`: DataEnd, summary, footer, magic."""

@@ -182,6 +182,7 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 
 #include "arm.h"
 #include "observer.h"
+#include "tip.h"
 
 /* ---- the module ----------------------------------------------------------------------------------------------- */
 
@@ -257,17 +258,22 @@ PyMODINIT_FUNC PyInit__kernels(void)
     Py_DECREF(errors);
     tg_double = PyArray_DescrFromType(NPY_DOUBLE);
     if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0 ||
-        PyType_Ready(&MomentumType) < 0)
+        PyType_Ready(&MomentumType) < 0 || PyType_Ready(&TipLawType) < 0)
         return NULL;
     static const char *const fields[] = {"time", "period", "q", "qd", "tau"};
     for (int i = 0; i < 5; i++)
         if (!(tg_names[i] = PyUnicode_InternFromString(fields[i])))
+            return NULL;
+    static const char *const tool[] = {"T", "v", "a"};
+    for (int i = 0; i < 3; i++)
+        if (!(tg_tip_names[i] = PyUnicode_InternFromString(tool[i])))
             return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (!module)
         return NULL;
     if (PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
         PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
+        PyModule_AddObjectRef(module, "TipLaw", (PyObject *)&TipLawType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||
         PyModule_AddIntConstant(module, "parameter_count", TG_PARAMETERS) < 0) {
         Py_DECREF(module);
