@@ -26,8 +26,9 @@ help:
 demo: $(VENV)/.core
 	@$(BIN)/tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/demo
 
+# one thread for linear algebra: the matrices are small, and threads that wait for each other cost most of the time
 test: lint
-	$(BIN)/python -m pytest -q
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
