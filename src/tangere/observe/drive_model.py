@@ -13,8 +13,8 @@ from tangere.types import Array
 
 # rad/s over which Coulomb friction turns round, where no log says otherwise. On 40 runs of a UR3e the held-out residual
 # of the elbow falls from 0.190 to 0.172 Nm between 0.02 and 0.01 and no further below; the noise of a UR's velocity
-# (some 1e-3 rad/s) forbids much less. An older arm may need ten times as much (UR10: 0.03 to 0.1): identification
-# chooses, joint by joint.
+# (some 1e-3 rad/s) forbids much less. Other recorders may need more: identification chooses, joint by joint. (Ten times
+# as much, on a UR10, was a log that had been smoothed.)
 WIDTH = 0.008
 # rad/s below which a joint counts as standing: ten times the noise of a UR's velocity, and 2.5 widths, where the
 # smooth Coulomb term has reached 98.7 %.
@@ -67,6 +67,9 @@ class DriveModel:
     # (n,) s by which viscous and quadratic friction follow the speed when a twin runs freely (free_run, refined); a law
     # of the speed now (torque, friction) has none
     lag: Array = field(default_factory=lambda: np.array(0.0))
+    # Hz, cutoff of the low-pass, forwards and backwards, of the logs that the model comes from; 0: none. The law itself
+    # is the arm's, with the steps that such logs have lost (unsmoothed gives them back)
+    smoothing: float = 0.0
     _orders: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _scale: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _coulomb: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
@@ -75,7 +78,7 @@ class DriveModel:
         n = np.shape(self.coulomb)
         for entry in fields(self):
             value = getattr(self, entry.name)
-            if entry.name.startswith("_") or entry.name in ("orders", "standstill", "delay"):
+            if entry.name.startswith("_") or entry.name in ("orders", "standstill", "delay", "smoothing"):
                 continue
             want = (*n, 2 * len(self.orders)) if entry.name == "ripple" else n
             array = np.array(value, dtype=np.float64)
@@ -90,6 +93,8 @@ class DriveModel:
             raise InvalidValue(f"width, standstill: > 0 [rad/s], got {self.width.tolist()}, {self.standstill!r}")
         if not 0.0 <= self.delay < 1.0:
             raise InvalidValue(f"delay: 0 to 1 s, got {self.delay!r}")
+        if not 0.0 <= self.smoothing < np.inf:
+            raise InvalidValue(f"smoothing: 0 (none) or a cutoff [Hz], got {self.smoothing!r}")
         object.__setattr__(self, "_scale", 1.0 / self.width)
         object.__setattr__(self, "_orders", np.array(self.orders, dtype=np.float64))
         object.__setattr__(self, "_coulomb", self.coulomb + self.load * self.mean_load)

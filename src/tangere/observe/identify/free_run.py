@@ -12,6 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.identify.model import IdentifiedModel
 from tangere.observe.identify.samples import GAP, Motion
+from tangere.observe.identify.smoothing import unsmoothed
 from tangere.robot import Robot
 from tangere.types import Array
 
@@ -80,8 +81,12 @@ def free_run(
     Torque is interpolated between samples; steps of STEP, linearly implicit in the friction, so that its steep part
     at zero velocity is stable. robot: with rotor inertia if it shall count. z: the speed that viscous and quadratic
     friction feel, behind the joint's by the drive's lag; it begins with what was measured before the window. Windows
-    with a gap are left out. Standing joints have no stiction here and creep: `moving` says which errors mean something.
+    with a gap are left out. The torque of a smoothed log, which knows the reversals ahead of it, has friction's steps
+    given back along the measured motion (unsmoothed) where the drive comes from such logs. Standing joints have no
+    stiction here and creep: `moving` says which errors mean something.
     """
+    if friction:
+        motions = [unsmoothed(robot, drive, motion) for motion in motions]
     start = starts(drive, motions, window)
     end = ran(robot, drive if friction else None, start)
     return FreeRun(start.time, end - start.end, start.moving)

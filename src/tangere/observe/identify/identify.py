@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tangere.errors import InvalidValue
 from tangere.model.load import load, names
 from tangere.model.model import Link, Payload
-from tangere.observe.drive_model import RIPPLE_ORDERS, DriveModel
+from tangere.observe.drive_model import RIPPLE_ORDERS, WIDTH, DriveModel
 from tangere.observe.identify.check import findings
 from tangere.observe.identify.consider import considered
 from tangere.observe.identify.delay import torque_delay
@@ -26,6 +26,7 @@ from tangere.observe.identify.refine import late_friction, refined
 from tangere.observe.identify.residual import moving_rms
 from tangere.observe.identify.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
 from tangere.observe.identify.scales import torque_scales
+from tangere.observe.identify.smoothing import smooth_log, smoothing
 from tangere.observe.identify.solve import Problem, Solution, errors, solved
 from tangere.observe.identify.widths import widths
 from tangere.robot import Robot
@@ -60,7 +61,8 @@ def identify(
     weights; regularised towards the arm's data sheet where the logs say nothing; every link a body that can exist.
     Terms of friction that the logs do not support (SUPPORT) are left out; how far links may leave the data sheet is
     chosen on parts of the logs that the fit did not see (link_freedom); accelerations are such that noise does not
-    shrink inertia (accelerations). A payload's covariance counts what links and gains may be off (considered).
+    shrink inertia (accelerations). Friction is smoothed as the logs were, where they were (smoothing). A payload's
+    covariance counts what links and gains may be off (considered).
 
     robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
     Nm. gain: Nm/A with which tau was made from currents, to be kept in the model; None (the log holds torques) also
@@ -73,7 +75,9 @@ def identify(
         raise InvalidValue(f"inertial: must be 'links', 'payload' or 'none', got {inertial!r}")
     if not motions:
         raise InvalidValue("identify: at least one log")
-    rows = windows(robot, list(motions), orders)
+    cutoff = smoothing(robot, motions)
+    orders = () if cutoff else orders  # ripple is faster than what such a log has left
+    rows = windows(robot, list(motions), orders, smoothing=cutoff)
     moved = rows.moving.sum(axis=0) >= LEAST_WINDOWS
     if not np.any(moved):
         raise InvalidValue(
@@ -81,6 +85,7 @@ def identify(
             "s; friction needs motion of every joint in both directions"
         )
     said = findings(robot, motions, gain)
+    said += (smooth_log(cutoff),) if cutoff else ()
     progress(0.2)
     solution, problem = _answer(robot, rows, inertial, orders)
     freedom = LINK_SIGMA
@@ -96,13 +101,14 @@ def identify(
         solution, problem = _answer(robot, rows, inertial, orders, freedom)
         gain = None if gain is None else gain * scale
     # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
-    width = widths(problem.rows, solution)
+    width = np.full(robot.dof, WIDTH) if cutoff else widths(problem.rows, solution)  # no log tells once smoothed
     loaded = _loaded(robot, solution, inertial)
-    rows = windows(robot, list(motions), orders, loaded=loaded, width=width)
+    rows = windows(robot, list(motions), orders, loaded=loaded, width=width, smoothing=cutoff)
     progress(0.7)
     # currents and positions of a sample are of one cycle: a delay must be shown apart from friction's own lag;
     # torques have been through somebody's filter, and then whatever lag predicts best is taken
-    delay = torque_delay(rows, list(motions), memory=gain is not None)
+    # (a filter both ways has no delay: what then looks like one is friction's lag, and predicts no better)
+    delay = 0.0 if cutoff else torque_delay(rows, list(motions), memory=gain is not None)
     if delay > 0.0:
         rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
     solution, problem = _answer(robot, rows, inertial, orders, freedom)
@@ -110,7 +116,7 @@ def identify(
         known = rows.tau - problem.rows.tau
         wider = considered(problem, solution, known, link_prior(robot.model, 1.0)[1])
         solution = dataclasses.replace(solution, covariance=wider)
-    drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay)
+    drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay, cutoff)
     links, payload = _bodies(robot, solution.x, inertial)
     told = _told(solution, problem)
     for j in np.flatnonzero(~moved):
@@ -245,6 +251,7 @@ def _drive(
     moved: Mask,
     width: Array,
     delay: float,
+    cutoff: float,
 ) -> DriveModel:
     n = robot.dof
     f = solution.x[SIZE * n :].reshape(n, -1)
@@ -269,6 +276,7 @@ def _drive(
         orders=orders,
         width=width,
         delay=delay,
+        smoothing=cutoff,
         coulomb=term["coulomb"],
         viscous=term["viscous"],
         offset=term["offset"],

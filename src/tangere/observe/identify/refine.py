@@ -14,6 +14,7 @@ from tangere.observe.identify.free_run import WINDOW, Starts, ran, starts
 from tangere.observe.identify.model import IdentifiedModel
 from tangere.observe.identify.prior import prior_drive
 from tangere.observe.identify.samples import Motion
+from tangere.observe.identify.smoothing import unsmoothed
 from tangere.observe.identify.solve import HUBER
 from tangere.robot import Robot
 from tangere.types import Array
@@ -57,7 +58,8 @@ def refined(model: IdentifiedModel, base: Robot, motions: Sequence[Motion]) -> D
     if not (np.any(late) and clean):
         return None
     try:
-        start = starts(model.drive, clean, WINDOW, _STEP)
+        body = Robot(model.model(base.model))
+        start = starts(model.drive, [unsmoothed(body, model.drive, motion) for motion in clean], WINDOW, _STEP)
     except InvalidValue:  # gaps everywhere: nothing can be run, and nothing be told
         return None
     late &= start.moving.sum(axis=0) >= _FEWEST

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.identify.samples import Motion, midpoints
+from tangere.observe.identify.smoothing import unsmoothed
 from tangere.observe.momentum import GAIN
 from tangere.observe.replay import replay_momentum
 from tangere.robot import Robot
@@ -22,9 +23,11 @@ def momentum_residual(robot: Robot, drive: DriveModel, motion: Motion, gain: Arr
     replay_momentum with the drive model's whole law, and what a log of measured torques asks for: tau of a period is
     the mean of its two ends; r begins with the first y and not with 0, as a log may begin in motion, and so it does
     after a gap or a bad sample. A drive model with a delay compares motion with the torque reported that much later:
-    r at t is known at t + delay (an observer at work, which cannot wait, gives it then). robot: made with rotor
-    inertia if the drive model's shall count (IdentifiedModel.robot does).
+    r at t is known at t + delay (an observer at work, which cannot wait, gives it then). Where the drive model comes
+    from smoothed logs, another such log has friction's steps given back to its torque (unsmoothed). robot: made with
+    rotor inertia if the drive model's shall count (IdentifiedModel.robot does).
     """
+    motion = unsmoothed(robot, drive, motion)
     m = midpoints(motion, drive.delay)
     period, tau = np.full(len(motion.time), np.nan), np.zeros_like(motion.q)
     period[m.index], tau[m.index] = m.h, m.tau

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tangere.errors import InvalidValue
 from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
 from tangere.observe.identify.acceleration import LENGTHS, accelerations
+from tangere.observe.identify.low_pass import silent_above, smoothed
 from tangere.robot import Robot
 from tangere.types import Array
 
@@ -17,6 +18,8 @@ WINDOW = 0.02  # s, about the lag of the momentum observer at its default gain: 
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
 LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers of a joint's friction apart
 TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
+_STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
+_SILENT = 6.0  # times the cutoff: above, a smoothed log's speeds hold nothing; found: 1.6
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,15 @@ class Motion:
             raise InvalidValue(f"q, qd, tau: one shape (N, n), got {self.q.shape}, {self.qd.shape}, {self.tau.shape}")
         if self.time.shape != (len(self.q),):
             raise InvalidValue(f"time: shape ({len(self.q)},) to match q, got {self.time.shape}")
+
+
+def was_smoothed(motion: Motion, cutoff: float) -> bool:
+    """Whether a log went through a low-pass of this cutoff [Hz] (0: none), as its speeds show.
+
+    Speeds, as the torque may have had contacts added since.
+    """
+    whole = cutoff > 0.0 and bool(np.isfinite(motion.q + motion.tau).all())
+    return whole and silent_above(motion.time, motion.qd) < _SILENT * cutoff
 
 
 @dataclass(frozen=True)
@@ -128,12 +140,14 @@ def windows(
     width: Array | float = WIDTH,
     delay: float = 0.0,
     lengths: tuple[float, ...] = LENGTHS,
+    smoothing: float = 0.0,
 ) -> Windows:
     """Rows of all logs. Windows do not reach over gaps or from one log into another.
 
     loaded: whose gravity torque is the load of the load-dependent friction, if not that of `robot`. width: of the
     Coulomb term, (n,) or one for all [rad/s]. delay: of the reported torque [s]. lengths [s]: of the slopes that
-    accelerations are made of, () for difference quotients.
+    accelerations are made of, () for difference quotients. smoothing [Hz]: the low-pass that logs went through, and
+    friction with them; 0: none.
     """
     parts: list[tuple[Array, ...]] = []
     logs: list[int] = []
@@ -146,9 +160,11 @@ def windows(
         size = rows.shape[1]
         g = (loaded or robot).gravity_torque(m.q)
         qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
-        columns = (
-            robot.regressor(m.q, m.qd, qdd), friction_terms(m.q, m.qd, qdd, g, orders, width), m.tau, np.abs(g),
-        )  # fmt: skip
+        friction = friction_terms(m.q, m.qd, qdd, g, orders, width)
+        if was_smoothed(motion, smoothing):
+            steps = (0, *range(_STEPS, friction.shape[-1]))
+            friction[..., steps] = smoothed(friction[..., steps], float(np.median(m.h)), smoothing)
+        columns = (robot.regressor(m.q, m.qd, qdd), friction, m.tau, np.abs(g))
         means = tuple(np.einsum("ws,ws...->w...", weight, c[rows]) for c in columns)
         speed = m.qd[rows]
         fast = (np.abs(speed) > STANDSTILL).all(axis=1) & (np.abs(np.sign(speed).sum(axis=1)) == size)
