@@ -133,6 +133,9 @@ def test_stop_is_reported_and_does_not_alarm() -> None:
     events = _events(ring[:, None] * np.array([1.0, 1.0, 0.5, 0.1, 0.1, 0.1]), time, qd=qd)
     assert [event.kind for event in events] == ["stop"]
     assert not events[0].alarm
+    (felt_by_nothing,) = _events(np.zeros((len(time), N)), time, qd=qd)  # told from the velocities alone
+    assert felt_by_nothing.kind == "stop"
+    assert 3.0 <= felt_by_nothing.time_s < 3.03  # while it brakes
     # the same shock on an arm that moves on is none
     assert _events(ring[:, None] * np.ones(N), time)[0].kind == "collision"
 

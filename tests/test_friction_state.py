@@ -112,14 +112,15 @@ def test_a_push_is_hardly_learned() -> None:
     np.testing.assert_allclose(state.level, held * (1.0 - 10.0 * H / MEMORY))
 
 
-@pytest.mark.parametrize("what", ["standing", "gap", "nan"])
+@pytest.mark.parametrize("what", ["standing", "gap", "nan", "nan speed"])
 def test_what_teaches_nothing(what: str) -> None:
     state = FrictionState(DRIVE)
-    qd = np.full(N, 0.01 if what == "standing" else 0.2)
+    qd = np.full(N, {"standing": 0.01, "nan speed": np.nan}.get(what, 0.2))
     residual = np.full(N, np.nan if what == "nan" else 0.5)
     for _ in range(100):
         state.update(1.0 if what == "gap" else H, residual, qd)
     np.testing.assert_array_equal(state.level, ZERO)
+    assert np.all(np.isfinite(state.update(10.0 * H, np.ones(N), np.ones(N))))
 
 
 def test_without_film_and_level_the_residual_is_handed_back() -> None:

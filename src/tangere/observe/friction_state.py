@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,7 +72,7 @@ class FrictionState:
     def update(self, h: float, residual: Array, qd: Array, hold: bool = False) -> Array:
         """The residual (n,) [Nm] without what film and level explain; h [s] since the sample before.
 
-        hold: during an alarm nothing is learned of the level. A residual that is not finite teaches nothing.
+        hold: during an alarm nothing is learned of the level. A residual or velocity that is not finite never is.
         """
         if self.idle:
             return residual
@@ -82,6 +84,8 @@ class FrictionState:
             turned += residual
             return turned
         speed = np.abs(qd)
+        if not isfinite(float(speed.dot(speed))):  # one sample that cannot be used must not stay in the film
+            return np.asarray(residual + turned)
         moving = speed > self._standstill
         want = np.exp(speed * (-1.0 / FILM_SPEED))
         self._thin += -np.expm1(speed * moving * (-self._age / FILM_TRAVEL)) * (want - self._thin)
@@ -97,7 +101,7 @@ class FrictionState:
         fade = h / MEMORY
         self._variance += 2.0 * fade * (self._prior - self._variance)
         level = self.level * (1.0 - fade)
-        if not hold and np.isfinite(left).all():
+        if not hold and isfinite(float(left.dot(left))):
             limit = LIMIT * np.sqrt(self._variance + self._spread)
             gain = h * self._variance
             gain /= gain + self._noise

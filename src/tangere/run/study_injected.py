@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.observe.detect import RATE, Event, FreeMotion, Thresholds, tune
+from tangere.observe.detect import RATE, Event, Thresholds, tune
 from tangere.observe.identify import IdentifiedModel, Motion, momentum_residual
 from tangere.observe.statistics import Estimate, per_hour, quantile, rate
 from tangere.robot import Robot
@@ -21,7 +21,7 @@ from tangere.run.study_pool import Workers
 from tangere.run.study_scan import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.run.study_tables import StepRow, ladder_rows
 from tangere.run.touch_logs import TouchLog
-from tangere.run.watch import Belief, belief, read, watch, with_stated_payload
+from tangere.run.watch import Belief, belief, free_motion, read, watch, with_stated_payload
 from tangere.types import Array
 
 EVERY = 0.5  # s between injected steps: shorter than what is replayed for each, but every onset is judged by itself
@@ -178,7 +178,11 @@ def watch_log(
     every: float,
     fold: int,
 ) -> LogResult:
-    """One log."""
+    """One log, watched as it is and with steps.
+
+    A step is added to the residual as it was watched: what friction's memory would learn of it before the alarm is left
+    out, less than a hundredth of the steps of a UR3e within 20 ms.
+    """
     motion, thresholds = log.motion, believed.thresholds
     seen = watch(log, believed, isolate=False)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
@@ -215,7 +219,7 @@ def _fold(
             if recording.name not in others:
                 log = read(recording, robot, done.model)
                 residual = momentum_residual(known.robot, known.drive, log.motion, known.thresholds.gain)
-                motions.append(FreeMotion(log.motion.time, residual, log.motion.qd, log.name, log.motion.digest))
+                motions.append(free_motion(known.drive, log, residual))
     tuned = tune(motions, alarm_rate, gain=known.thresholds.gain, drive=known.drive)
     return dataclasses.replace(known, thresholds=tuned)
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.model.model import Payload
 from tangere.observe.detect import Detector, Event, FreeMotion, PayloadChange, Thresholds, Wanted, tune
 from tangere.observe.drive_model import DriveModel
+from tangere.observe.friction_state import FrictionState, without_friction_state
 from tangere.observe.identify import IdentifiedModel, identify, momentum_residual, prior_drive
 from tangere.observe.identify.check import findings
 from tangere.observe.identify.consensus import friction_share, touched
@@ -72,7 +75,7 @@ class Watched:
 
     log: TouchLog
     belief: Belief
-    residual: Array  # (N, n) Nm, nan where there is none
+    residual: Array  # (N, n) Nm, friction's memory taken off, nan where there is none
     seconds: float  # that were watched: without the start, gaps and what settles after them
     events: tuple[Event, ...]
     traces: Traces
@@ -166,8 +169,22 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     note = f"no model: friction{tool} as this log itself tells them, thresholds of the arm's type; `tangere identify` "
     note += "and `tangere tune` with free motion do better"
     motion = dataclasses.replace(log.motion, tau=log.motion.tau * found.scale)
-    believed = Belief(found.robot(base), found.drive, untuned(robot, found.drive), None, (note, *said))
+    drive = _as_moved(found.drive, plain.drive, prior_drive(robot), np.array(found.moved))
+    believed = Belief(found.robot(base), drive, untuned(robot, drive), None, (note, *said))
     return dataclasses.replace(log, motion=motion, gain=log.gain * found.scale), believed
+
+
+def _as_moved(drive: DriveModel, known: DriveModel, prior: DriveModel, moved: NDArray[np.bool_]) -> DriveModel:
+    """Of a joint that did not move a log tells no friction: that of the type, so that creeping is no push.
+
+    Less of it where `known` has less (a simulated arm), never more: stiction of a creeping joint looks like friction.
+    """
+    terms = {}
+    for name in ("coulomb", "viscous", "quadratic", "load"):
+        usual = getattr(prior, name)
+        least = np.where(np.abs(getattr(known, name)) < np.abs(usual), getattr(known, name), usual)
+        terms[name] = np.where(moved, getattr(drive, name), least)
+    return dataclasses.replace(drive, **terms)
 
 
 def with_own_friction(believed: Belief, log: TouchLog) -> Belief:
@@ -211,7 +228,10 @@ def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[
 
 
 class Watcher:
-    """A detector with its masks and isolation, sample by sample: what watch and follow have in common."""
+    """A detector with its masks and isolation, sample by sample: what watch and follow have in common.
+
+    What friction remembers (FrictionState) is taken off the residual before; during an event nothing is learned of it.
+    """
 
     def __init__(
         self,
@@ -225,11 +245,13 @@ class Watcher:
         self.detector = Detector(
             believed.thresholds, robot=believed.robot, isolator=isolator, stiction=believed.drive.stiction
         )
+        self._state, self._last = FrictionState(believed.drive), -np.inf
         self._wanted, self._payload = tuple(wanted), tuple(payload_changes)
         # between the windows thresholds are as ever, and nothing begins as wanted; what began so and still fades is
         # not an alarm before it exceeds them
         self._none = Wanted(np.ones(believed.robot.dof), np.inf, np.inf)
         self.seconds = 0.0  # watched so far
+        self.residual = np.full(believed.robot.dof, np.nan)  # (n,) Nm that the detector was given last
 
     def step(
         self, time: float, residual: Array, q: Array, qd: Array, tau: Array | None, target_qd: Array | None
@@ -240,9 +262,11 @@ class Watcher:
             detector.wanted = next((mask for mask in self._wanted if mask.start <= time <= mask.end), self._none)
         if self._payload:
             detector.payload_change = next((mask for mask in self._payload if mask.start <= time <= mask.end), None)
-        event = detector.update(time, residual, q, qd, tau, target_qd)
         signals = detector.signals
-        if signals.ready and np.isfinite(residual[0]):
+        self.residual = residual = self._state.update(time - self._last, residual, qd, hold=signals.frozen)
+        self._last = time
+        event = detector.update(time, residual, q, qd, tau, target_qd)
+        if signals.ready and isfinite(residual[0]):
             self.seconds += signals.h
         return event
 
@@ -267,10 +291,12 @@ def watch(
     # without the controller's own velocities everywhere a stop is told from the measured ones
     target = log.qd_des if log.qd_des is not None and bool(np.all(np.isfinite(log.qd_des))) else None
     signals, thresholds = watcher.detector.signals, believed.thresholds
+    followed = np.empty_like(residual)
     values, bounds = np.full((2, *motion.q.shape), np.nan), np.full((2, *motion.q.shape), np.nan)
     both = np.stack((thresholds.level, thresholds.change))
     for k, t in enumerate(time.tolist()):
         watcher.step(t, residual[k], motion.q[k], motion.qd[k], motion.tau[k], None if target is None else target[k])
+        followed[k] = watcher.residual
         if signals.ready:
             values[:, k] = signals.values[:2]
             bounds[:, k] = (both * signals.weights).sum(axis=1) * watcher.detector.excess**2
@@ -282,7 +308,14 @@ def watch(
     events = tuple(dataclasses.replace(e, time_s=float(time[k])) for e, k in zip(events, late, strict=True))
     traces = Traces(values[0], values[1], bounds[0], bounds[1])
     said = () if watcher.seconds else ("nothing could be watched: samples lie further apart than 0.1 s, or only gaps",)
-    return Watched(log, believed, residual, watcher.seconds, events, traces, said)
+    return Watched(log, believed, followed, watcher.seconds, events, traces, said)
+
+
+def free_motion(drive: DriveModel, log: TouchLog, residual: Array) -> FreeMotion:
+    """What thresholds are learned from: the residual (N, n) [Nm] of a free log as `watch` hands it to the detector."""
+    motion = log.motion
+    followed = without_friction_state(drive, motion.time, residual, motion.qd)
+    return FreeMotion(motion.time, followed, motion.qd, log.name, motion.digest)
 
 
 def tuning(
@@ -311,7 +344,7 @@ def tuning(
         own, _ = with_stated_payload(bare, log)
         beliefs.append(own)
         residual = momentum_residual(own.robot, drive, log.motion, gain)
-        motions.append(FreeMotion(log.motion.time, residual, log.motion.qd, log.name, log.motion.digest))
+        motions.append(free_motion(drive, log, residual))
         if float(np.ptp(log.motion.time)) >= SHORTEST:
             doubts += _touched(watch(log, own, isolate=False))
         progress(0.4 * (k + 1) / len(logs))

@@ -150,8 +150,9 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
     figures = (
         TimeFigure(
             f"level{suffix}", f"{seen.log.name}: residual of the momentum observer, its slow level, and the level's "
-            "thresholds: lower while a joint moves, higher where stiction hides something. Events shaded from their "
-            "onset to their end.", time, tuple(level), _bands(seen),
+            "thresholds: lower while a joint moves, higher where stiction hides something. Friction is followed: what "
+            "the log has shown of its level and film by then is taken off. Events shaded from their onset to their "
+            "end.", time, tuple(level), _bands(seen),
         ),
         TimeFigure(
             f"change{suffix}", f"{seen.log.name}: change against the mean of the last quarter of a second, which a "
