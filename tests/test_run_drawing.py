@@ -125,7 +125,7 @@ def test_without_a_sensor(plan: DrawingPlan) -> None:
     assert delays.min() >= 0.0
     assert delays.max() == summary["touch_delay_ms"]["max"] <= 10.0 + 1e-6  # stamps are rounded
     assert summary["touch_delay_ms"]["mean"] <= 8.0
-    assert summary["force_rms_error_n"] <= 0.6
+    assert summary["force_rms_error_n"] <= 0.3
     assert summary["ink_coverage"] >= 0.99
 
 
@@ -137,6 +137,30 @@ def test_soft_paper_without_a_sensor(plan: DrawingPlan) -> None:
     assert summary["force_rms_error_n"] <= 0.4  # a third of it at the other strokes: the first is drawn while learning
     assert max(summary["force_max_n"], summary["force_touch_max_n"]) <= 9.0
     assert summary["touch_delay_ms"]["max"] <= 25.0  # what the matched filters look back; 10 ms is out of reach here
+    assert summary["ink_coverage"] >= 0.99
+
+
+def test_soft_paper_with_the_builtin_sensor() -> None:
+    """The zero is taken in the air, above paper that rises by 2.5 mm: no creep from stroke to stroke, 3 mm apart."""
+    lines = tuple(np.array([[0.0, y], [0.01, y]]) for y in (0.0, 0.003, 0.006, 0.009))
+    plan = plan_drawing(ROBOT, Strokes(lines, (0.2, 0.2)), Canvas.table(ROBOT))
+    result = draw(ROBOT, plan, sensor="builtin", stiffness=2e3, seed=1)
+    summary, mode = result.summary, result.log["mode"]
+    true = result.log["wrench_true"][:, :3] @ plan.canvas.T_base_canvas[:3, 2]
+    assert np.all(true[mode == MODES.index("listen")] <= 0.0)
+    assert summary["aborted"] == ""
+    assert summary["force_rms_error_n"] <= 0.38  # what was published of a real one, as a mean deviation
+    assert max(summary["force_max_n"], summary["force_touch_max_n"]) <= 8.0
+    assert summary["ink_coverage"] >= 0.99
+
+
+@pytest.mark.parametrize("sensor", ["builtin", "none"])
+def test_hard_paper_with_a_force_that_is_late(plan: DrawingPlan, sensor: Any) -> None:
+    """1e5 N/m, where 1 N is 10 um: friction that begins and ends costs no more force than it is."""
+    summary = draw(ROBOT, plan, sensor=sensor, stiffness=1e5, seed=1).summary
+    assert summary["aborted"] == ""
+    assert summary["force_rms_error_n"] <= 0.5  # 0.2 and 0.35 by what the sensors know
+    assert max(summary["force_max_n"], summary["force_touch_max_n"]) <= 9.0  # a touch of 10 mm/s: 5 N on top of a ramp
     assert summary["ink_coverage"] >= 0.99
 
 

@@ -12,13 +12,15 @@ from tangere.errors import InvalidValue
 SHARE = 0.3
 STIFFNESS = (1e3, 2e5)  # N/m, what an estimate is held within: a sponge, and steel on a wooden table
 STIFFEST = 1e5  # N/m, what is assumed until a paper has been pressed: stable for all softer ones
+DAMPING = 0.7  # of critical, of a pen on its paper: an overshoot of 5 %
+DAMPING_MAX = 250.0  # 1/s: 0.5 rad (29 degrees) over the 2 ms from a joint's speed to the torque that answers it
 TOUCH_SPEED_MAX = 1e-2  # m/s
 # Without a sensor a touch is felt by how fast its force grows. N/s that are felt within 10 ms: 5 to 30 standard
 # deviations of the joints' speeds, by how the pen sticks to the paper, for an alarm at 6: see JointTouch
 BLIND_RATE = 300.0
 BLIND_PEAK = 0.7  # of the force wanted, at most, by the touch itself
-# m/s. Least: on hard paper a slower touch is gentler (1.7 N at 3e-3 m/s and 1e5 N/m), but the press after it, out of a
-# force that is hardly felt, is not: it went beyond 15 N in two of three drawings. Most: a wrong guess of k costs 10 N
+# m/s. Least: on hard paper a slower touch gains nothing (3e-3 m/s at 1e5 N/m: the same largest force in four drawings,
+# that of the first touch, before k is known). Most: a wrong guess of k costs 10 N
 BLIND_SPEED = (TOUCH_SPEED_MAX, 3e-2)
 
 
@@ -40,22 +42,29 @@ class HeightGains:
 
 
 def hybrid_gains(stiffness: float, mass: float, omega: float, delay: float) -> HybridGains:
-    """Gains for three poles at omega [rad/s] against a spring.
+    """Gains for three poles at omega [rad/s] against a spring, or what the spring itself does if that is faster.
 
-    With the measured wrench compensated the tip moves with the acceleration that is asked for, and a depth x makes the
-    force k x. With the force seen `delay` [s] late the compensation lacks k delay v of it, a negative damping:
+    With the measured force k x compensated, `delay` [s] late, and kp on the same measurement,
 
-        x''' + (kv - k delay / m) x'' + k kp x' + k ki x = 0
+        x'' = -k x / m + (1 / m - kp) k x(t - delay) - kv x' - ki k int x
 
-    Poles at omega: k kp = 3 omega^2, k ki = omega^3, kv = 3 omega + k delay / m. Routh: k ki < (kv - k delay / m) k kp,
-    used to 1/9 of it whatever k is: for k ten times smaller than assumed omega^3 < 9 omega^3 holds still, for k larger
-    as well until k delay / m eats the damping (2e4 N/m, 6 kg, 3 ms: 10 of 180 1/s). The delay in kp and kv themselves
-    costs a phase of about 3 omega delay: refused beyond 0.5 rad (29 degrees of the 71 that triple poles have).
+    Poles at omega: k kp = 3 omega^2, k ki = omega^3, kv = 3 omega + (kp - 1 / m) k delay, the last against the negative
+    damping of the delay. Its phase of about 3 omega delay is refused beyond 0.5 rad (29 degrees of the 71 that triple
+    poles have). But kp is 1 / m at least: there compensation and kp cancel, what was measured late plays no part, and
+    the paper holds the pen by k / m > 3 omega^2. With less kp the compensation would take that away: an acceleration
+    d that nobody foresees (wrong masses, friction that begins or ends) makes up to d k / (3 omega^2) of force, 50 N per
+    m/s2 at 1e5 N/m and 25 rad/s; with 1 / m it makes m d, 3 N.
+
+    kv is then DAMPING of critical, if that is more, up to DAMPING_MAX. Routh, for kp = 1 / m: ki = omega / (3 m) <
+    kv / m, used to 1/9 at most, whatever k is: also where the paper is softer than assumed.
     """
     _positive(stiffness=stiffness, mass=mass, omega=omega)
     if 3.0 * omega * delay > 0.5 * (1.0 + 1e-9):  # but for rounding
         raise InvalidValue(f"omega: at most {0.5 / (3.0 * delay):.3g} rad/s with a delay of {delay:g} s, got {omega!r}")
-    return HybridGains(3.0 * omega**2 / stiffness, omega**3 / stiffness, 3.0 * omega + stiffness * delay / mass)
+    kp = max(3.0 * omega**2 / stiffness, 1.0 / mass)
+    damping = min(2.0 * DAMPING * math.sqrt(stiffness / mass), DAMPING_MAX)
+    kv = max(3.0 * omega, damping) + (kp - 1.0 / mass) * stiffness * delay
+    return HybridGains(kp, kp * omega / 3.0, kv)
 
 
 def height_gains(stiffness: float, mass: float, kp: float, kd: float, *, fed: bool = True) -> HeightGains:

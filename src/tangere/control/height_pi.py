@@ -78,12 +78,12 @@ class HeightPI:
         self.stiffness = stiffness
         self.gains: HeightGains = height_gains(stiffness, self.mass, self.kp, self.kd, fed=self.feed_wrench)
         force, mass = self.task.force_des, self.mass
+        # soft paper rises by millimetres when the pen leaves it, and the pen must come slowly, and listen, above it
+        self.task.sink = force / stiffness if self.learner.sure else 0.0
         if self.touch is None:
             self.task.touch_speed = touch_speed(force, stiffness, mass)
         else:
             self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
-            # soft paper rises by millimetres when the pen leaves it, and the pen must listen above it
-            self.task.sink = force / stiffness if self.learner.sure else 0.0
 
     @property
     def finished(self) -> bool:

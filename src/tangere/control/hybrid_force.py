@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.control.bounds import Bounds
-from tangere.control.force_depth import DepthObserver
 from tangere.control.force_gains import STIFFEST, HybridGains, blind_touch_speed, hybrid_gains, touch_speed
 from tangere.control.force_input import ContactForce
 from tangere.control.force_learning import StiffnessLearner, listened
@@ -35,7 +34,7 @@ ANTI_WINDUP = 3.0  # m/s2 and 15 rad/s2: what the integral may hold; 5 % of wron
 class HybridForce:
     """Draws with a steady force: 004's "hybrid force-motion control", in the canvas frame (z out of the paper).
 
-        wdot* = (1 - S) [a_d + kp e + kv ed + b] + S n [-(kp_f e_W) - kv_f n.v + b]     S = n n^T while in contact
+        wdot* = (1 - S) [a_d + kp e + kv ed + b] + S n [-(kp_f e_W) - kv_f v_n + b]     S = n n^T while in contact
         bdot  = (1 - S) ki e - S n ki_f e_W,      e_W = W_d - W,  W = n.F > 0: the paper presses on the pen
         tau   = J^T [Lambda (wdot* - Jdot qd) - F] + C qd + g + friction
 
@@ -45,6 +44,14 @@ class HybridForce:
     the stiffness (estimated at the first touch if not given; until then the stiffest one is assumed, which is stable
     for all softer ones), and three poles at OMEGA for the motion: kv = 3 w, kp = 3 w^2, ki = w^3. Speeds come from
     VelocityFilter. Lambda as in OperationalSpace, capped near singularities.
+
+    v_n is the speed against the paper, which may lean: the joints' n.v less the paper's own v_s, and that is what the
+    joints see beyond the change of depth W / k, slowly:
+
+        v_s = a / (s + a) (n.v + s W / k),    so    v_n = s / (s + a) (n.v - a W / k),    a = the loop's omega
+
+    On even paper both parts are equal and v_s is 0: the damping is that of the joints' speeds, with none of the force's
+    delay.
 
     plan: where to draw (force_task.Plan), T_canvas (4, 4) its plane, force [N]. `task` has the state of the drawing.
     """
@@ -60,7 +67,6 @@ class HybridForce:
         felt: ContactForce | None = None,
         listen: float = 0.0,
         noise: float = 0.1,
-        period: float = 1e-3,
         delay: float = DELAY,
         omega: float = OMEGA,
         omega_force: float = OMEGA_FORCE,
@@ -86,7 +92,6 @@ class HybridForce:
         limit = np.repeat((ANTI_WINDUP, 5.0 * ANTI_WINDUP), 3)
         filter = VelocityFilter(robot, reference.q, noise, SPEED_NOISE)
         self._law: TipLaw = tip_law(robot, filter, T_canvas, gains, limit)
-        self.depth = DepthObserver(noise, period, self._delay - DELAY + period)
         J = robot.jacobian(reference.q)
         self.mass = 1.0 / float(self.normal @ self.inertia.mobility(reference.q, J)[:3, :3] @ self.normal)
         self._set_stiffness(STIFFEST if stiffness is None else stiffness)
@@ -94,14 +99,13 @@ class HybridForce:
     def _set_stiffness(self, stiffness: float) -> None:
         self.stiffness = stiffness
         self.gains: HybridGains = hybrid_gains(stiffness, self.mass, self._omega_force, self._delay)
-        self.depth.set_stiffness(stiffness)
         force, mass = self.task.force_des, self.mass
+        # soft paper rises by millimetres when the pen leaves it, and the pen must come slowly, and listen, above it
+        self.task.sink = force / stiffness if self.learner.sure else 0.0
         if self.touch is None:
             self.task.touch_speed = touch_speed(force, stiffness, mass)
         else:
             self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
-            # soft paper rises by millimetres when the pen leaves it, and the pen must listen above it
-            self.task.sink = force / stiffness if self.learner.sure else 0.0
 
     @property
     def finished(self) -> bool:
@@ -117,7 +121,7 @@ class HybridForce:
         if self.touch is not None:
             self.touch.start(state)
         self.force = 0.0
-        self._sure = False
+        self._leans: float | None = None  # m/s, of the paper's own speed and a W / k; None: not known
         self.saturated = 0.0  # s in which the integral was at its limit while the pen pressed
         if self.learner.known is None:
             self._set_stiffness(STIFFEST)
@@ -136,15 +140,14 @@ class HybridForce:
             listened(task, mode, self.felt, self.touch, state)
         if pressing := task.mode in CONTACT:
             along, integral = self._press(task.force, W, -speed, h)
-            # the force now, not as it was when it was measured
-            correction = self.depth.k * self.depth.x - W if self._sure and F is not None else 0.0
             stiffness = self.learner.press(task, height, W)
             if stiffness is not None:
                 self._set_stiffness(stiffness)
         else:
             along = self._kp * task.rise + self._kv * task.rise_rate + task.rise_acc
-            integral, correction = self._ki * h * task.rise, 0.0
-        tau = law.torque(task.reference, h, pressing, along, integral, correction)
+            integral = self._ki * h * task.rise
+            self._leans = None
+        tau = law.torque(task.reference, h, pressing, along, integral, 0.0)
         if pressing and law.full:
             self.saturated += h
         if tau is None:
@@ -156,19 +159,19 @@ class HybridForce:
 
     def _press(self, wanted: float, W: float, speed: float, h: float) -> tuple[float, float]:
         """Acceleration along n for the force, and what the integral gains; speed [m/s]: into the paper, by joints."""
-        gains, depth = self.gains, self.depth
+        gains = self.gains
         if W < LOST * self.task.force_des:  # hardly touching, or not: come back gently, integrate nothing
-            self._sure = False
+            self._leans = None
             return -min(gains.kp * (wanted - W), gains.kv * HOP) + gains.kv * speed, 0.0
         integral = -gains.ki * (wanted - W) * h
-        if not self.learner.sure:
-            return -gains.kp * (wanted - W) + gains.kv * speed, integral
-        if not self._sure:
-            self._sure = True
-            depth.start(W, speed, -self._law.into)
-        else:
-            depth.update(W, self._law.into)
-        return -gains.kp * (wanted - depth.k * depth.x) + gains.kv * depth.v, integral
+        if self.learner.sure:
+            a = self._omega_force
+            pressed = a * W / self.stiffness
+            if self._leans is None:
+                self._leans = pressed
+            self._leans += a * h * (speed + pressed - self._leans)
+            speed += pressed - self._leans
+        return -gains.kp * (wanted - W) + gains.kv * speed, integral
 
     def _capped(self, q: Array, J: Array) -> Array:
         """J^T Lambda pull + C qd + g - J^T F where the pose is singular or nearly: the tool's inertia is capped."""

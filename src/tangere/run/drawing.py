@@ -40,7 +40,7 @@ MARGIN = 0.05  # m of paper beyond the canvas on each side
 # 0.4 Nm at 100/s), a slower one makes the force late
 OBSERVER_GAIN = 200.0
 LISTEN = {"ideal": 0.0, "builtin": 0.1, "none": 0.15}  # s in the air before each touch, for the tare
-SMOOTHING = {"ideal": 0.0, "builtin": 0.0, "none": 0.0}  # s, low-pass of the force: none, DepthObserver does it
+SMOOTHING = {"ideal": 0.0, "builtin": 0.0, "none": 0.0}  # s, low-pass of the force: none, it would be late
 
 # N per sample of white noise that passes a slow filter alike: 0.1; 0.35 held for two periods; 0.5 of
 # the observer for 10
@@ -185,7 +185,7 @@ def draw(
     if controller == "hybrid":
         law = HybridForce(
             robot, plan, canvas.T_base_canvas, force, stiffness=known_stiffness, felt=felt, listen=LISTEN[named],
-            delay=delay, period=period, noise=FORCE_NOISE[named],
+            delay=delay, noise=FORCE_NOISE[named],
         )  # fmt: skip
     else:
         law = HeightPI(
