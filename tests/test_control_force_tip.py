@@ -54,13 +54,16 @@ def reference(rng: np.random.Generator, q: Array, away: float, angle: float) -> 
     T = ROBOT.pose(q).copy()
     T[:3, :3] = turned(rng, angle) @ T[:3, :3]
     T[:3, 3] += away * rng.standard_normal(3)
-    return Reference(q, np.zeros(6), np.zeros(6), T, 0.05 * rng.standard_normal(6), rng.standard_normal(6))
+    v, a = 50.0 * away * rng.standard_normal(6), 1e3 * away * rng.standard_normal(6)
+    return Reference(q, np.zeros(6), np.zeros(6), T, v, a)
 
 
-def sample(rng: np.random.Generator, k: int, period: float = H) -> State:
-    q = Q + 0.3 * np.sin(0.01 * k + np.arange(6.0))
-    qd = 0.3 * rng.standard_normal(6)
-    return State(k * H, period, q, qd, ROBOT.gravity_torque(q) + rng.standard_normal(6))
+def sample(rng: np.random.Generator, k: int, period: float = H, speed: float = 0.3) -> State:
+    """Period k of a motion with a reported speed that has nothing to do with it."""
+    q = Q + 0.3 * np.sin(speed * k / 30.0 + np.arange(6.0))
+    qd = speed * rng.standard_normal(6)
+    # as wild as the speeds: 1 Nm on the light last wrist is 2 rad/s within a period
+    return State(k * H, period, q, qd, ROBOT.gravity_torque(q) + speed * rng.standard_normal(6))
 
 
 @compiled
@@ -76,18 +79,19 @@ def test_both_forms_agree_in_every_case(rng: np.random.Generator) -> None:
     first = sample(rng, 0)
     one.start(first)
     two.start(first)
-    seen = set()
+    seen: dict[tuple[bool, bool, bool], int] = {}
     for k in range(1, 500):
         period = (H, H, 2.0 * H, 0.0)[k % 4] if k > 250 else H
-        now = sample(rng, k - (k % 7 == 0), period)
+        now = sample(rng, k - (k % 7 == 0), period, 1e-3 if k < 250 else 0.3)
         F = None if k % 5 == 0 else np.concatenate((5.0 * rng.standard_normal(3), np.zeros(3)))
         a, b = one.sense(now, F), two.sense(now, F)
         assert a == pytest.approx(b, rel=1e-9, abs=1e-12)
         pressing = k % 3 == 0
-        angle = (0.01, 1.0, 2.5, math.pi - 1e-3)[k % 4] if k > 100 else 0.01
-        wanted = reference(rng, now.q, 1e-3, angle)
-        along, integral, correction = rng.standard_normal(3).tolist()
-        values = (wanted, now.period, pressing, along, 0.1 * integral, correction if F is not None else 0.0)
+        # first what a pen meets, then what no torque can follow
+        angle = 1e-4 if k < 250 else (0.01, 1.0, 2.5, math.pi - 1e-3)[k % 4]
+        wanted = reference(rng, now.q, 1e-5 if k < 250 else 1e-3, angle)
+        along, integral = rng.standard_normal(2).tolist()
+        values = (wanted, now.period, pressing, along, 0.1 * integral)
         tau, other = one.torque(*values), two.torque(*values)
         assert (tau is None) == (other is None)
         if tau is not None:
@@ -96,10 +100,10 @@ def test_both_forms_agree_in_every_case(rng: np.random.Generator) -> None:
         assert one.b == pytest.approx(two.b, rel=1e-9, abs=1e-10)
         assert one.pull == pytest.approx(two.pull, rel=1e-9, abs=1e-8)
         assert one.external == pytest.approx(two.external, rel=1e-9, abs=1e-12)
-        assert one.into == pytest.approx(two.into, rel=1e-9, abs=1e-8)
         assert one.full == two.full
-        seen.add((pressing, F is None, tau is None, one.full))
-    assert len(seen) > 8  # all kinds of cases were there
+        seen[pressing, F is None, tau is None] = seen.get((pressing, F is None, tau is None), 0) + 1
+    assert len(seen) == 8  # all kinds of cases were there,
+    assert min(seen.values()) > 10  # and none by chance alone
 
 
 @pytest.mark.parametrize("form", ["made", "python"])
@@ -133,7 +137,7 @@ def test_the_tip_accelerates_as_asked(form: str, rng: np.random.Generator) -> No
         step = 1e-4 * rng.standard_normal(3)
         wanted.T[:3, 3] += step  # a pure shift: the error needs no logarithm
         pressing = bool(k % 2)
-        tau = law.torque(wanted, H, pressing, 0.7, 0.02, 0.3)
+        tau = law.torque(wanted, H, pressing, 0.7, 0.02)
         assert tau is not None
         error = np.concatenate((step, np.zeros(3)))
         law_of_motion = wanted.a + kp * error + kv * (wanted.v - J @ qd)
@@ -145,11 +149,10 @@ def test_the_tip_accelerates_as_asked(form: str, rng: np.random.Generator) -> No
         else:
             law_of_motion += 0.7 * along
         b += 0.02 * along
-        felt = J.T @ (F + 0.3 * along)
+        felt = J.T @ F
         qdd = ROBOT.forward_dynamics(q, qd, tau + felt)
         made_of_it = J @ qdd + ROBOT.jacobian_rate_times_velocity(q, qd)
         assert made_of_it == pytest.approx(law_of_motion + b, abs=1e-7)
-        assert law.into == pytest.approx(-along @ made_of_it, abs=1e-7)
 
 
 @pytest.mark.parametrize("form", ["made", "python"])
@@ -164,12 +167,12 @@ def test_the_integral_ends_at_its_limit_and_says_so(form: str, rng: np.random.Ge
     steps = 0
     while not law.full:
         steps += 1
-        law.torque(wanted, H, False, 0.0, 0.0, 0.0)
+        law.torque(wanted, H, False, 0.0, 0.0)
         assert law.b[0] == pytest.approx(min(steps * GAINS[2] * H * 1e-3, LIMIT[0]), rel=1e-9)
     assert steps == math.ceil(LIMIT[0] / (GAINS[2] * H * 1e-3))
     assert law.b[0] == LIMIT[0]
     T[0, 3] -= 2e-3
-    law.torque(wanted, H, False, 0.0, 0.0, 0.0)
+    law.torque(wanted, H, False, 0.0, 0.0)
     assert not law.full  # and comes off it at once
 
 
@@ -182,7 +185,7 @@ def test_a_singular_pose_gives_no_torque_but_what_was_wanted(form: str, rng: np.
     law.sense(state, None)
     a = np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])
     wanted = Reference(q, np.zeros(6), np.zeros(6), ROBOT.pose(q).copy(), np.zeros(6), a)
-    assert law.torque(wanted, H, False, 0.0, 0.0, 0.0) is None
+    assert law.torque(wanted, H, False, 0.0, 0.0) is None
     assert law.pull == pytest.approx(a, abs=1e-12)  # at rest Jdot qd is 0
 
 
@@ -199,7 +202,7 @@ def test_what_is_no_number_is_refused(field: str, rng: np.random.Generator) -> N
         law.sense(State(H, H, **good), np.full(6, np.inf))
     law.sense(State(H, H, **good), np.zeros(6))
     with pytest.raises(InvalidValue, match="T"):
-        law.torque(Reference(Q, Q, Q), H, False, 0.0, 0.0, 0.0)
+        law.torque(Reference(Q, Q, Q), H, False, 0.0, 0.0)
     with pytest.raises(TypeError):
         law.torque(Reference(Q, Q, Q), H)
     with pytest.raises(TypeError):

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tangere.control.force_gains import blind_touch_speed, touch_speed
 from tangere.control.force_surface import FALL, Found
 from tangere.errors import InvalidValue
 from tangere.types import Array, Reference
@@ -86,6 +87,18 @@ class PenTask:
         self.sink = 0.0  # m that the paper is higher where nothing presses on it than where it was drawn on
         self.give = GIVE * force / SOFTEST  # m that the pen may press into the paper; controllers that know k say less
         self.start()
+
+    def approach(self, stiffness: float, known: float | None, mass: float, *, blind: bool) -> None:
+        """How the pen comes down on paper of `stiffness` [N/m], `known` where it is sure, with `mass` [kg] behind it.
+
+        blind: no sensor, the touch is felt in the joints. Soft paper rises by millimetres when the pen leaves it: the
+        pen must come slowly, and listen, above it.
+        """
+        self.sink = 0.0 if known is None else self.force_des / known
+        if blind:
+            self.touch_speed = blind_touch_speed(self.force_des, known, mass)
+        else:
+            self.touch_speed = touch_speed(self.force_des, stiffness, mass)
 
     def start(self) -> None:
         """From the beginning."""

@@ -43,7 +43,6 @@ class TipLaw:
         self._filter.start(state)
         self.qd = state.qd  # (n,) filtered
         self.b = np.zeros(6)  # m/s2, rad/s2
-        self.into = 0.0  # m/s2, acceleration into the paper that was asked for
         self.full = False  # whether b is at its limit
 
     def sense(self, state: State, F: Array | None) -> tuple[float, float, float, float, float, float]:
@@ -61,13 +60,10 @@ class TipLaw:
         x, y, z = self._axes.dot(self._T[:3, 3] - self._origin).tolist()
         return W, push, x, y, z, float(n.dot(self._v[:3]))
 
-    def torque(
-        self, reference: Reference, h: float, pressing: bool, along: float, integral: float, correction: float
-    ) -> Array | None:
+    def torque(self, reference: Reference, h: float, pressing: bool, along: float, integral: float) -> Array | None:
         """tau (n,), or None where the pose is singular or nearly; `pull` (6,) then says what J qdd was to be.
 
-        along [m/s2]: in the normal's place where the pen presses, else on top; integral [m/s2]: what b gains along it;
-        correction [N]: what is added to F along it.
+        along [m/s2]: in the normal's place where the pen presses, else on top; integral [m/s2]: what b gains along it.
         """
         robot, n = self.robot, self._normal
         assert reference.T is not None
@@ -84,8 +80,6 @@ class TipLaw:
         self.full = bool(np.any(np.abs(self.b) >= self._limit))
         np.clip(self.b, -self._limit, self._limit, out=self.b)
         pull += self.b
-        self.into = -float(n.dot(pull[:3]))
-        self.external = self.external + correction * n.dot(self._J[:3])
         self.pull: Array = pull - robot.jacobian_rate_times_velocity(self._q, self.qd)
         if not self._square:
             return None

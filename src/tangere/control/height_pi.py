@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.control.bounds import Bounds
-from tangere.control.force_gains import STIFFEST, HeightGains, blind_touch_speed, height_gains, touch_speed
+from tangere.control.force_gains import STIFFEST, HeightGains, height_gains
 from tangere.control.force_input import ContactForce
 from tangere.control.force_learning import StiffnessLearner, listened
 from tangere.control.force_task import CONTACT, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
@@ -77,13 +77,8 @@ class HeightPI:
     def _set_stiffness(self, stiffness: float) -> None:
         self.stiffness = stiffness
         self.gains: HeightGains = height_gains(stiffness, self.mass, self.kp, self.kd, fed=self.feed_wrench)
-        force, mass = self.task.force_des, self.mass
-        # soft paper rises by millimetres when the pen leaves it, and the pen must come slowly, and listen, above it
-        self.task.sink = force / stiffness if self.learner.sure else 0.0
-        if self.touch is None:
-            self.task.touch_speed = touch_speed(force, stiffness, mass)
-        else:
-            self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
+        known = stiffness if self.learner.sure else None
+        self.task.approach(stiffness, known, self.mass, blind=self.touch is not None)
 
     @property
     def finished(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.control.bounds import Bounds
-from tangere.control.force_gains import STIFFEST, HybridGains, blind_touch_speed, hybrid_gains, touch_speed
+from tangere.control.force_gains import STIFFEST, HybridGains, hybrid_gains
 from tangere.control.force_input import ContactForce
 from tangere.control.force_learning import StiffnessLearner, listened
 from tangere.control.force_task import CONTACT, LISTEN, LOST, TOUCH, PenTask, Plan
@@ -99,13 +99,8 @@ class HybridForce:
     def _set_stiffness(self, stiffness: float) -> None:
         self.stiffness = stiffness
         self.gains: HybridGains = hybrid_gains(stiffness, self.mass, self._omega_force, self._delay)
-        force, mass = self.task.force_des, self.mass
-        # soft paper rises by millimetres when the pen leaves it, and the pen must come slowly, and listen, above it
-        self.task.sink = force / stiffness if self.learner.sure else 0.0
-        if self.touch is None:
-            self.task.touch_speed = touch_speed(force, stiffness, mass)
-        else:
-            self.task.touch_speed = blind_touch_speed(force, stiffness if self.learner.sure else None, mass)
+        known = stiffness if self.learner.sure else None
+        self.task.approach(stiffness, known, self.mass, blind=self.touch is not None)
 
     @property
     def finished(self) -> bool:
@@ -147,7 +142,7 @@ class HybridForce:
             along = self._kp * task.rise + self._kv * task.rise_rate + task.rise_acc
             integral = self._ki * h * task.rise
             self._leans = None
-        tau = law.torque(task.reference, h, pressing, along, integral, 0.0)
+        tau = law.torque(task.reference, h, pressing, along, integral)
         if pressing and law.full:
             self.saturated += h
         if tau is None:

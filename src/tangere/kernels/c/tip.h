@@ -8,7 +8,7 @@ typedef struct {
     double time, h, fast[TG_DOF], slow[TG_DOF];  /* of the filter: the last stamp, the period that its weights are for */
     double q[TG_DOF], qd[TG_DOF], d[TG_DOF];     /* the last motion, and what the model lacks [rad/s2] */
     double at[TG_DOF], T[16], J[6 * TG_DOF], v[6], external[TG_DOF], pull[6]; /* of this period */
-    double b[6], into;
+    double b[6];
     int pushed, full;
 } TipLaw;
 
@@ -148,7 +148,6 @@ static PyObject *tip_start(PyObject *object, PyObject *state)
     memset(t->d, 0, sizeof t->d);
     memset(t->b, 0, sizeof t->b);
     t->h = NAN;
-    t->into = 0.0;
     t->full = t->pushed = 0;
     Py_RETURN_NONE;
 }
@@ -227,18 +226,18 @@ static PyObject *tg_tip_names[3]; /* T, v, a: interned */
 static PyObject *tip_torque(PyObject *object, PyObject *const *args, Py_ssize_t nargs)
 {
     TipLaw *t = (TipLaw *)object;
-    double number[4], D[16], v[6], error[6], rate[6], x[3 * TG_DOF], A[6][6], size = 0.0;
+    double number[3], D[16], v[6], error[6], rate[6], x[3 * TG_DOF], A[6][6], size = 0.0;
     double *const qdd = x + 2 * TG_DOF, *const pull = t->pull;
     const double *const n = t->normal;
-    if (nargs != 6)
+    if (nargs != 5)
         return PyErr_Format(PyExc_TypeError,
-                            "torque() takes reference, h, pressing, along, integral, correction; %zd were given", nargs);
-    for (int i = 0; i < 4; i++) {
+                            "torque() takes reference, h, pressing, along, integral; %zd were given", nargs);
+    for (int i = 0; i < 3; i++) {
         number[i] = PyFloat_AsDouble(args[i ? i + 2 : 1]);
         if (number[i] == -1.0 && PyErr_Occurred())
             return NULL;
     }
-    const double h = number[0], along = number[1], integral = number[2], correction = number[3];
+    const double h = number[0], along = number[1], integral = number[2];
     const int pressing = PyObject_IsTrue(args[2]);
     if (pressing < 0 || !tip_ready(t) || tg_field(args[0], tg_tip_names[0], "T", 4, 4, D) < 0 ||
         tg_field(args[0], tg_tip_names[1], "v", 1, 6, v) < 0 || tg_field(args[0], tg_tip_names[2], "a", 1, 6, pull) < 0)
@@ -260,10 +259,6 @@ static PyObject *tip_torque(PyObject *object, PyObject *const *args, Py_ssize_t 
         t->b[i] = t->b[i] > limit ? limit : t->b[i] < -limit ? -limit : t->b[i];
         pull[i] += t->b[i];
     }
-    t->into = -tg_dot3(n, pull);
-    for (int j = 0; j < TG_DOF; j++)
-        for (int i = 0; i < 3; i++)
-            t->external[j] += correction * n[i] * t->J[i * TG_DOF + j];
     memcpy(x, t->at, sizeof t->at);
     memcpy(x + TG_DOF, t->qd, sizeof t->qd);
     tg_isa->single[TG_K_jacobian_rate_times_velocity](x, P, rate);
@@ -336,12 +331,6 @@ static PyObject *tip_vector(PyObject *object, void *closure)
     return array;
 }
 
-static PyObject *tip_into(PyObject *object, void *closure)
-{
-    (void)closure;
-    return PyFloat_FromDouble(((TipLaw *)object)->into);
-}
-
 static PyObject *tip_full(PyObject *object, void *closure)
 {
     (void)closure;
@@ -355,7 +344,6 @@ static PyGetSetDef tip_getset[] = {
     {"external", tip_vector, NULL, "joint torque of the wrench that was compensated (6,) [Nm]",
      (void *)offsetof(TipLaw, external)},
     {"b", tip_vector, NULL, "the integral (6,) [m/s2, rad/s2]", (void *)offsetof(TipLaw, b)},
-    {"into", tip_into, NULL, "acceleration along minus the normal that was asked for [m/s2]", NULL},
     {"full", tip_full, NULL, "whether the integral is at its limit", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
@@ -364,7 +352,7 @@ static PyMethodDef tip_methods[] = {
     {"sense", (PyCFunction)(void (*)(void))tip_sense, METH_FASTCALL,
      "sense(state, wrench or None): force along the normal, size of the force, x, y, height, speed along the normal"},
     {"torque", (PyCFunction)(void (*)(void))tip_torque, METH_FASTCALL,
-     "torque(reference, h, pressing, along, integral, correction): tau (6,), or None where the pose is singular"},
+     "torque(reference, h, pressing, along, integral): tau (6,), or None where the pose is singular"},
     {"__reduce__", tip_reduce, METH_NOARGS, "for pickle and copy: a copy begins anew"},
     {NULL, NULL, 0, NULL}};
 
