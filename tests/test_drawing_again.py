@@ -16,7 +16,7 @@ from tangere.errors import InvalidValue
 from tangere.interfaces.cli import main
 from tangere.interfaces.report.drawn import drawn_html
 from tangere.run.draw_picture import COPY, DrawingSettings, Drawn, draw_picture
-from tangere.run.drawing_again import draw_again, is_drawing, read_drawing
+from tangere.run.drawing_again import draw_again, interrupted, is_drawing, read_drawing
 from tangere.run.execute import difference
 
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="20mm" height="20mm" viewBox="0 0 20 20">
@@ -61,6 +61,61 @@ def test_the_report_made_again_says_the_same(done: Drawn) -> None:
     one, other = (drawn_html(d, "tangere draw cross.svg").splitlines() for d in (done, read_drawing(done.folder)))
     assert len(one) == len(other)
     assert sum(a != b for a, b in zip(one, other, strict=True)) <= len(one) // 20
+
+
+def test_the_wall_times_are_those_of_the_run(folder: Path) -> None:
+    """Reading plans again; how long that took is nobody's question."""
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["plan"]["seconds"] = {"strokes": 123.0, "plan": 456.0}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert read_drawing(folder).prepared.seconds == {"strokes": 123.0, "plan": 456.0}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """Both controllers were asked for; interrupted from the keyboard in the first one's drawing."""
+    place = tmp_path_factory.mktemp("broken")
+    (place / "cross.svg").write_text(PICTURE)
+
+    def stop(done: float, duration: float) -> None:
+        if done > 0.3 * duration:
+            raise KeyboardInterrupt
+
+    settings = DrawingSettings(size=0.02, controller="both")
+    return draw_picture(place / "cross.svg", settings, out=place / "out", progress=stop)
+
+
+def test_an_interrupted_drawing_stops_and_is_read_as_far_as_it_went(broken: Drawn) -> None:
+    assert list(broken.results) == ["hybrid"]  # the second was not begun
+    assert broken.aborted == interrupted(broken.folder) == "interrupted from the keyboard"
+    read = read_drawing(broken.folder)
+    assert list(read.results) == ["hybrid"]
+    assert "interrupted from the keyboard" in drawn_html(read)
+
+
+def test_what_an_interrupted_drawing_left_is_compared(broken: Drawn, capsys: pytest.CaptureFixture[str]) -> None:
+    ((kept, new),) = draw_again(broken.folder).values()
+    assert len(kept) == len(new) == len(broken.main.log) > 100
+    assert difference(kept, new) == ""
+    assert main(["rerun", str(broken.folder)]) == 0
+    said = capsys.readouterr().out
+    assert f"the same, bit by bit: {len(kept)} samples" in said
+    assert "note: the drawing was interrupted from the keyboard; compared up to there" in said
+
+
+def test_a_killed_drawing_is_compared_and_one_without_a_log_refused(broken: Drawn, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(broken.folder, tmp_path / "killed"))
+    (folder / "summary.json").unlink()
+    assert interrupted(folder) == "killed before its end"
+    ((kept, new),) = draw_again(folder).values()
+    assert difference(kept, new) == ""
+    (folder / "log.mcap").unlink()
+    with pytest.raises(InvalidValue, match="interrupted before anything moved"):
+        draw_again(folder)
+
+
+def test_a_whole_drawing_was_not_interrupted(done: Drawn) -> None:
+    assert interrupted(done.folder) == ""
 
 
 def test_drawn_again_it_is_the_same_bit_by_bit(done: Drawn) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.plants.ink import Ink, coverage, distance, ink_of, near, sampled, stray
+from tangere.plants.ink import Ink, coverage, coverages, distance, ink_of, near, sampled, stray
 from tangere.types import Array
 
 LINE = np.array([[-0.05, 0.0], [0.05, 0.0]])
@@ -81,3 +81,21 @@ def test_ink_of_a_run_is_in_canvas_coordinates_where_the_paper_pushed() -> None:
     assert [len(part) for part in ink.strokes()] == [1, 1]
     with pytest.raises(InvalidValue, match="one length"):
         Ink(np.zeros(2), np.zeros(3), np.zeros(2), np.zeros(2))
+
+
+def test_each_line_by_itself_and_all_together_are_one_measure(rng: np.random.Generator) -> None:
+    """Against a search of its own for each line; a dot counts as 0 or 1, and weighs nothing among lines."""
+    half = np.array([[-0.05, 0.0], [0.0, 0.0]])
+    wander = np.cumsum(rng.uniform(-4e-3, 4e-3, (12, 2)), axis=0) + [0.0, 0.05]
+    dot, far = np.array([[0.03, -0.04]] * 2), np.array([[0.4, 0.4]] * 2)
+    lines, ink = [LINE, BENT, wander, dot, far], inked(half, BENT, wander[:7])
+    shares = coverages(lines, ink)
+    assert shares == pytest.approx([coverage([line], ink) for line in lines])
+    assert shares[0] == pytest.approx(0.515, abs=0.002)  # 0.5 mm beyond the ink's end, 1 mm where BENT crosses
+    assert shares[[1, 3, 4]].tolist() == [1.0, 1.0, 0.0]
+    assert 0.3 < shares[2] < 0.9
+    lengths = np.array([np.hypot(*np.diff(line, axis=0).T).sum() for line in lines])
+    assert coverage(lines, ink) == pytest.approx(shares @ lengths / lengths.sum())
+    assert coverage([dot, far], ink) == 0.5
+    whole = [LINE * share for share in rng.uniform(0.1, 1.0, 50)]
+    assert coverage(whole, inked(LINE)) == 1.0  # to the last bit: never above

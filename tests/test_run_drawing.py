@@ -271,3 +271,31 @@ def test_misuse(plan: DrawingPlan) -> None:
     with pytest.raises(InvalidValue, match="force"):
         draw(ROBOT, plan, force=0.0)
     assert heavier(ROBOT, 0.0).mass_matrix(np.ones(6)) == pytest.approx(ROBOT.mass_matrix(np.ones(6)))
+
+
+def test_nothing_is_hidden_beside_the_drawing_alone(drawn: DrawingResult, plan: DrawingPlan) -> None:
+    """Pressing without drawing, sample by sample: each touch settles once, and what it did is in the summary."""
+    log, normal = drawn.log, plan.canvas.T_base_canvas[:3, 2]
+    rows = [k for k in range(len(log)) if MODES[int(log["mode"][k])] == "settle"]
+    forces = [float(log["wrench_true"][k, :3] @ normal) for k in rows]
+    summary = drawn.summary
+    assert summary["settle_s"] == pytest.approx(1e-3 * len(rows))
+    assert 3 * 0.03 < summary["settle_s"] < 3 * 0.7  # of three touches: what they wait for at least and at most
+    assert summary["force_settle_max_n"] == pytest.approx(max(forces))
+    square = sum((f - float(log["force_des"][k])) ** 2 for f, k in zip(forces, rows, strict=True))
+    assert summary["force_settle_rms_error_n"] == pytest.approx(np.sqrt(square / len(rows)))
+    assert max(summary["force_touch_max_n"], summary["force_max_n"]) >= summary["force_settle_max_n"]
+
+
+def test_a_touch_in_the_air_is_told_from_a_lost_paper(plan: DrawingPlan) -> None:
+    """Noise that the controller does not know of; with a hole in the paper the pen did touch."""
+    loud = draw(ROBOT, plan, noise=8.0)
+    normal = plan.canvas.T_base_canvas[:3, 2]
+    assert loud.aborted
+    assert not np.any(loud.log["wrench_true"][:, :3] @ normal > 0.0)
+    assert loud.summary["touch_delay_ms"] is None  # no contact, no delay
+    assert loud.summary["stiffness_learned"] is False
+    assert any("felt in the air in stroke 1, the paper was not found" in remark for remark in loud.summary["remarks"])
+    hole = draw(ROBOT, plan, canvas_error=CanvasError(hole=Hole(0.07, 0.08, 0.01, 0.02)))
+    assert hole.aborted
+    assert not any("in the air" in remark for remark in hole.summary["remarks"])

@@ -244,8 +244,9 @@ class PenTask:
             lost = time - self._alive > patience or self._last - tip[2] > DROP
         if sunk or lost:
             self._goal_from(height_ref)
-            x, y = 1e3 * tip[0], 1e3 * tip[1]
-            self._leave(f"the pen lost the paper in stroke {self.stroke} at {x:.1f}, {y:.1f} mm", tip)
+            place = f"in stroke {self.stroke} at {1e3 * tip[0]:.1f}, {1e3 * tip[1]:.1f} mm"
+            drawn = self.mode == DRAW
+            self._leave(f"the pen lost the paper {place}" if drawn else f"a touch was felt {place}, but no paper", tip)
             return
         if self.mode == SETTLE:
             if abs(W - self.force_des) > SETTLED[0] * self.force_des:

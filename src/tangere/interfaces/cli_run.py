@@ -202,12 +202,13 @@ def report(arguments: argparse.Namespace) -> int:
 
 def rerun(arguments: argparse.Namespace) -> int:
     """Repeat a run or a drawing and compare."""
-    from tangere.run.drawing_again import draw_again, is_drawing
+    from tangere.run.drawing_again import draw_again, interrupted, is_drawing
     from tangere.run.execute import again, difference
 
-    bar = Clock()
+    bar, broken = Clock(), ""
     try:
         if is_drawing(arguments.folder):
+            broken = interrupted(arguments.folder)
             pairs = list(draw_again(arguments.folder, progress=bar).values())
         else:
             done, kept = again(arguments.folder, progress=bar)
@@ -217,4 +218,6 @@ def rerun(arguments: argparse.Namespace) -> int:
     differs = next((text for text in (difference(*pair) for pair in pairs) if text), "")
     samples = sum(len(kept) for kept, _ in pairs)
     print(f"differs: {differs}" if differs else f"the same, bit by bit: {samples} samples")
+    if broken:
+        print(f"note: the drawing was {broken}; compared up to there")
     return 1 if differs else 0

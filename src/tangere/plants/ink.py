@@ -72,7 +72,11 @@ def near(points: Array, others: Array, tolerance: float) -> NDArray[np.bool_]:
     found = np.zeros(len(points), dtype=np.bool_)
     if not len(points) or not len(others):
         return found
-    raster = np.unique(np.floor(others / _RASTER).astype(np.int64), axis=0)
+    raster = np.floor(others / _RASTER).astype(np.int64)
+    corner = raster.min(axis=0)
+    wide = int(np.ptp(raster[:, 0])) + 1
+    squares = np.unique((raster[:, 1] - corner[1]) * wide + raster[:, 0] - corner[0])  # whole numbers sort fast
+    raster = np.stack((squares % wide, squares // wide), axis=1) + corner
     others = np.asarray((raster + 0.5) * _RASTER, dtype=np.float64)
     low = np.minimum(points.min(axis=0), others.min(axis=0)) - 2.0 * tolerance
     place = np.floor((others - low) / tolerance).astype(np.int64)
@@ -133,13 +137,25 @@ def _distance(points: Array, starts: Array, ends: Array, reach: float) -> Array:
 
 
 def coverage(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> float:
-    """Share of the planned length with ink within tolerance [m]."""
-    parts = [sampled(line) for line in lines]
-    points, lengths = np.concatenate([p for p, _ in parts]), np.concatenate([w for _, w in parts])
+    """Share of the planned length with ink within tolerance [m]; of nothing but dots, their share."""
+    shares, lengths = _covered(lines, ink, tolerance)
     total = float(lengths.sum())
-    if total == 0.0:
-        return float(np.mean(near(points, ink.points, tolerance)))  # dots
-    return float(lengths[near(points, ink.points, tolerance)].sum()) / total
+    return float(np.mean(shares)) if total == 0.0 else float((shares * lengths).sum()) / total
+
+
+def coverages(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> Array:
+    """The same for each line by itself (L,); a dot is 0 or 1."""
+    return _covered(lines, ink, tolerance)[0]
+
+
+def _covered(lines: Sequence[Array], ink: Ink, tolerance: float) -> tuple[Array, Array]:
+    """Share (L,) of each line with ink, and the line's length (L,) [m]; one search for all lines."""
+    parts = [sampled(line) for line in lines]
+    counts = np.array([len(points) for points, _ in parts])
+    found = near(np.concatenate([points for points, _ in parts]), ink.points, tolerance)
+    # a line's points stand for equal lengths, see `sampled`
+    shares = np.add.reduceat(found.astype(np.float64), np.cumsum(counts) - counts) / counts
+    return shares, np.array([float(lengths.sum()) for _, lengths in parts])
 
 
 def stray(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> float:

@@ -38,6 +38,7 @@ VIDEO = "video.mp4"
 COPY = "picture"  # a folder beside them with the picture itself: with it the drawing can be made again
 STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
 JOINTS = 6
+OFF_PAPER = 0.005  # of the drawing time without contact: the mark of a good drawing; beyond, it is said
 
 Say = Callable[[str], None]
 Progress = Callable[[float, float], None]
@@ -75,6 +76,39 @@ class Drawn:
     def aborted(self) -> str:
         """Why a drawing ended early, "" if none did."""
         return next((result.aborted for result in self.results.values() if result.aborted), "")
+
+    @property
+    def missing(self) -> int:
+        """Strokes that were not drawn, or not whole; of all controllers."""
+        return sum(r.summary["strokes"] - r.summary["strokes_drawn"] for r in self.results.values())
+
+    @property
+    def incomplete(self) -> str:
+        """What the drawing lacks, in words: strokes, or contact for long; "" if it is whole."""
+        said = []
+        for name, result in self.results.items():
+            lacks = lacking(result.summary)
+            if lacks:
+                said.append(f"{name}: {lacks}" if len(self.results) > 1 else lacks)
+        return "; ".join(said)
+
+
+def lacking(summary: Mapping[str, Any]) -> str:
+    """What one controller's drawing lacks, by its figures; "" if nothing."""
+    said = []
+    strokes, missing = summary["strokes"], summary["strokes"] - summary["strokes_drawn"]
+    if missing > 0:
+        verb = "was" if missing == 1 else "were"
+        said.append(f"{missing} of {counted(strokes, 'stroke')} {verb} not drawn, or not whole")
+    if summary["contact_lost_s"] > OFF_PAPER * summary["draw_s"]:
+        lost, share = summary["contact_lost_s"], 100.0 * summary["contact_lost_s"] / summary["draw_s"]
+        said.append(f"the pen was off the paper for {lost:.2g} s, {share:.1f} % of the time it drew")
+    return ", ".join(said)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 stroke, 2 strokes."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def find_picture(name: str | os.PathLike[str]) -> Path:
@@ -172,6 +206,8 @@ def execute_drawing(
         write_ink(result.ink, folder / name(INK))
         write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
         write_bytes(ink_png(result.ink, prepared.canvas.size, settings.force), folder / name(DRAWN_PNG))
+        if isinstance(result.run.abort, KeyboardInterrupt):
+            break  # who interrupts one drawing does not ask for the next
     summary = summary_of(prepared, results)
     if probed is not None:
         summary["probe"] = probed.summary

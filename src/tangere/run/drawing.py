@@ -20,7 +20,7 @@ from tangere.model.scene import Pen, Scene
 from tangere.model.scene_paper import Bump, Hole, Paper
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.drawing.strokes import Strokes
-from tangere.plants.ink import Ink, coverage, distance, ink_of, stray
+from tangere.plants.ink import Ink, coverage, coverages, distance, ink_of, stray
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twin import twin
@@ -234,13 +234,15 @@ def summarise_drawing(
 ) -> dict[str, Any]:
     """The numbers of summary.json.
 
-    path_*: distance of the true tip from the pen's smooth planned path while drawing (mode draw); path_time_*: from
-    the planned point of that instant, along the paper; strokes_*_mm: as path_*, but from the strokes of plan.svg, whose
+    path_*: distance of the true tip from the pen's smooth planned path while drawing (mode draw); path_time_*: from the
+    planned point of that instant, along the paper; strokes_*_mm: as path_*, but from the strokes of plan.svg, whose
     corners the smooth path rounds. force_*: the true normal force while drawing; force_max_n from the end of each
     touch's ramp on; force_touch_max_n: the rest of the time, which is touch-down and, where the paper is not where it
-    should be, whatever the pen met in the air. contact_lost_s: drawing time without contact. strokes_drawn: those with
-    ink along DRAWN of their line. touch_delay_ms: from the first true contact of each stroke to its detection.
-    integral_limit_s: time in which the controller pressed with its integral at its limit; remarks: what that means.
+    should be, whatever the pen met in the air. settle_s: time the pen pressed without drawing, after each touch;
+    force_settle_*: the true force in it, its error against the force wanted at that instant (a ramp). contact_lost_s:
+    drawing time without contact. strokes_drawn: those with ink along DRAWN of their line. touch_delay_ms: from the
+    first true contact of each stroke to its detection. integral_limit_s: time in which the controller pressed with its
+    integral at its limit; remarks: what that means.
     """
     log = result.log
     T = plan.canvas.T_base_canvas
@@ -255,10 +257,12 @@ def summarise_drawing(
     strokes = [np.asarray(line) for line in plan.strokes.lines]
     strayed = distance(tip[drawing, :2], strokes, reach=0.05) if drawing.any() else np.zeros(0)
     pressed = true_force[drawing]
+    settling: Mask = mode == MODES.index("settle")
+    settled = true_force[settling]
     delays = touch_delays(log, true_force)
     return {
         "strokes": len(lines),
-        "strokes_drawn": sum(coverage([line], ink) >= DRAWN for line in lines),
+        "strokes_drawn": int(np.count_nonzero(coverages(lines, ink) >= DRAWN)),
         "strokes_touched": len(law.task.touches),
         "draw_length_mm": 1e3 * plan.draw_length,
         "pen_up_mm": 1e3 * plan.pen_up_length,
@@ -277,22 +281,25 @@ def summarise_drawing(
         "force_max_n": _largest(pressed),
         "force_min_n": float(pressed.min()) if len(pressed) else None,
         "force_touch_max_n": _largest(true_force[~drawing]),
+        "settle_s": float(settling.sum() * result.period),
+        "force_settle_rms_error_n": _rms(settled - log["force_des"][settling]),
+        "force_settle_max_n": _largest(settled),
         "contact_lost_s": float(np.count_nonzero(pressed <= 0.0) * result.period),
         "ink_coverage": coverage(lines, ink),
         "ink_stray": stray(lines, ink),
         "touch_delay_ms": {"mean": float(np.mean(delays)), "max": float(np.max(delays))} if len(delays) else None,
         "touch_late": int(np.count_nonzero(delays > TOUCH_MARK)),
         "stiffness_hat": law.stiffness,
-        "stiffness_learned": law.learned,
+        "stiffness_learned": law.learned and len(ink) > 0,  # what was learned in the air is nothing
         "integral_limit_s": law.saturated,
-        "remarks": _remarks(law, float(np.count_nonzero(drawing) * result.period), delays),
+        "remarks": _remarks(law, float(drawing.sum() * result.period), delays, felt_in_air(log, true_force)),
         "realtime_factor": result.realtime_factor,
         "aborted": result.aborted,
         "interventions": dict(result.interventions),
     }
 
 
-def _remarks(law: Draughtsman, draw_s: float, delays: Array) -> list[str]:
+def _remarks(law: Draughtsman, draw_s: float, delays: Array, in_air: list[int]) -> list[str]:
     """What a reader of the figures should know."""
     remarks = []
     if law.saturated > max(SATURATED * draw_s, SATURATED_LEAST):
@@ -305,8 +312,13 @@ def _remarks(law: Draughtsman, draw_s: float, delays: Array) -> list[str]:
     late = int(np.count_nonzero(delays > TOUCH_MARK))
     if late:
         remarks.append(
-            f"{late} of {len(delays)} touches were found later than {TOUCH_MARK:.0f} ms after contact, "
-            f"the slowest after {delays.max():.0f}"
+            f"{late} of {len(delays)} touches {'was' if late == 1 else 'were'} found later than {TOUCH_MARK:.0f} ms "
+            f"after contact, the slowest after {delays.max():.0f}"
+        )
+    for stroke in in_air:
+        remarks.append(
+            f"a touch was felt in the air in stroke {stroke}, the paper was not found: noise or bias of the force "
+            "beyond what the controller expects"
         )
     return remarks
 
@@ -333,7 +345,7 @@ def _start(robot: Robot, plan: DrawingPlanLike, paper: Paper) -> Array:
 def touch_delays(log: Log, force: Array) -> Array:
     """ms from the first sample with true contact to the sample at which the controller knew, for each touch.
 
-    Negative where it was mistaken and the pen touched only afterwards.
+    Negative where it was mistaken and the pen touched only afterwards; none where it never touched.
     """
     mode, time = log["mode"], log.time
     begins = np.flatnonzero((mode[1:] == MODES.index("settle")) & (mode[:-1] == MODES.index("touch"))) + 1
@@ -344,9 +356,18 @@ def touch_delays(log: Log, force: Array) -> Array:
             first = int(off[-1]) + 1 if len(off) else 0
         else:
             on = np.flatnonzero(force[i:] > 0.0)
-            first = int(i + on[0]) if len(on) else len(force) - 1
+            if not len(on):
+                continue
+            first = int(i + on[0])
         delays.append(1e3 * float(time[i] - time[first]))
     return np.array(delays)
+
+
+def felt_in_air(log: Log, force: Array) -> list[int]:
+    """Strokes, counted from 1, for which the pen pressed (settled, drew) without ever truly touching."""
+    pressing = (log["mode"] == MODES.index("settle")) | (log["mode"] == MODES.index("draw"))
+    pressed = set(log["stroke"][pressing].astype(int).tolist())
+    return sorted(pressed - set(log["stroke"][pressing & (force > 0.0)].astype(int).tolist()))
 
 
 def _tip(log: Log) -> Array:

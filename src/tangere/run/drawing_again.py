@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +49,20 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
     prepared = _prepared(place, manifest)
     settings, robot = prepared.settings, prepared.robot
     summary = _summary(place)
+    prepared = replace(prepared, seconds=summary["plan"]["seconds"])  # of the run, not of having planned it again
     paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
     if "probe" in summary:
         found = Canvas.from_pose(summary["plan"]["canvas"], prepared.canvas.size)
         prepared = on_found(prepared, found, summary["probe"])
     results: dict[str, DrawingResult] = {}
-    for controller in settings.controllers:
+    for controller in summary.get("controllers", (summary["controller"],)):  # fewer than asked for if interrupted
         log = read_mcap(place / namer(settings, controller)(LOG))
         own = summary.get("controllers", {}).get(controller, summary)
         period = own["duration_s"] / max(len(log), 1)
+        wall = own["duration_s"] / (own["realtime_factor"] or 1.0)
         run = RunResult(
-            log, (), own["aborted"], Timing.of(log, period), own["duration_s"] / own["realtime_factor"], period,
-            interventions=own["interventions"],
-        )  # fmt: skip
+            log, (), own["aborted"], Timing.of(log, period), wall, period, interventions=own["interventions"]
+        )
         results[controller] = DrawingResult(
             run, drawn_ink(log, prepared.canvas), own, paper, heavier(robot, settings.model_error)
         )
@@ -69,19 +70,43 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
 
 
 def draw_again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> Mapping[str, tuple[Log, Log]]:
-    """The drawing of a folder made once more in a temporary folder: of each controller the kept log and the new."""
+    """The drawing of a folder made once more in a temporary folder: of each controller the kept log and the new.
+
+    Of a drawing that was interrupted the new log is cut where the kept one ends: what is there is compared.
+    """
     place = Path(folder)
     manifest = load_manifest(place)
     prepared = _prepared(place, manifest)
+    broken = interrupted(place)
     kept: dict[str, Log] = {}
     for name in prepared.settings.controllers:
-        kept[name] = read_mcap(place / namer(prepared.settings, name)(LOG))
+        path = place / namer(prepared.settings, name)(LOG)
+        if path.exists() or not broken:
+            kept[name] = read_mcap(path)
+    if not any(len(log) for log in kept.values()):
+        raise InvalidValue(f"{place}: the drawing was interrupted before anything moved, there is nothing to compare")
+    if len(kept) == 1:  # the other was not begun
+        prepared = replace(prepared, settings=replace(prepared.settings, controller=next(iter(kept))))
     out = tempfile.mkdtemp(prefix="tangere-rerun-")
     try:
         done = execute_drawing(prepared, out=out, command=manifest.command, progress=progress)
     finally:
         shutil.rmtree(out, ignore_errors=True)
-    return {name: (kept[name], result.log) for name, result in done.results.items()}
+    logs = {name: result.log for name, result in done.results.items()}
+    return {name: (log, logs[name][: len(log)] if broken else logs[name]) for name, log in kept.items()}
+
+
+def interrupted(folder: str | os.PathLike[str]) -> str:
+    """How a drawing was stopped from outside (the keyboard, a kill), "" if it came to an end of its own.
+
+    A pen that lost the paper is such an end: made again, it loses the paper again.
+    """
+    try:
+        summary = _summary(Path(folder))
+    except InvalidValue:
+        return "killed before its end"
+    parts = summary.get("controllers", {"": summary}).values()
+    return next((part["aborted"] for part in parts if part["aborted"].startswith("interrupted")), "")
 
 
 def _prepared(folder: Path, manifest: Manifest) -> Prepared:

@@ -29,8 +29,7 @@ from tangere.planning.drawing.raster import png_bytes, rendered
 from tangere.planning.drawing.svg_read import is_svg, read_svg
 from tangere.planning.drawing.trace import fitted
 from tangere.plants.ink import distance
-from tangere.run.draw_picture import DRAWN_PNG, Drawn, namer
-from tangere.run.drawing import DrawingResult
+from tangere.run.draw_picture import DRAWN_PNG, Drawn, counted, namer
 from tangere.run.drawing_loop import MODES
 from tangere.run.files import write_text
 from tangere.types import Array
@@ -50,6 +49,9 @@ ROWS: tuple[tuple[str, str, float], ...] = (
     ("force_min_n", "force while drawing, least [N]", 1.0),
     ("force_max_n", "force while drawing, most [N]", 1.0),
     ("force_touch_max_n", "force at touch-down and in the air, most [N]", 1.0),
+    ("settle_s", "time the pen pressed without drawing, to settle [s]", 1.0),
+    ("force_settle_rms_error_n", "force error while it settled, against the rising force wanted, rms [N]", 1.0),
+    ("force_settle_max_n", "force while it settled, most [N]", 1.0),
     ("contact_lost_s", "drawing time without contact [s]", 1.0),
     ("ink_coverage", "planned lines with ink within 0.5 mm [%]", 100.0),
     ("ink_stray", "ink farther than 0.5 mm from any line [%]", 100.0),
@@ -93,9 +95,9 @@ def _head(done: Drawn) -> Raw:
     settings, summary, strokes = done.prepared.settings, done.summary, done.prepared.strokes
     size = " x ".join(f"{1e3 * side:.0f}" for side in strokes.size)
     line = (
-        f"{done.main.robot.model.title} · {size} mm · {len(strokes)} strokes, {strokes.draw_length:.2f} m drawn, "
-        f"{strokes.pen_up_length:.2f} m pen up · {settings.force:g} N · {summary['controller']}, "
-        f"sensor {settings.sensor}"
+        f"{done.main.robot.model.title} · {size} mm · {counted(len(strokes), 'stroke')}, "
+        f"{strokes.draw_length:.2f} m drawn, {strokes.pen_up_length:.2f} m pen up · {settings.force:g} N · "
+        f"{summary['controller']}, sensor {settings.sensor}"
     )
     tiles: list[tuple[str, object, str]] = []
     for key, name, unit, factor in (
@@ -108,8 +110,16 @@ def _head(done: Drawn) -> Raw:
     ):
         if summary.get(key) is not None:
             tiles.append((name, number(factor * float(summary[key]), 3), unit))
-    alarm = ("The drawing ended early", done.aborted) if done.aborted else None
-    return page_head(done.prepared.picture.name, line, tiles, alarm)
+    return page_head(done.prepared.picture.name, line, tiles, alarm_of(done))
+
+
+def alarm_of(done: Drawn) -> tuple[str, str] | None:
+    """Heading and sentence where the drawing ended early or is not whole."""
+    if not (done.aborted or done.incomplete):
+        return None
+    heading = "The drawing ended early" if done.aborted else "The drawing is not whole"
+    sentence = "; ".join(part for part in (done.aborted, done.incomplete) if part)
+    return heading, f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _side_by_side(done: Drawn, command: str) -> Section:
@@ -168,9 +178,8 @@ def _figures(done: Drawn) -> Section:
     if any(delays):
         cells = ("–" if d is None else f"{number(d['mean'], 3)}, {number(d['max'], 3)}" for d in delays)
         rows.append(("contact found after, mean and longest [ms]", *cells))
-    rows.append(("paper and pen: stiffness found [N/m]", *(
-        number(_whole(result.summary.get("stiffness_hat"))) for result in done.results.values()
-    )))  # fmt: skip
+    stiffness = (stiffness_text(result.summary) for result in done.results.values())
+    rows.append(("paper and pen: stiffness found [N/m]", *stiffness))
     head = ("", *done.results) if len(done.results) > 1 else ()
     text = (
         "Against the true tip and the true contact force, which only the simulator knows; forces while the pen draws, "
@@ -192,13 +201,16 @@ def _figures(done: Drawn) -> Section:
     return Section("figures", "How it went", join(*parts))
 
 
-def _whole(value: Any) -> int | None:
-    return None if value is None else int(round(float(value), -2))
+def stiffness_text(summary: Mapping[str, Any]) -> str:
+    """The stiffness that was found; where none was, the one that the controller used instead."""
+    value = number(int(round(float(summary["stiffness_hat"]), -2)))
+    return value if summary["stiffness_learned"] else f"none, the controller took {value}"
 
 
 def _force(done: Drawn, command: str) -> list[Section]:
     """Force and distance over time, and both on the paper."""
     result, canvas = done.main, done.prepared.canvas
+    whose = "" if len(done.results) == 1 else f" Controller: {next(iter(done.results))}."
     log = result.log
     if not len(log):
         return [Section("force", "Force and line", tag("p", "Nothing was recorded."))]
@@ -215,31 +227,32 @@ def _force(done: Drawn, command: str) -> list[Section]:
     off[drawing] = 1e3 * distance(tip[drawing, :2], lines)
     figures = [
         TimeFigure(
-            "pen-force", "Force along the paper's normal: as wanted, as it truly was, and as the controller felt it.",
+            "pen-force",
+            f"Force along the paper's normal: as wanted, as it truly was, and as the controller felt it.{whose}",
             log.time, (Panel("Force", "N", tuple(curves), (Level("0", 0.0),), at_least=1.0),), hidden=("felt", "0"),
         ),
         TimeFigure(
-            "line-error", "Distance of the true tip from the planned lines while the pen draws.",
+            "line-error", f"Distance of the true tip from the planned lines while the pen draws.{whose}",
             log.time, (Panel("Off the line", "mm", (Series("distance", off, "c"),), at_least=0.01),),
         ),
     ]  # fmt: skip
     parts = [figure.html(again(command, figure.identifier)) for figure in figures]
     if len(result.ink):
-        parts.insert(0, _maps(result, off, log.time, canvas.size, done.prepared.settings.force, command))
+        parts.insert(0, _maps(done, off, whose, command))
     return [Section("force", "Force and line", join(*parts), tuple(figure.data() for figure in figures))]
 
 
-def _maps(result: DrawingResult, off: Array, time: Array, size: tuple[float, float], force: float, command: str) -> Raw:
-    ink = result.ink
+def _maps(done: Drawn, off: Array, whose: str, command: str) -> Raw:
+    ink, time, size, force = done.main.ink, done.main.log.time, done.prepared.canvas.size, done.prepared.settings.force
     row = np.searchsorted(time, ink.t).clip(0, len(time) - 1)
     error = np.nan_to_num(off[row])
     drawn = np.isfinite(off[row])
     # the scale is that of the drawing; a touch-down, which goes through all forces from 0, shows its end colours
     inner = max(0.1, float(np.percentile(np.abs(ink.force[drawn] - force), 99.0))) if drawn.any() else force
     views = (
-        ("force-map", "Force on the paper. Below and above the scale: its end colours.",
-         coloured_map(ink, ink.force, size, "N", "ink coloured by force", (force - inner, force + inner))),
-        ("error-map", "Distance from the planned line, on the paper.",
+        ("force-map", f"Force on the paper. Below and above the scale: its end colours.{whose}",
+         coloured_map(ink, ink.force, size, "N", "ink coloured by force", (max(0.0, force - inner), force + inner))),
+        ("error-map", f"Distance from the planned line, on the paper.{whose}",
          coloured_map(ink, error, size, "mm", "ink coloured by its distance from the plan",
                       (0.0, max(1e-3, float(np.percentile(error, 99.5)))))),
     )  # fmt: skip

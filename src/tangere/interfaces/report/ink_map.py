@@ -44,7 +44,7 @@ def coloured_map(
     low, high = limits or _range(values)
     parts = [tag("rect", width=f"{width:.1f}", height=f"{height:.1f}", fill=PAPER)]
     pieces: list[list[str]] = [[] for _ in range(CLASSES)]
-    begin = 0
+    begin, points = 0, ink.points
     for part in ink.strokes():
         rows = begin + _thinned(part, 0.4 / scale)
         begin += len(part)
@@ -54,7 +54,7 @@ def coloured_map(
             if len(run):
                 end = min(int(run[-1]) + 1, len(rows) - 1)  # joined to the next colour
                 at = rows[int(run[0]) : end + 1]
-                pieces[int(level[run[0]])].append(_path(ink.points[at], scale, width, height))
+                pieces[int(level[run[0]])].append(_path(points[at], scale, width, height))
     for k, found in enumerate(pieces):
         if found:
             parts.append(tag("path", d="".join(found), fill="none", stroke=colour((k + 0.5) / CLASSES),
