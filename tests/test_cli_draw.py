@@ -75,7 +75,8 @@ def test_options_become_si_units() -> None:
         ("--canvas-error 1mm,1deg,1", "3mm,2deg"), ("--hole 1,2,3", "four lengths"), ("--bump 0,0,9,2", "bump"),
         ("--canvas-error 3,2", "with units"), ("--canvas-error 30mm", "-20 to 20 mm"), ("--thresholds 8", "LOW,HIGH"),
         ("--canvas-points 1,2,3", "three points in m"), ("--stiffness 1", "2000 to 100000 N/m"),
-        ("--speed 5mm", "valid units: m/s, mm/s"), ("--seed -1", "seed"),
+        ("--speed 5mm", "valid units: m/s, mm/s"), ("--seed -1", "seed"), ("--size 5m", "no arm reaches 5m"),
+        ("--hole 0,0,-5,5", "width -5, height 5 mm"), ("--bump 0,0,100,5", "height 100, radius 5 mm"),
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused_with_what_is_valid(words: str, said: str) -> None:
@@ -126,7 +127,9 @@ def test_a_line_is_drawn_and_reported(line: Path, capsys: Captured) -> None:
 def test_the_preview_moves_nothing(line: Path, capsys: Captured) -> None:
     out = line.parent / "out"
     assert main(["draw", str(line), "--size", "40mm", "--preview", "--out", str(out)]) == 0
-    assert "preview:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "preview:" in said
+    assert re.search(r"time: \d+ s drawing at \d+ mm/s on average.*, \d+ s touching down, \d+ s in the air", said)
     assert {path.name for path in out.iterdir()} == {"preview.png", "plan.svg"}
 
 

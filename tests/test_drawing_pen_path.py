@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
+from tangere.planning.drawing.motion import Drawn, Pace
 from tangere.planning.drawing.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.types import Array
 
@@ -111,3 +112,56 @@ def test_dots_and_repeated_points() -> None:
         pen_curves(np.zeros((3, 3)))
     with pytest.raises(InvalidValue, match="tolerance"):
         pen_curves(line, 0.0)
+
+
+PACE = Pace(0.05, 0.5, 0.25, 10.0, 0.25, 1.2, 24.0, 0.01, 0.01, 0.002, 0.2)
+
+
+def mean_stroke(rng: np.random.Generator) -> Array:
+    """Folds, spikes, repeated points, sides from a nanometre to 50 mm."""
+    points, angle = [rng.uniform(-0.1, 0.1, 2)], rng.uniform(0.0, 6.28)
+    for _ in range(rng.integers(1, 14)):
+        side = 10.0 ** (rng.uniform(-9.0, -3.0) if rng.random() < 0.6 else rng.uniform(-3.0, -1.3))
+        kind = rng.integers(6)
+        if kind == 3:  # straight back, or nearly so
+            angle += np.pi + rng.normal() * 10.0 ** rng.uniform(-12.0, -1.0)
+        elif kind == 4:
+            angle = rng.uniform(0.0, 6.28)
+        elif kind == 5:
+            angle += 0.3 * rng.normal()
+        onward = points[-1] + side * np.array([np.cos(angle), np.sin(angle)])
+        if kind == 0:
+            points.append(points[-1])
+        elif kind == 1:
+            points.append(points[max(-2, -len(points))])
+        else:
+            points += [onward, points[-1]] if kind == 2 else [onward]
+    return np.array(points)
+
+
+def test_folds_spikes_and_tiny_sides_are_stops_within_the_limits() -> None:
+    rng = np.random.default_rng(20)
+    named = [
+        [(0.0, 0.0), (0.01, 0.0), (0.0, 0.0)], [(0.0, 0.0), (1e-4, 0.0), (0.0, 0.0)],
+        [(0.0, 0.0), (1e-5, 0.0), (0.0, 0.0), (0.02, 0.0)], [(0.0, 0.0), (0.0, 0.0)],
+        [(0.0, 0.0), (1.2e-6, 0.0), (3e-7, 0.0)], [(0.0, 0.0), (0.01, 0.0), (5e-3, 1e-9), (0.02, 0.0)],
+    ]  # fmt: skip
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        for line in [np.array(points) for points in named] + [mean_stroke(rng) for _ in range(250)]:
+            curves = pen_curves(line)
+            spent = 0.0
+            for curve in curves:
+                drawn = Drawn(curve, PACE)
+                spent += drawn.duration
+                p, v, a = drawn.at(np.linspace(0.0, drawn.duration, 300))
+                assert distance(p[:, :2], line).max() < 1.05 * TOLERANCE
+                speed = np.linalg.norm(v, axis=1)
+                assert speed.max() < 1.001 * PACE.speed
+                along = np.sum(a * v, axis=1) / np.maximum(speed, 1e-12)
+                across = np.sqrt(np.maximum(np.sum(a * a, axis=1) - along**2, 0.0))[speed > 1e-6]
+                assert np.abs(along).max() < 1.001 * PACE.acceleration
+                # the curvature is looked at in nine places of a piece
+                assert across.max(initial=0.0) < 1.05 * PACE.centripetal
+            # nowhere does it creep: 0.35 s for each corner, to brake and to start again, are enough
+            sides = np.linalg.norm(np.diff(line, axis=0), axis=1)
+            assert spent < sides.sum() / PACE.speed + 0.35 * len(line)

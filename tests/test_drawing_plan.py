@@ -16,6 +16,7 @@ from tangere.model.scene import Pen
 from tangere.planning.drawing.canvas import Canvas
 from tangere.planning.drawing.drawing_plan import DrawingPlan
 from tangere.planning.drawing.plan import OVERSHOOT, STIFFNESS, plan_drawing
+from tangere.planning.drawing.preview import time_figures
 from tangere.planning.drawing.probe import probe_plan, probe_points
 from tangere.planning.drawing.strokes import Strokes
 from tangere.types import Array
@@ -100,6 +101,15 @@ def test_phases_follow_each_other(plan: DrawingPlan) -> None:
     assert plan.phase(-1.0) == "travel"
     assert plan.phase(plan.duration + 1.0) == "lift"
     assert not plan.contact_wanted(plan.duration + 1.0)
+
+
+def test_the_time_is_made_of_drawing_touching_and_travelling(plan: DrawingPlan) -> None:
+    assert sum(plan.phase_times.values()) == pytest.approx(plan.duration, abs=1e-9)
+    at = [plan.phase(t) for t in np.arange(0.0, plan.duration, 1e-3)]
+    # sampled every millisecond, a section counts to a sample
+    assert plan.phase_times["draw"] == pytest.approx(1e-3 * at.count("draw"), abs=1e-3 * len(plan.sections))
+    assert plan.phase_times["touch"] == pytest.approx(1e-3 * at.count("approach"), abs=1e-3 * len(plan.sections))
+    assert f"{plan.phase_times['touch']:.0f} s touching down" in time_figures(plan)
 
 
 def test_the_pen_moves_sideways_only_in_the_air_or_drawing(plan: DrawingPlan) -> None:

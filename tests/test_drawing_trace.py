@@ -271,3 +271,20 @@ def test_a_tracing_is_fitted_with_its_aspect_y_up():
     for size in (0.0, -1.0, (0.1, 0.1, 0.1), float("nan")):
         with pytest.raises(InvalidValue, match="size"):
             strokes_of(tracing, size)
+
+
+def test_hatching_gives_no_line_that_goes_back_on_itself() -> None:
+    """A fan of thin lines that run into each other: its pinholes are no strokes there and back, nothing is twice."""
+    image = np.full((600, 600), 255, np.uint8)
+    for k in range(25):
+        cv2.line(image, (0, 24 * k), (24 * k, 599), 0, 2)
+    strokes = strokes_of(picture_from(image), style="lines")
+    for line in strokes.lines:
+        if len(line) > 2:
+            z = np.diff(line, axis=0) @ np.array([1.0, 1j])
+            assert np.abs(np.angle(z[1:] / z[:-1])).max() < np.deg2rad(179.0)
+    tracing = trace(picture_from(image), "lines")
+    on = 0.2 / tracing.width
+    assert tracing.centre_line is not None
+    # a skeleton of steps and diagonals is 1 to 1.41 pixels long per pixel, 1.2 on average over all directions
+    assert strokes.draw_length < 1.3 * on * np.count_nonzero(tracing.centre_line)

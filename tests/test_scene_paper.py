@@ -14,7 +14,7 @@ from tangere.model.scene import Pen, Scene
 from tangere.model.scene_paper import Bump, Hole, Paper
 from tangere.plants import MujocoPlant
 from tangere.robot import Robot
-from tangere.run.drawing import drawing_robot
+from tangere.run.drawing import drawing_robot, heavier
 from tangere.types import Array
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
@@ -37,12 +37,14 @@ def joints(target: Array) -> Array:
     return np.array(found[0])
 
 
-def held(paper: Paper, x: float, y: float, height: float, seconds: float = 0.6) -> tuple[float, float, Robot]:
+def held(
+    paper: Paper, x: float, y: float, height: float, seconds: float = 0.6, real: Robot = ROBOT
+) -> tuple[float, float, Robot]:
     """(force along the normal, height of the tip) after pressing towards a pose: a stiff operational-space hold."""
     target = pose(x, y, height, paper.T)
-    plant = MujocoPlant(ROBOT, scene=Scene(pen=Pen(length=0.15, tip_radius=5e-4), paper=paper))
+    plant = MujocoPlant(real, scene=Scene(pen=Pen(length=0.15, tip_radius=5e-4), paper=paper))
     state = plant.reset(joints(pose(x, y, max(height, paper_top(paper, x, y)) + 2e-4, paper.T)))
-    law = OperationalSpace(ROBOT, Setpoint(ROBOT, state.q, target), kp=900.0, posture=False)
+    law = OperationalSpace(real, Setpoint(real, state.q, target), kp=900.0, posture=False)
     law.start(state)
     for _ in range(round(seconds / plant.period)):
         plant.write(law.step(state))
@@ -87,6 +89,12 @@ def test_a_bump_stands_out_and_a_hole_holds_nothing() -> None:
     assert force / (1e-3 - height) == pytest.approx(2e4, rel=0.01)
     assert held(paper, -0.05, 0.0, -1e-3)[0] == 0.0
     assert held(paper, -0.05, 0.03, -1e-3)[0] > 1.0  # beside the hole
+
+
+def test_an_arm_of_half_its_mass_feels_the_same_paper() -> None:
+    force, height, _ = held(Paper(T), 0.02, 0.01, -1e-3, real=heavier(ROBOT, -0.5))
+    assert force > 1.0
+    assert force / -height == pytest.approx(2e4, rel=0.01)
 
 
 def test_bad_paper_is_refused() -> None:

@@ -164,7 +164,7 @@ def draw(arguments: argparse.Namespace) -> int:
     where = write_drawn(done, done.folder / "report.html", ["tangere", *arguments.words])
     _tell(done)
     print(f"report: {where}")
-    return 1 if done.aborted else 0
+    return 1 if done.aborted or done.missing else 0
 
 
 def settings_of(arguments: argparse.Namespace) -> DrawingSettings:
@@ -206,6 +206,8 @@ def _length(option: str, text: str) -> float:
     """A length whose unit must be said where it could be mistaken: nobody draws several metres."""
     value = _value(option, "length", text)
     if abs(value) >= 5.0:  # m, beyond any arm
+        if text.strip()[-1:].isalpha():
+            raise InvalidValue(f"{option}: no arm reaches {text.strip()}; a length such as 200mm")
         raise InvalidValue(f"{option}: {text!r} is {value:g} m; millimetres? write {text.strip()}mm")
     return value
 
@@ -282,9 +284,10 @@ def _spot(option: str, text: str | None) -> tuple[float, float, float, float] | 
 
 
 def _tell_plan(prepared: Prepared) -> None:
-    from tangere.planning.drawing.preview import figures
+    from tangere.planning.drawing.preview import figures, time_figures
 
     print(figures(prepared.strokes, seconds=prepared.plan.duration))
+    print(time_figures(prepared.plan))
     for note in prepared.notes:
         print(f"note: {note}")
 
@@ -313,6 +316,7 @@ FIGURES = (
     ("force_rms_error_n", "force error, rms", "N"),
     ("force_max_n", "force after touch-down, max", "N"),
     ("force_touch_max_n", "force at touch-down, max", "N"),
+    ("settle_s", "time in which the pen pressed and waited", "s"),
     ("contact_lost_s", "contact lost", "s"),
     ("ink_coverage", "planned lines drawn within 0.5 mm", "%"),
     ("ink_stray", "stray ink", "%"),
@@ -339,9 +343,8 @@ def _tell(done: Drawn) -> None:
         values = [result.summary.get(key) for result in done.results.values()]
         factor = 100.0 if unit == "%" else 1.0
         rows.append((label, *("-" if value is None else f"{factor * value:.4g}" for value in values), unit))
-    missing = done.main.summary["strokes"] - done.main.summary["strokes_drawn"]
-    if missing > 0:
-        print(f"{missing} of {done.main.summary['strokes']} strokes were not drawn, or not whole")
+    if done.incomplete:
+        print(done.incomplete)
     lines = table(rows, ("", *names, ""), "l" + "r" * len(names) + "l", indent=0)
     print("\n".join(lines if len(names) > 1 else lines[2:]))
 

@@ -31,7 +31,10 @@ class Bump:
 
     def __post_init__(self) -> None:
         if not (0.0 < self.height <= 0.5 * self.radius and math.isfinite(self.x + self.y + self.radius)):
-            raise InvalidValue(f"bump: 0 < height <= radius / 2, finite, got {self!r}")
+            raise InvalidValue(
+                f"bump: a height above 0, at most half the radius, and finite; got x {1e3 * self.x:g}, "
+                f"y {1e3 * self.y:g}, height {1e3 * self.height:g}, radius {1e3 * self.radius:g} mm"
+            )
 
     @property
     def sphere(self) -> float:
@@ -50,7 +53,10 @@ class Hole:
 
     def __post_init__(self) -> None:
         if not (min(self.width, self.height) > 0.0 and math.isfinite(self.x + self.y + self.width + self.height)):
-            raise InvalidValue(f"hole: width and height positive and finite, got {self!r}")
+            raise InvalidValue(
+                f"hole: width and height above 0 and finite; got x {1e3 * self.x:g}, y {1e3 * self.y:g}, "
+                f"width {1e3 * self.width:g}, height {1e3 * self.height:g} mm"
+            )
 
 
 @dataclass(frozen=True)

@@ -265,19 +265,22 @@ def _soften(model: Any, paper: Paper, tool: int) -> None:
 
         f = (K d / R) depth + (B / R) speed - a / R:   K = k R / d,  B = D R,  and a mass of 1 / R added.
 
-    A negative solref is (-K d^2, -B d). The damping is explicit: B h < 1 keeps it calm.
+    A negative solref is (-K d^2, -B d). The damping is explicit: B h < 1 keeps it calm; a light arm needs a larger d,
+    less R, for that.
     """
-    d = IMPEDANCE
-    R = (1.0 - d) / d * float(model.body_invweight0[tool, 0])
-    B = paper.damping * R
-    if B * model.opt.timestep > 1.0:
+    w, h = float(model.body_invweight0[tool, 0]), model.opt.timestep
+    # 0.9 of what is calm
+    d = max(IMPEDANCE, w / (w + 0.9 / (paper.damping * h)))
+    if d > 5.0 * IMPEDANCE:  # no spring any more; a UR3e of half its mass needs 2 %
         raise InvalidValue(
-            f"paper: damping of {paper.damping:g} N s/m is too much for steps of {model.opt.timestep:g} s, "
-            f"at most {1.0 / (R * model.opt.timestep):.3g}"
+            f"paper: damping of {paper.damping:g} N s/m is too much for steps of {h:g} s, "
+            f"at most {0.9 * 5.0 * IMPEDANCE / (1.0 - 5.0 * IMPEDANCE) / (w * h):.3g}"
         )
+    R = (1.0 - d) / d * w
     for i in range(model.ngeom):
         if model.geom(i).name.startswith("paper"):
-            model.geom_solref[i] = (-paper.stiffness * R * d, -B * d)
+            model.geom_solimp[i, :2] = d
+            model.geom_solref[i] = (-paper.stiffness * R * d, -paper.damping * R * d)
 
 
 def _refuse_stiff_tip(pen: Pen, period: float) -> None:

@@ -24,6 +24,8 @@ CROSSING = 4.0
 PARTED = 0.6
 # A junction of many spans at most this many times the piece that would be taken into it.
 SPREAD = 2.0
+# A loop of this many line widths is 0.6 to 1 wide: its two sides are one line.
+LOOP = 2.0
 # From so many widths before its end on a line may run into a corner: half a width ahead, and the rounding.
 END = 0.7
 # Share of a width from the middle of an end to its corner: half, and half as much again where the border is rough.
@@ -74,7 +76,13 @@ def contracted(graph: PixelGraph, close: float = np.inf) -> None:
     graph.pixels_of = merged
     graph.middles = {junction: graph.points[pixels].mean(axis=0) for junction, pixels in merged.items()}
     for chain in graph.chains:
-        chain.ends = [end if end < 0 else root(end) for end in chain.ends]
+        a, b = chain.ends = [end if end < 0 else root(end) for end in chain.ends]
+        if a != b or a < 0 or chain.gone:
+            continue
+        # a loop round less than the line is wide is a pinhole between lines that meet: part of the junction too
+        if len(chain.pixels) <= LOOP * float(np.mean(graph.width[chain.pixels or graph.pixels_of[a]])):
+            graph.pixels_of[a] = graph.pixels_of[a] + chain.pixels
+            chain.gone = True
 
 
 def lines_of(graph: PixelGraph) -> list[Array]:

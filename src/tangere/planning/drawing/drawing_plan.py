@@ -108,6 +108,14 @@ class DrawingPlan(Sampled):
         """Length [m] of the ways between strokes, along the paper."""
         return self.strokes.pen_up_length
 
+    @property
+    def phase_times(self) -> dict[str, float]:
+        """Seconds that it "draw"s, comes down onto the paper ("touch") and moves in the air ("travel")."""
+        found = {"draw": 0.0, "touch": 0.0, "travel": self.start}
+        for section in self.sections:
+            found[{"draw": "draw", "approach": "touch"}.get(section.phase, "travel")] += section.duration
+        return found
+
     def polylines(self, spacing: float = 0.25e-3) -> tuple[Array, ...]:
         """The pen's way for each stroke, (k, 2) [m] on the canvas, a point every `spacing`: what to score against."""
         found: list[list[Array]] = [[] for _ in self.strokes.lines]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.planning.drawing.cover import uncovered, unfolded
 from tangere.planning.drawing.merge import merged
 from tangere.planning.drawing.order import ordered
 from tangere.planning.drawing.picture import Picture, read_picture
@@ -50,7 +51,8 @@ def strokes_of(
     style, thresholds: see `trace`; an SVG is drawn as it is. tolerance [m]: of the simplification (Hausdorff). join
         [m]: ends nearer than this are joined. kicks, seed: see `ordered`.
     progress: called with the name of each step as it begins.
-    Traced, placed, smoothed, merged, simplified, ordered; the notes of the result say what was chosen on the way.
+    Traced, placed, smoothed, merged, (an SVG:) what is drawn already left out, simplified, ordered; the notes of the
+    result say what was chosen on the way.
     """
     say = progress or (lambda step: None)
     if isinstance(source, Tracing):
@@ -72,7 +74,10 @@ def strokes_of(
         pixel = min((width - 2.0 * margin) / tracing.width, (height - 2.0 * margin) / tracing.height)
         strokes = smoothed(strokes, min(SMOOTH_PIXELS * pixel, SMOOTH_MAX))
     say("merging")
-    strokes = simplified(merged(on_grid(strokes), join), tolerance)
+    strokes = merged(on_grid(strokes), join)
+    if tracing.centre_line is None:  # a traced one has no two lines in one place: each of its pixels is in one chain
+        strokes = uncovered(strokes)
+    strokes = unfolded(simplified(strokes, tolerance))
     strokes = _visible(strokes)
     if not strokes.lines:
         raise InvalidValue("nothing to draw: no line is left")

@@ -25,6 +25,11 @@ TOLERANCE = 0.1e-3
 # rad: a turn sharper than 45 degrees is a corner, unless its sides are so short that rounding it stays in tolerance.
 # Passing 45 degrees so near means to slow down to some mm/s; to stop there costs 0.1 s and keeps the corner sharp.
 CORNER = np.deg2rad(45.0)
+# A spline whose speed over its parameter falls below this share of the chord is about to come to a cusp, round a fold
+# or spike, where its curvature has no bound: there the pen stops instead. Through points on a gentle line it stays
+# above 0.7. Between two of CUSP_PROBES the speed changes by 0.2 of the chord at most, so none slips through.
+CUSP = 0.25
+CUSP_PROBES = np.linspace(0.0, 1.0, 17)
 # m: points nearer together are one; a tenth of what any arm resolves
 SAME = 1e-6
 # Neighbouring knots of a spline differ in spacing by this factor at most: beyond, it swings on the long side
@@ -160,22 +165,30 @@ def pen_curves(line: ArrayLike, tolerance: float = TOLERANCE) -> list[PenCurve]:
 
 
 def _curves(polyline: Array, tolerance: float) -> list[PenCurve]:
-    """One spline within the tolerance of a polyline without corners; two, with a stop between, where none is found."""
+    """One spline within the tolerance of a polyline without corners; two, with a stop between, where none is found.
+
+    The stop is where the polyline turns most; at the latest, every straight side is a curve of its own.
+    """
     curve = _curve(polyline, tolerance)
     if curve is not None:
         return [curve]
-    middle = len(polyline) // 2
-    return _curves(polyline[: middle + 1], tolerance) + _curves(polyline[middle:], tolerance)
+    ways = _complex(np.diff(polyline, axis=0))
+    stop = int(np.argmax(np.abs(np.angle(ways[1:] / ways[:-1])))) + 1
+    return _curves(polyline[: stop + 1], tolerance) + _curves(polyline[stop:], tolerance)
 
 
 def _curve(polyline: Array, tolerance: float) -> PenCurve | None:
     points, owner = _graded(*_guarded(polyline, tolerance))
     for _ in range(ROUNDS):
-        _, c = _spline(points)
+        h, c = _spline(points)
         x = _PROBES[None, :, None]
         on = c[0][:, None] + x * (c[1][:, None] + x * (c[2][:, None] + x * c[3][:, None]))  # (m, 7, 2)
         away = _distance(on, polyline, owner)
         if away.max() <= tolerance:
+            x = CUSP_PROBES[None, :, None]
+            speed = np.linalg.norm(c[1][:, None] + x * (2.0 * c[2][:, None] + 3.0 * x * c[3][:, None]), axis=-1)
+            if len(points) > 2 and np.any(speed.min(axis=1) < CUSP * h):
+                return None
             return PenCurve(points, float(away.max(initial=0.0)))
         chord = 0.5 * (points[1:] + points[:-1])
         wish = on[:, len(_PROBES) // 2] - chord
@@ -295,10 +308,9 @@ def _distinct(points: Array) -> Array:
     for i in range(1, len(points)):
         if np.hypot(*(points[i] - points[kept[-1]])) > SAME:
             kept.append(i)
-    out = points[kept].copy()
-    if len(kept) > 1:
-        out[-1] = points[-1]
-    return np.asarray(out)
+    while kept and np.hypot(*(points[-1] - points[kept[-1]])) <= SAME:
+        kept.pop()
+    return np.asarray(points[[*kept, -1]])
 
 
 def _complex(points: Array) -> NDArray[np.complex128]:

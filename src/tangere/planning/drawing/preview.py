@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from tangere.planning.drawing.drawing_plan import DrawingPlan
 from tangere.planning.drawing.strokes import Strokes
 from tangere.planning.drawing.svg_write import path_data
 
@@ -75,6 +76,19 @@ def figures(strokes: Strokes, *, seconds: float | None = None) -> str:
             f"about {int(seconds // 60)} min {int(seconds % 60):02d} s" if seconds >= 60.0 else f"about {seconds:.0f} s"
         )
     return ", ".join(words)
+
+
+def time_figures(plan: DrawingPlan) -> str:
+    """One line for people: what the time is made of, and how fast the pen is on average while it draws."""
+    times = plan.phase_times
+    average = f" at {1e3 * plan.draw_length / times['draw']:.0f} mm/s on average" if times["draw"] > 0.0 else ""
+    # bends and short lines never reach the speed that was asked for: then a higher one gains next to nothing
+    slow = plan.draw_length < 0.9 * plan.pace.speed * times["draw"]
+    why = f" (of {1e3 * plan.pace.speed:.0f}: slower in bends and at ends)" if slow else ""
+    return (
+        f"time: {times['draw']:.0f} s drawing{average}{why}, {times['touch']:.0f} s touching down, "
+        f"{times['travel']:.0f} s in the air"
+    )
 
 
 def _colour(share: float) -> str:
