@@ -158,6 +158,22 @@ def test_stops_are_told_from_planned_ends_and_reversals(h: float) -> None:
     assert first(bent) is None
 
 
+@pytest.mark.parametrize("h", [0.002, 0.01])
+def test_brisk_smooth_motion_is_no_stop_and_a_stop_in_it_is(h: float) -> None:
+    """Six joints that turn round together, with up to 13 rad/s2: harder than many stops, but foreseeable."""
+    time = np.arange(0.0, 6.0, h)
+    for amplitude, frequency in ((0.6, 0.3), (0.4, 0.5), (0.8, 0.3), (0.3, 0.67)):
+        w = 2.0 * np.pi * frequency
+        qd = np.outer(amplitude * w * np.cos(w * time), np.ones(6))
+        watch = StopWatch()
+        assert not any([watch.update(t, v) for t, v in zip(time, qd, strict=True)])
+        at = 1.1 / frequency  # past the full speed: the arm brakes already
+        halted = qd * np.clip(1.0 - (time - at) / 0.05, 0.0, 1.0)[:, None]
+        watch = StopWatch()
+        stopping = np.array([watch.update(t, v) for t, v in zip(time, halted, strict=True)])
+        assert at < time[np.argmax(stopping)] < at + 0.06
+
+
 def test_target_velocity_tells_a_stop_before_the_arm_does() -> None:
     watch = StopWatch()
     qd = np.full(6, 0.3)

@@ -25,7 +25,9 @@ class StopWatch:
         share = qd . qd_before / |qd_before|^2,   qd_before: 1, 2, 4, ... samples ago, up to LOOK_BACK seconds
 
     A planned motion loses little of its speed in that time, a contact bends it at most; a stop takes share below
-    STOPPED, and abruptly. From then on `stopping` holds for SETTLE seconds after the last such sample.
+    STOPPED, and abruptly: faster than ABRUPT, and so also where what the arm lost by going on as in the LOOK_BACK
+    seconds before qd_before is given back (a joint that turns round smoothly has braked as hard all along).
+    From then on `stopping` holds for SETTLE seconds after the last such sample.
     target_qd, where the controller's is known, tells the same earlier.
     """
 
@@ -50,7 +52,7 @@ class StopWatch:
         if history and not 0.0 <= time - history[-1][0] <= LOOK_BACK:
             history.clear()
         history.append((time, v, speed))
-        while time - history[0][0] > LOOK_BACK:
+        while time - history[0][0] > 2.0 * LOOK_BACK:
             history.popleft()
         # cheap: most samples have not lost a fifth of the speed that the arm had a moment ago
         if max(history[0][2], history[len(history) // 2][2], history[-2 if len(history) > 1 else -1][2]) * 0.64 > speed:
@@ -75,11 +77,24 @@ class StopWatch:
         history = self._history
         time, now, _ = history[-1]
         lag = 1
-        while lag < len(history):
+        while lag < len(history) and time - history[-1 - lag][0] <= LOOK_BACK:
             when, then, speed = history[-1 - lag]
             if speed > 2.0 * self.standstill**2:
+                least = max(share, ABRUPT * (time - when) / speed**0.5)
                 loss = 1.0 - float(then @ now) / speed
-                if loss > share and loss * speed**0.5 > ABRUPT * (time - when):
+                if loss > least and loss - self._planned(lag) > least:
                     return when
             lag *= 2  # 1, 2, 4, ... samples ago
         return None
+
+    def _planned(self, lag: int) -> float:
+        """Share of the speed `lag` samples ago that was lost since, had the arm gone on braking as before that."""
+        history = self._history
+        when, then, speed = history[-1 - lag]
+        first = len(history) - 1 - lag  # of the samples up to LOOK_BACK before
+        while first > 0 and when - history[first - 1][0] <= LOOK_BACK:
+            first -= 1
+        before, earlier, _ = history[first]
+        if when - before < 0.5 * LOOK_BACK:
+            return 0.0  # too little is known
+        return float(then @ (earlier - then)) / speed * (history[-1][0] - when) / (when - before)

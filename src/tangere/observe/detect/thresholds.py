@@ -60,6 +60,7 @@ class Thresholds:
     logs: tuple[tuple[str, str], ...] = ()  # name, sha256
     notes: tuple[str, ...] = field(default=())
     speed: Array | None = None  # (n,) rad/s, None: any
+    sampled: float = nan  # 1/s, samples of the logs that they were learned from; nan: unknown
 
     def __post_init__(self) -> None:
         n = np.shape(self.level)[-1] if np.ndim(self.level) == 2 else 0
@@ -93,9 +94,10 @@ class Thresholds:
         for name in ("gain", "standstill"):
             if not (isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
                 raise InvalidValue(f"{name}: must be positive, got {getattr(self, name)!r}")
-        if self.rate <= 0.0 or self.supported < 0.0 or not self.hours >= 0.0:
+        if self.rate <= 0.0 or self.supported < 0.0 or not self.hours >= 0.0 or self.sampled <= 0.0:
             raise InvalidValue(
-                f"rate > 0, supported >= 0, hours >= 0, got {self.rate!r}, {self.supported!r}, {self.hours!r}"
+                f"rate > 0, supported >= 0, hours >= 0, sampled > 0, got {self.rate!r}, {self.supported!r}, "
+                f"{self.hours!r}, {self.sampled!r}"
             )
 
     @property
@@ -185,7 +187,7 @@ class Thresholds:
         try:
             for name in ({*_ROWS, "correlation", "arm", "speed"} & set(data)):
                 data[name] = np.array(data[name], dtype=np.float64)
-            for name in {"gain", "standstill", "rate", "supported", "hours"} & set(data):
+            for name in {"gain", "standstill", "rate", "supported", "hours", "sampled"} & set(data):
                 if isinstance(data[name], bool) or not isinstance(data[name], (int, float)):
                     raise InvalidValue(f"{name}: must be a number, got {data[name]!r}")
                 data[name] = float(data[name])
