@@ -166,7 +166,7 @@ def test_brisk_smooth_motion_is_no_stop_and_a_stop_in_it_is(h: float) -> None:
         w = 2.0 * np.pi * frequency
         qd = np.outer(amplitude * w * np.cos(w * time), np.ones(6))
         watch = StopWatch()
-        assert not any([watch.update(t, v) for t, v in zip(time, qd, strict=True)])
+        assert not any(watch.update(t, v) for t, v in zip(time, qd, strict=True))
         at = 1.1 / frequency  # past the full speed: the arm brakes already
         halted = qd * np.clip(1.0 - (time - at) / 0.05, 0.0, 1.0)[:, None]
         watch = StopWatch()
