@@ -15,6 +15,7 @@ from tangere.observe.identify import prior_drive, read_model
 from tangere.run.identification import split
 from tangere.run.recordings import recordings
 from tangere.run.touch_logs import touch_log
+from tangere.run.watch import belief
 
 N = 6
 COLUMNS = "t,q,qd,current,target_current,target_moment"
@@ -114,20 +115,9 @@ def test_the_wrong_robot_is_said(logs: list[Path], tmp_path: Path, capsys: pytes
     said = capsys.readouterr().out
     assert "gravity does not fit ur3e" in said
     assert "ur10e" in said.partition("it would fit")[2]
-    assert any("does not fit" in text for text in read_model(tmp_path / "m.toml").findings)  # the file keeps it
-
-
-def test_currents_as_torques_and_the_reverse_are_said(
-    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("--robot", "ur10e", "--inertial", "none", "--no-report", "--out", tmp_path / "m.toml", "--holdout", "0")
-    assert _identify(logs[0], "--columns", "t,q,qd,torque,...", *words) == 0
-    assert "torques look like motor currents" in capsys.readouterr().out
-    table = _table(1)
-    table[:, 13:19] *= tangere.robot("ur10e").drives.gain
-    torques = _write(tmp_path / "torques.csv", table)
-    assert _identify(torques, "--columns", "t,q,qd,current,...", *words) == 0
-    assert "currents look like torques" in capsys.readouterr().out
+    model = read_model(tmp_path / "m.toml")
+    assert any("does not fit" in text for text in model.findings)  # the file keeps it
+    assert any("does not fit ur3e" in text for text in belief(tangere.robot("ur3e"), model).notes)  # watch tells it
 
 
 def _refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -135,6 +125,43 @@ def _refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1  # one line
     return captured.err
+
+
+def test_logs_in_other_units_make_no_model(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--robot", "ur10e", "--inertial", "none", "--no-report", "--out", tmp_path / "m.toml", "--holdout", "0")
+    said = _refused(capsys, logs[0], "--columns", "t,q,qd,torque,...", *words)
+    assert "torques look like motor currents" in said
+    table = _table(1)
+    table[:, 13:19] *= tangere.robot("ur10e").drives.gain
+    torques = _write(tmp_path / "torques.csv", table)
+    said = _refused(capsys, torques, "--columns", "t,q,qd,current,...", *words)
+    assert "currents look like torques" in said
+    table = _table(1)
+    table[:, 1:13] *= 180.0 / np.pi
+    degrees = _write(tmp_path / "degrees.csv", table)
+    assert "look like degrees" in _refused(capsys, degrees, "--columns", COLUMNS, *words)
+    assert not (tmp_path / "m.toml").exists()
+
+
+def test_a_spike_is_left_out_and_said(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = np.loadtxt(logs[0], delimiter=",")
+    table[700, 15] = 1e6  # A
+    spike = _write(tmp_path / "spike.csv", table)
+    models = []
+    for log in (logs[0], spike):
+        out = tmp_path / f"{log.stem}.toml"
+        words = ("--robot", "ur10e", "--columns", COLUMNS, "--inertial", "none", "--no-report", "--out", out)
+        assert _identify(log, *words, "--holdout", "0") == 0
+        models.append(read_model(out))
+    said = capsys.readouterr().out
+    assert "spike.csv: 1 sample left out as impossible" in said
+    assert "in joint 3, whose drive has 150" in said
+    # one sample of 1600 less, and windows of two samples that begin elsewhere after it
+    np.testing.assert_allclose(models[1].drive.coulomb, models[0].drive.coulomb, rtol=0.02)
 
 
 def test_what_cannot_be_used_says_what_is_missing(

@@ -274,7 +274,7 @@ def test_another_arm_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().err
     assert "gravity does not fit ur10e" in said
     assert "it would fit ur3e" in said
-    assert "as this log itself tells" not in said  # nothing is learned from a log of another arm
+    assert "learned from this log itself" not in said  # nothing is learned from a log of another arm
 
 
 def test_currents_as_torques_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,7 +319,19 @@ def test_the_wrong_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFix
     broken = tmp_path / "broken.toml"
     broken.write_text((folder / "tuned.toml").read_text().replace("arm = ", "leg = ", 1))
     assert _watch(*words, "--robot", "ur10e", "--model", broken) == 1
-    assert "detection" in capsys.readouterr().err
+    assert f"{broken}: detection" in capsys.readouterr().err
+    old = tmp_path / "old.toml"
+    old.write_text((folder / "tuned.toml").read_text().replace("schema = 2", "schema = 1", 1))
+    assert _watch(*words, "--robot", "ur10e", "--model", old) == 1
+    assert f"{old}: detection: schema must be" in capsys.readouterr().err
+    again = ["tune", *map(str, words), "--robot", "ur10e", "--model", str(old), "--out", str(tmp_path / "new.toml")]
+    assert main(again) == 0  # as the sentence says
+
+
+def test_a_payload_below_zero_is_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [folder / "free_1.csv", "--columns", COLUMNS, "--robot", "ur10e"]
+    assert _watch(*words, "--payload", "-1,0,0,0") == 1
+    assert "mass -1 kg must be positive" in capsys.readouterr().err
 
 
 def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

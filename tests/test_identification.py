@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.identify import Motion, prior_drive
-from tangere.run.identification import looks_touched, split
+from tangere.observe.identify import IdentifiedModel, Motion, identify, prior_drive
+from tangere.run.identification import left_touched, looks_touched, possible, split
 from tangere.run.touch_logs import TouchLog
 
 ROBOT = tangere.robot("ur10e")
@@ -56,3 +58,40 @@ def test_a_touched_log_is_said_to_look_touched() -> None:
     assert looks_touched(ROBOT, _log("free")) == []
     (text,) = looks_touched(ROBOT, _log("push", push=40.0))
     assert "push: looks touched: joint 2 from 4.0" in text
+
+
+def test_a_push_on_a_standing_arm_is_not_its_stiction() -> None:
+    still = _log("still", size=0.0, push=60.0)
+    for pushed, log in ((False, _log("still", size=0.0)), (True, still)):
+        model = identify(ROBOT, [_log("free").motion, log.motion], inertial="none")
+        said = left_touched(ROBOT, model, log)
+        assert bool(said) == pushed
+        assert left_touched(ROBOT, model, _log("free")) == []
+    assert "joint 2 from 4.0" in said[0]
+    assert any("identified with a doubt" in text for text in _with(model, said).doubts)
+
+
+def _with(model: IdentifiedModel, said: list[str]) -> IdentifiedModel:
+    return dataclasses.replace(model, findings=tuple(said))
+
+
+def test_only_few_samples_are_impossible() -> None:
+    """A spike goes, a log in another unit stays whole: findings tell of that."""
+    log = _log("a")
+    assert possible(ROBOT, log) is log
+    tau = log.motion.tau.copy()
+    tau[[100, 900], 2] = (1e6, -1e6)
+    spikes = possible(ROBOT, dataclasses.replace(log, motion=dataclasses.replace(log.motion, tau=tau)))
+    assert len(spikes.motion.time) == len(log.motion.time) - 2
+    assert np.abs(spikes.motion.tau).max() < 3.0 * ROBOT.tau_max.max()
+    assert "2 samples left out" in spikes.problems[-1]
+    unit = dataclasses.replace(log, motion=dataclasses.replace(log.motion, tau=100.0 * log.motion.tau))
+    assert possible(ROBOT, unit) is unit
+
+
+def test_a_singular_system_is_an_error_of_ours() -> None:
+    log = _log("a")
+    tau = log.motion.tau.copy()
+    tau[1000, 2] = 1e7
+    with pytest.raises(InvalidValue, match="spikes"):
+        identify(ROBOT, [dataclasses.replace(log.motion, tau=tau)], inertial="links")

@@ -14,7 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.observe.identify import Motion, moving_rms, prior_drive
 from tangere.run.log import Log
 from tangere.run.recordings import Recording, recordings
-from tangere.run.touch_logs import touch_log
+from tangere.run.touch_logs import too_heavy, touch_log
 
 N = 6
 CONTACT_COLUMNS = "t,q,qd,current,target_current,target_moment"
@@ -151,6 +151,33 @@ def test_currents_called_torques_and_the_reverse_are_said(robot: Robot) -> None:
     columns.pop("tau")
     named = columns | {"actual_current": tau}
     assert any("currents look like torques" in text for text in touch_log(_recording(named), robot).problems)
+
+
+def test_torques_called_currents_are_said_of_an_arm_that_stands(robot: Robot) -> None:
+    """Gravity that does not change has no slope, but a size."""
+    columns = _columns(robot, seconds=1.5)
+    tau = columns.pop("tau")
+    right = touch_log(_recording(columns | {"actual_current": tau / robot.drives.gain}), robot)
+    wrong = touch_log(_recording(columns | {"actual_current": tau}), robot)
+    assert right.misfit == ()
+    assert len(wrong.misfit) == 1
+    assert "currents look like torques" in wrong.misfit[0]
+    assert wrong.misfit[0] in wrong.problems
+
+
+def test_stamps_in_milliseconds_are_refused(robot: Robot) -> None:
+    columns = _columns(robot)
+    with pytest.raises(InvalidValue, match=r"10 s apart .* look like milliseconds"):
+        touch_log(_recording(columns | {"time": 1000.0 * columns["time"]}), robot)
+
+
+def test_a_tool_that_no_arm_could_hold() -> None:
+    """Rated payloads are held, three times as much stretched out is not (54 Nm / (9.8 m/s2 x 0.5 m) = 11 kg)."""
+    for name, rated in (("ur3e", 3.0), ("ur5e", 5.0), ("ur10e", 12.5), ("ur16e", 16.0), ("ur20", 20.0)):
+        arm = tangere.robot(name)
+        assert too_heavy(arm, 1.2 * rated) == ()
+        assert f"more than a {name} could hold" in too_heavy(arm, 5.0 * rated)[0]
+    assert too_heavy(tangere.robot("ur3e"), 23.0)
 
 
 def test_a_payload_that_was_not_given_shows_in_the_targets(robot: Robot) -> None:

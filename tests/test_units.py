@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.run.units import unit_findings
+import tangere
+from tangere.run.units import torque_findings, unit_findings
 
 T = np.arange(1000) / 100.0
 SPEED = np.linspace(0.5, 1.0, 6)
@@ -41,3 +42,19 @@ def test_what_is_wrong_is_said(
 ) -> None:  # fmt: skip
     said = unit_findings(time, q, qd, effort, "currents")
     assert any(word in text for text in said), said
+
+
+@pytest.mark.parametrize(("name", "rated"), [("ur5e", 5.0), ("ur10e", 12.5), ("ur16e", 16.0), ("ur30", 30.0)])
+def test_currents_that_are_torques_are_told_from_a_heavy_tool(name: str, rated: float) -> None:
+    """Standing in postures at random: a tool of the rated payload that nobody gave is not taken for torques."""
+    bare, loaded = tangere.robot(name), tangere.robot(name, payload=(rated, (0.0, 0.0, 0.1)))
+    gain, rng = np.array([12.0, 12.0, 10.0, 10.0, 8.0, 8.0]), np.random.default_rng(5)
+    for _ in range(100):
+        q = rng.uniform(-3.0, 3.0, 6) + np.zeros((20, 1))
+        g = bare.gravity_torque(q)
+        assert torque_findings(g, loaded.gravity_torque(q) / gain, gain) == []
+        said = torque_findings(g, g, gain)
+        loads = np.abs(g[0]) > 4.0  # Nm below which gravity is no witness
+        assert bool(said) == bool(loads.any())
+        if said:
+            assert f"joint {int(np.argmax(loads)) + 1} {gain[np.argmax(loads)]:.1f}" in said[0]

@@ -15,7 +15,8 @@ from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange, Thresholds, wanted
 from tangere.observe.friction_state import MEMORY
 from tangere.observe.identify import IdentifiedModel, prior_drive, read_model
-from tangere.run.recordings import recordings
+from tangere.run.log import Log
+from tangere.run.recordings import Recording, recordings
 from tangere.run.watch import (
     Belief,
     Watched,
@@ -259,3 +260,21 @@ def test_a_belief_is_a_value() -> None:
     assert isinstance(found.thresholds, Thresholds)
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.drive = prior_drive(ROBOT)  # type: ignore[misc]
+
+
+def test_a_payload_that_is_given_counts_in_the_check_of_gravity_too() -> None:
+    """The model knows of no payload; the arm carries 12 kg, and whoever watches says so."""
+    columns, model = columns_of(load=12.0), model_of()
+    record = Recording("log", Log(columns), (), "0" * 64)
+    loaded = tangere.robot("ur10e", payload=12.0)
+    assert read(record, loaded, model).misfit
+    assert read(record, loaded, model, loaded.model.payload).misfit == ()
+
+
+def test_a_promise_for_another_rate_is_said(tuned: IdentifiedModel) -> None:
+    """Tuned with 100 samples per second."""
+    assert Thresholds.from_table(dict(tuned.detection)).sampled == pytest.approx(100.0)
+    for rate, said in ((100.0, False), (140.0, False), (200.0, True), (50.0, True)):
+        seen = _watched(columns_of(rate=rate), tuned)
+        assert any("samples per second" in text for text in seen.said) == said, rate
+    assert not _watched(columns_of(rate=200.0), None).said  # nothing was promised

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from watched_logs import ROBOT, TORQUE, N, columns_of, log_of, tuned_model
+from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, tuned_model
 
+import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.identify import IdentifiedModel
+from tangere.observe.identify import IdentifiedModel, prior_drive
 from tangere.run.follow import Follower, Notice, lines_of
 from tangere.run.watch import belief, watch
 
@@ -155,3 +156,43 @@ def test_lines_of_a_growing_file_are_whole(tmp_path: Path) -> None:
     assert list(lines) == ["3,4\n", "5,6"]
     with pytest.raises(InvalidValue, match="cannot read"):
         next(lines_of(tmp_path / "nothing.csv"))
+
+
+def _said(columns: dict[str, np.ndarray], name: str = "ur10e", seconds: float = np.inf) -> list[str]:
+    """What a stream of q, qd, current says of an arm; only so long."""
+    robot = tangere.robot(name)
+    rows = np.column_stack([columns[key] for key in ("time", "q", "qd", "current")])
+    rows = rows[rows[:, 0] - rows[0, 0] < seconds]
+    follower = Follower(robot, belief(robot), columns="t,q,qd,current")
+    list(follower.follow(",".join(map(repr, row)) + "\n" for row in rows.tolist()))
+    return follower.said
+
+
+@pytest.mark.parametrize("seconds", [4.0, 20.0])
+def test_a_stream_of_another_arm_or_of_torques_is_said_once(seconds: float) -> None:
+    """As of a file; a stream that ends before the first look is looked at in the end."""
+    t = np.arange(0.0, 20.0, 0.01)
+    speed = np.linspace(0.8, 1.3, N)
+    angle = t[:, None] * speed
+    q, qd, qdd = START + 0.7 * np.sin(angle), 0.7 * speed * np.cos(angle), -0.7 * speed**2 * np.sin(angle)
+    drive = prior_drive(ROBOT)
+    tau = ROBOT.inverse_dynamics(q, qd, qdd) + drive.rotor_inertia * qdd
+    tau += drive.friction(q, qd, ROBOT.gravity_torque(q))
+    columns = {"time": t, "q": q, "qd": qd, "tau": tau}
+    right = columns | {"current": tau / ROBOT.drives.gain}
+    gravity = ("gravity", "look like")
+    assert not [text for text in _said(right, seconds=seconds) if any(word in text for word in gravity)]
+    (text,) = [text for text in _said(right, "ur3e", seconds) if any(word in text for word in gravity)]
+    assert "gravity does not fit ur3e" in text
+    assert "it would fit ur10e" in text
+    (text,) = [
+        text for text in _said(columns | {"current": columns["tau"]}, seconds=seconds)
+        if any(word in text for word in gravity)
+    ]  # fmt: skip
+    assert "currents look like torques" in text
+
+
+def test_a_stream_in_milliseconds_is_refused() -> None:
+    columns = columns_of(2.0, 100.0)
+    with pytest.raises(InvalidValue, match="look like milliseconds"):
+        _said(columns | {"current": columns["tau"], "time": 1000.0 * columns["time"]})

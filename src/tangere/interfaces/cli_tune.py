@@ -33,7 +33,8 @@ EXAMPLES = """examples:
                                             arrays without stamps: 500 samples per second (--rate 500Hz says the same)
 
 What helps: free motion as it will be at work - speeds, payload, a warm and a cold arm - that the model was not
-identified from; hours of it. From little motion a lower rate cannot be promised: what can be is said."""
+identified from; hours of it. From little motion a lower rate cannot be promised: what can be is said. What clearly
+looks touched is left out and said."""
 
 _NOTES = 8  # doubts that are told one by one
 _RATE = re.compile(r"([0-9.eE+-]+)\s*(?:(?:/|per)\s*)(s|sec|min|h|hr|hour|d|day|week)")
@@ -99,14 +100,14 @@ def tune(arguments: argparse.Namespace) -> int:
         raise InvalidValue(f"--out: a model file ends in .toml, got {arguments.out!r}")
     alarms, hertz = rates(arguments.rate, arguments.sample_rate)
     arm, payload = arm_of(arguments)
-    model = model_of(arguments, arm)
+    model = model_of(arguments, arm, thresholds=False)
     believed = belief(arm, model, payload=payload)
     bar = Bar()
     logs = []
     try:
         for k, source in enumerate(arguments.logs):
             bar(f"reading {source}", 0.3 * k / len(arguments.logs))
-            logs += [read(r, arm, model) for r in recordings(source, columns=arguments.columns, rate=hertz)]
+            logs += [read(r, arm, model, payload) for r in recordings(source, columns=arguments.columns, rate=hertz)]
         done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
     finally:
         bar.end()
@@ -143,10 +144,11 @@ def _promise(done: Tuned, asked: float) -> str:
     found = sum(len(seen.alarms) for seen in done.logs)
     stops = sum(event.kind == "stop" for seen in done.logs for event in seen.events)
     hours = sum(seen.seconds for seen in done.logs) / 3600.0
+    within = " (what was left out is watched too)" if any("left out" in text for text in done.doubts) else ""
     lines += [
         "moving / turning (starts, stops, reverses) / standing",
         "",
-        f"on the same {hours_text(hours)}: {found} alarms, {stops} stops recognised; these logs set the thresholds, so "
-        "that they are no judge of them",
+        f"on the same {hours_text(hours)}: {found} alarms{within}, {stops} stops recognised; these logs set the "
+        "thresholds, so that they are no judge of them",
     ]
     return "\n".join(lines)

@@ -51,6 +51,8 @@ A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, k
 stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
 torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
 ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended.
+joint: the one that raised the event first (from 1 at the base), whichever link was touched; torque_nm: what the event
+added to its torque, as residual_nm has it for all joints.
 Exit code 0, whether anything was found or not. Problems of the log are on standard error. Not a safety function."""
 
 
@@ -102,10 +104,10 @@ def watch(arguments: argparse.Namespace) -> int:
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
         return _stream(arguments, arm, believed, hertz)
-    return _files(arguments, arm, believed, hertz)
+    return _files(arguments, arm, believed, hertz, payload)
 
 
-def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
+def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
     from tangere.run import watch as watching
     from tangere.run.recordings import recordings
 
@@ -119,7 +121,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             def shown(share: float, k: int = k, name: str = recording.name) -> None:
                 bar(name, (k + share) / len(read))
 
-            log = watching.read(recording, arm, believed.model)
+            log = watching.read(recording, arm, believed.model, payload)
             own, said = watching.with_stated_payload(believed, log)
             if believed.model is None:
                 bar(f"{log.name}: learning friction", k / len(read))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 def arm_options(p: argparse.ArgumentParser) -> None:
     """Options that say which arm was recorded, and how."""
+    p._negative_number_matcher = re.compile(r"-\.?\d")  # so that --gravity -9.81,0,0 is a value, not an option
     p.add_argument("--robot", required=True, metavar="NAME|FILE", help="the arm that was recorded")
     p.add_argument("--columns", metavar="LIST", help="columns of a csv without header or of arrays: t,q,qd,current,_:6")
     p.add_argument("--payload", metavar="M,X,Y,Z", help="what is mounted: kg, and centre of mass from the flange in m")
@@ -42,8 +44,12 @@ def arm_of(arguments: argparse.Namespace) -> tuple[Robot, Any]:
     return arm, None if payload is None else arm.model.payload
 
 
-def model_of(arguments: argparse.Namespace, arm: Robot) -> IdentifiedModel | None:
-    """The model file that was named, None where none was; a model of another arm is refused."""
+def model_of(arguments: argparse.Namespace, arm: Robot, *, thresholds: bool = True) -> IdentifiedModel | None:
+    """The model file that was named, None where none was; a model of another arm is refused.
+
+    thresholds: False leaves those of the file out, of whatever schema they are, since others will be learned.
+    """
+    from tangere.observe.detect import Thresholds
     from tangere.observe.identify import read_model
 
     if arguments.model is None:
@@ -52,6 +58,10 @@ def model_of(arguments: argparse.Namespace, arm: Robot) -> IdentifiedModel | Non
     model = read_model(arguments.model, own)
     if model.name != arm.name:
         raise InvalidValue(f"{arguments.model}: is a model of a {model.name}, --robot says {arm.name}")
+    if not thresholds:
+        return dataclasses.replace(model, detection={})
+    if model.detection:
+        Thresholds.from_table(dict(model.detection), f"{arguments.model}: detection")  # refused with the file's name
     return model
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Event, PayloadChange, Wanted
-from tangere.observe.identify import IdentifiedModel
+from tangere.observe.identify import IdentifiedModel, Motion
 from tangere.observe.momentum import MomentumObserver
 from tangere.robot import Robot
 from tangere.run.csv_log import grouped_columns
@@ -29,13 +29,17 @@ from tangere.run.recordings import (
     number_of,
     without_end,
 )
-from tangere.run.touch_logs import TouchLog, touch_log
+from tangere.run.touch_logs import TouchLog, arm_findings, touch_log
+from tangere.run.units import promised_at
 from tangere.run.watch import TICK, Belief, Watcher, with_own_friction, with_stated_payload
 from tangere.types import Array, State
 
 # s of samples before the first can be judged: gains are read from 50 samples at rest, and the period must be known
 HEAD = 1.0
 FEWEST = 20  # samples in the head at least: less tell no period
+# s after which the samples so far are held against the arm's gravity, as those of a file are (and at the end of a
+# shorter stream): in its first second an arm mostly moves too little to be told from another
+LOOKS = (5.0, 15.0)
 POLL = 0.05  # s between two looks at a file that grows
 # without these a sample is no use; of what the controller wanted some may be missing
 _NEEDED = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque")
@@ -112,6 +116,8 @@ class Follower:
         self._held: deque[tuple[float, Array, Array, Array, Array | None]] = deque()  # samples without their torque yet
         self._newest: tuple[float, Array] = (-np.inf, np.zeros(robot.dof))  # stamp and torque
         self._before: tuple[float, Array] | None = None  # the sample judged last
+        self._seen: list[tuple[float, Array, Array, Array]] = []  # time, q, qd, tau until it is known whether they fit
+        self._looks = list(LOOKS)  # still to come
         self._known: dict[int, Event] = {}  # as told last
         self.first = np.nan  # s, the first usable stamp
 
@@ -167,6 +173,7 @@ class Follower:
             if len(self._head) < FEWEST:
                 raise InvalidValue(f"{self.name}: too short to watch: {len(self._head)} samples, {FEWEST} at least")
             yield from self._begin()
+        self._look()
         while self._held:  # the last samples have no later torque: they keep the last
             yield from self._judge(self._held.popleft(), self._newest[1])
         yield from self._changes(None, self._newest[0], last=True)
@@ -243,6 +250,7 @@ class Follower:
             self.first = t
             return
         self._held.clear()
+        self._seen.clear()
         self._before = None
         self._newest = (-np.inf, np.zeros_like(self._newest[1]))
         self._watcher.detector.restart()
@@ -255,11 +263,14 @@ class Follower:
             columns["payload"] = columns["payload"].reshape(-1)
         recording = cleaned(self.name, Log(columns), "")
         model: IdentifiedModel | None = self.belief.model
-        arm = self.robot if model is None else model.robot(self.robot)
+        arm = self.robot if model is None else self.belief.robot
         self.log = touch_log(recording, arm, model=model)
         before = self.belief.notes
         self.belief, said = with_stated_payload(with_own_friction(self.belief, self.log), self.log)
         self.said += [*self.log.problems, *self.belief.notes[len(before) :], *said]
+        self.said += promised_at(self.belief.thresholds, columns["time"])
+        if self.log.misfit:
+            self._looks.clear()
         self._gap = GAP * float(np.median(np.diff(columns["time"])))
         self._scale = np.ones(arm.dof) if model is None or model.scale.shape != (arm.dof,) else model.scale
         self._watcher = Watcher(self.belief, wanted=self._masks[0], payload_changes=self._masks[1])
@@ -282,6 +293,11 @@ class Follower:
             previous = self._held[-1] if self._held else None
             qd = np.zeros_like(q) if previous is None else (q - previous[1]) / (t - previous[0])
         self._held.append((t, q, qd, tau, sample.get("qd_des")))
+        if self._looks:
+            self._seen.append((t, q, qd, tau))
+            if t - self._seen[0][0] >= self._looks[0]:
+                del self._looks[0]
+                self._look()
         while self._held and self._held[0][0] + self._delay <= t + TICK:
             when = self._held[0][0] + self._delay
             share = 1.0 if self._delay == 0.0 else (when - last_t) / (t - last_t)
@@ -289,6 +305,19 @@ class Follower:
             self._newest = (t, tau)
             yield from self._judge(self._held.popleft(), late)
         self._newest = (t, tau)
+
+    def _look(self) -> None:
+        """Whether what was seen so far is of this arm; once something is said, or after the last look, no more."""
+        if len(self._seen) >= FEWEST:
+            assert self.log is not None
+            time, q, qd, tau = (np.array(values) for values in zip(*self._seen, strict=True))
+            motion = Motion(time, q, qd, tau)
+            found = arm_findings(self.belief.robot, motion, None if self.log.torque else self.log.gain)
+            self.said += found
+            if found:
+                self._looks.clear()
+        if not self._looks:
+            self._seen.clear()
 
     def _torque(self, sample: dict[str, Array]) -> Array:
         """As touch_log turns a recording into torque."""

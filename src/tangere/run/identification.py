@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.model.model import Payload
+from tangere.observe.detect import Thresholds
 from tangere.observe.drive_model import STANDSTILL
-from tangere.observe.identify import IdentifiedModel, Motion, identify
-from tangere.observe.identify.consensus import touched
+from tangere.observe.identify import IdentifiedModel, Motion, identify, momentum_residual, prior_drive
+from tangere.observe.identify.check import findings
+from tangere.observe.identify.consensus import runs, touched
 from tangere.observe.identify.free_run import FreeRun, twin
 from tangere.robot import Robot
+from tangere.run.free_parts import SURELY
 from tangere.run.recordings import Recording, recordings
 from tangere.run.touch_logs import TouchLog, touch_log
 from tangere.types import Array
@@ -24,6 +28,9 @@ from tangere.types import Array
 HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
 WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
 LEAST_MOTION = 1.0  # s in which some joint moves, for a log to teach or to judge: what identification needs at least
+BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
+FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
+LASTS = 0.1  # s that a fit must leave far too much before a touch is suspected: the observer's lag is a fifth of it
 LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
@@ -68,13 +75,14 @@ def identification(
         progress(f"reading {source}", 0.25 * k / len(sources))
         read += recordings(source, columns=columns, rate=rate)
     robot, payload_from = _with_payload(robot, read, inertial)
-    logs = [touch_log(recording, robot, gain=gain) for recording in read]
+    logs = [possible(robot, touch_log(recording, robot, gain=gain)) for recording in read]
     if len({log.torque for log in logs}) > 1:
         raise InvalidValue("logs of one kind: some hold torques, others currents; identify from one kind at a time")
     used, judges = split(logs, hold_out)
     gains, origin = _one_gain(used)
     if not used[0].torque:
         used, judges = ([_with_gain(log, gains) for log in part] for part in (used, judges))
+    refuse_units(robot, used, None if used[0].torque else gains)
     model = identify(
         robot,
         [log.motion for log in used],
@@ -86,7 +94,9 @@ def identification(
     )
     again = ("gravity does not", "gravity fits")  # what identify itself says of all logs together
     said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith(again)]
-    said += [text for log in used for text in looks_touched(robot, log)] + _worse(model)
+    for log in used:
+        said += looks_touched(robot, log) or left_touched(robot, model, log)
+    said += _worse(model)
     model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
     progress("running the twin", 0.92)
     shown = tuple(judges) or tuple(used)
@@ -95,15 +105,63 @@ def identification(
     return Identification(model, robot, tuple(used), shown, gains, origin, payload_from, runs)
 
 
+def possible(robot: Robot, log: TouchLog) -> TouchLog:
+    """The log without samples whose torque no drive of this arm has, and with a sentence about them."""
+    with np.errstate(invalid="ignore"):
+        out = np.any(np.abs(log.motion.tau) > BEYOND * robot.tau_max, axis=1)
+    if not np.any(out) or np.mean(out) > FEW:
+        return log
+    j = int(np.argmax(np.nanmax(np.abs(log.motion.tau[out]), axis=0) / robot.tau_max))
+    most = float(np.nanmax(np.abs(log.motion.tau[out, j])))
+    count = "1 sample" if out.sum() == 1 else f"{out.sum()} samples"
+    said = f"{count} left out as impossible: up to {most:.3g} Nm in joint {j + 1}, whose drive has {robot.tau_max[j]:g}"
+    return dataclasses.replace(_part(log, ~out), problems=(*log.problems, said))
+
+
+def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> None:
+    """Raise where logs are certainly in other units than they are said to be: nothing is to be learned from them."""
+    for log in logs:
+        for text in log.problems:
+            if "look like degrees" in text or ("stamps" in text and "look like" in text):
+                raise InvalidValue(f"{log.name}: {text}; no model was made")
+    for text in findings(robot, [log.motion for log in logs], gain):
+        if "look like" in text:
+            raise InvalidValue(f"{text}; no model was made: say so in --columns (current, or torque)")
+
+
 def looks_touched(robot: Robot, log: TouchLog) -> list[str]:
     """What in a log does not belong to the rest of it, long and in one joint: identification wants free motion."""
-    _, spans = touched(robot, log.motion)
+    return _touches(log, touched(robot, log.motion)[1])
+
+
+def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[str]:
+    """What the model leaves of its own log and friction of no arm of this type explains, standing or moving.
+
+    The thresholds are those of the type, not the model's: a push on a standing arm has become its stiction.
+    """
+    motion = _scaled(log.motion, model.scale)
+    left = np.abs(momentum_residual(model.robot(robot), model.drive, motion))
+    level = Thresholds.of_drive(prior_drive(robot)).level  # (moving, turning, standing)
+    bound = np.where(np.abs(motion.qd) > STANDSTILL, level[0], level[2])
+    spans = []
+    for j in range(robot.dof):
+        for a, b in runs(left[:, j] > SURELY * bound[:, j]):
+            if motion.time[b] - motion.time[a] >= LASTS:
+                spans.append((j, float(motion.time[a]), float(motion.time[b])))
+    return _touches(log, sorted(spans, key=lambda span: span[1]))
+
+
+def _touches(log: TouchLog, spans: Sequence[tuple[int, float, float]]) -> list[str]:
+    """Stretches (joint, from, to [s, stamps]) as a sentence; none where there are none."""
     first = float(log.motion.time[0])
     if not spans:
         return []
     when = ", ".join(f"joint {j + 1} from {a - first:.2f} to {b - first:.2f} s" for j, a, b in spans[:3])
     more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
-    return [f"{log.name}: looks touched: {when}{more} after its start; if it was, leave it out or cut it"]
+    return [
+        f"{log.name}: looks touched: {when}{more} after its start; free motion is needed: if it was touched, leave it "
+        "out or cut it"
+    ]
 
 
 def _worse(model: IdentifiedModel) -> list[str]:
@@ -164,9 +222,10 @@ def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[Touch
     return used, judges
 
 
-def _part(log: TouchLog, rows: slice, name: str) -> TouchLog:
+def _part(log: TouchLog, rows: slice | NDArray[np.bool_], name: str = "") -> TouchLog:
     m = log.motion
-    motion = Motion(m.time[rows], m.q[rows], m.qd[rows], m.tau[rows], f"{m.name} ({name})", m.digest)
+    called = f"{m.name} ({name})" if name else m.name
+    motion = Motion(m.time[rows], m.q[rows], m.qd[rows], m.tau[rows], called, m.digest)
 
     def cut(values: Array | None) -> Array | None:
         return None if values is None else values[rows]

@@ -14,7 +14,7 @@ from tangere.observe.identify.check import NO_WITNESS, findings, gravity_slopes,
 from tangere.robot import Robot
 from tangere.run.log import Log
 from tangere.run.recordings import Recording
-from tangere.run.units import unit_findings
+from tangere.run.units import SLOWEST, torque_findings, unit_findings
 from tangere.types import Array
 
 # Nm/A by the joint's peak torque [Nm]: the sizes of UR's joints, as their controllers' targets tell them on a UR10e and
@@ -41,6 +41,7 @@ class TouchLog:
     # "assumed" (by size); "torque": the log itself holds torque
     source: tuple[str, ...]
     problems: tuple[str, ...]  # sentences, those of the recording first
+    misfit: tuple[str, ...] = ()  # of the problems those that gravity tells: another arm, torques for currents
     payload: Payload | None = None  # what the controller was told of it, where the log says so; not used here
     q_des: Array | None = None  # (N, n) what the controller wanted, where the log has it
     qd_des: Array | None = None
@@ -72,6 +73,12 @@ def touch_log(
         raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {', '.join(log.columns)}")
     qd = _column(log, "qd", n, recording.name)
     tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
+    period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0
+    if period > SLOWEST:  # nothing could be watched or learned, and filters would run over hours
+        raise InvalidValue(
+            f"{recording.name}: samples lie {period:.3g} s apart (median): the stamps look like milliseconds or "
+            "microseconds, seconds are needed"
+        )
     problems += unit_findings(
         log.time, q, qd, current if tau is None else tau, "currents" if tau is None else "torques"
     )  # fmt: skip
@@ -100,11 +107,35 @@ def touch_log(
             f"actual_current); it has {', '.join(log.columns)}"
         )
     motion = Motion(log.time, q, qd, tau, recording.name, recording.digest)
-    found = findings(robot, [motion], used if "torque" not in source else None)
-    problems += [text for text in found if text != NO_WITNESS]  # a short log is no fault of the log
+    misfit = arm_findings(robot, motion, None if "torque" in source else used)
+    problems += misfit
     if wanted["target_moment"] is not None:
         problems += target_findings(robot, q, qd, wanted["target_moment"])
-    return TouchLog(recording.name, motion, used, source, tuple(problems), _payload(log), **wanted)
+    return TouchLog(recording.name, motion, used, source, tuple(problems), misfit, _payload(log), **wanted)
+
+
+def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[str, ...]:
+    """What gravity tells of a log that is not of this arm, or whose currents are torques; sentences.
+
+    gain (n,) [Nm/A]: with which the torques were made from currents, None where they are torques themselves.
+    """
+    found = tuple(text for text in findings(robot, [motion], gain) if text != NO_WITNESS)  # short logs are no fault
+    if found or gain is None:
+        return found
+    sizes = np.array([_by_size(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
+    return tuple(torque_findings(robot.gravity_torque(motion.q), motion.tau / gain, sizes))
+
+
+def too_heavy(robot: Robot, mass: float) -> tuple[str, ...]:
+    """A tool that no joint of the arm could hold stretched out is none: at q = 0 the flange is the whole reach away."""
+    reach = float(np.linalg.norm(robot.pose(np.zeros(robot.dof))[:3, 3]))
+    most = float(np.max(robot.tau_max)) / (float(np.linalg.norm(robot.model.gravity)) * reach)
+    if not mass > most:
+        return ()
+    return (
+        f"a tool of {mass:.2g} kg is more than a {robot.name} could hold ({most:.2g} kg, stretched out): are the "
+        "currents torques, or is it another arm?",
+    )
 
 
 def _payload(log: Log) -> Payload | None:

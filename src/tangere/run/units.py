@@ -1,9 +1,10 @@
-"""Units that a recording gets wrong: stamps in milliseconds, angles in degrees, velocities of something else."""
+"""Units that a recording gets wrong: stamps in milliseconds, angles in degrees, torques for currents."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tangere.observe.detect import Thresholds
 from tangere.types import Array
 
 SLOWEST, FASTEST = 1.0, 5e-5  # s between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
@@ -12,6 +13,11 @@ WINDOW = 0.1  # s over which travel and mean velocity are compared: filters and 
 MOVED = 0.1  # rad (or degrees) of travel of a joint in the log before it is a witness
 RATIO = 1.25  # either way, that velocity times time may differ from the travel: the velocity is filtered
 FEWEST = 10  # windows with motion
+LOADED = 4.0  # Nm rms of gravity in a joint before it is a witness: below, friction is most of the current
+# times gravity that currents times gains may be: right arms have 0.6 to 1.7, an unknown tool of the rated payload up to
+# 3, on a UR16e or UR30 folded up 5; torques in the place of currents 7 to 15 (the gains of loaded joints)
+HEAVY = 6.0
+OTHER_RATE = 1.5  # times, either way: noise per sample and filters are others; less is a clock
 
 
 def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None, what: str) -> list[str]:
@@ -33,6 +39,35 @@ def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None,
     if effort is not None and len(effort) and not np.any(effort):
         said.append(f"all {what} are zero: nothing can be felt in this log")
     return said
+
+
+def torque_findings(g: Array, current: Array, gain: Array) -> list[str]:
+    """Whether currents are torques, by their size alone: also of an arm that stands still.
+
+    g (N, n) [Nm] modelled gravity, current (N, n) [A], gain (n,) [Nm/A] of the joints' sizes, not of this log.
+    gain (i . g) / (g . g) over the log is about 1 for currents, and about the gain for torques.
+    """
+    power = np.sum(g**2, axis=0)
+    loaded = np.flatnonzero(power > LOADED**2 * len(g))
+    ratio = gain[loaded] * np.sum(g * current, axis=0)[loaded] / power[loaded]
+    if not loaded.size or not np.all(ratio > HEAVY):
+        return []
+    shown = ", ".join(f"joint {j + 1} {r:.1f}" for j, r in zip(loaded.tolist(), ratio.tolist(), strict=True))
+    return [
+        f"the currents look like torques, or like those of a larger arm: times the gains of such joints, measured over "
+        f"modelled gravity is {shown} instead of 1"
+    ]
+
+
+def promised_at(thresholds: Thresholds, time: Array) -> tuple[str, ...]:
+    """That tuned thresholds promise for logs of another rate than these stamps (N,) [s] have; else nothing."""
+    here = 1.0 / float(np.median(np.diff(time)))
+    if not thresholds.tuned or not abs(np.log(here / thresholds.sampled)) > np.log(OTHER_RATE):
+        return ()
+    return (
+        f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: their "
+        "promise was not made for this; tune with logs of this rate",
+    )
 
 
 def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[str]:

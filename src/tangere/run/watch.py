@@ -21,8 +21,10 @@ from tangere.observe.identify.check import findings
 from tangere.observe.identify.consensus import friction_share, touched
 from tangere.observe.isolation import ContactIsolator
 from tangere.robot import Robot
+from tangere.run.free_parts import enough_free, untouched
 from tangere.run.recordings import Recording
-from tangere.run.touch_logs import TouchLog, touch_log
+from tangere.run.touch_logs import TouchLog, too_heavy, touch_log
+from tangere.run.units import promised_at
 from tangere.types import Array
 
 TICK = 1e-9  # s: sums of stamps and delays must not miss a sample by their rounding
@@ -103,7 +105,7 @@ def belief(robot: Robot, model: IdentifiedModel | None = None, *, payload: Paylo
     robot: the arm by its data, with its mounting; payload: what is mounted now, None: what model or robot say.
     Thresholds: those of the model file, else from the uncertainty of the drive model.
     """
-    notes: list[str] = []
+    notes: list[str] = [] if model is None else list(model.doubts)
     if model is None:
         drive = prior_drive(robot)
         notes.append("no model: gains from log or data sheet, friction as of other arms, thresholds accordingly wide")
@@ -151,7 +153,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     """
     plain, said = with_stated_payload(with_own_friction(belief(robot), log), log)
     # of another arm, or of torques taken for currents, nothing is to be learned; a slope that is merely off is friction
-    told = findings(plain.robot, [log.motion], None if log.torque else log.gain)
+    told = (*log.misfit, *findings(plain.robot, [log.motion], None if log.torque else log.gain))
     if any("would fit" in text or "look like" in text for text in told):
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     base = Robot(plain.robot.model)  # identification adds the rotors itself
@@ -166,8 +168,10 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     bare = found.payload is None or inertial == "none" or found.payload.mass < LEAST_TOOL
     tool = "" if bare or found.payload is None else f" and a tool of {found.payload.mass:.2g} kg"
-    note = f"no model: friction{tool} as this log itself tells them, thresholds of the arm's type; `tangere identify` "
+    note = f"no model: friction{tool} learned from this log itself, thresholds of the arm's type; `tangere identify` "
     note += "and `tangere tune` with free motion do better"
+    if not bare and found.payload is not None:
+        said = (*said, *too_heavy(base, found.payload.mass))
     motion = dataclasses.replace(log.motion, tau=log.motion.tau * found.scale)
     drive = _as_moved(found.drive, plain.drive, prior_drive(robot), np.array(found.moved))
     believed = Belief(found.robot(base), drive, untuned(robot, drive), None, (note, *said))
@@ -205,10 +209,11 @@ def with_own_friction(believed: Belief, log: TouchLog) -> Belief:
     return dataclasses.replace(believed, drive=dataclasses.replace(drive, **terms), notes=(*believed.notes, note))
 
 
-def read(recording: Recording, robot: Robot, model: IdentifiedModel | None = None, **options: object) -> TouchLog:
-    """The recording in Nm; the gains of the log, or of the model if there is one. options: of touch_log."""
-    arm = robot if model is None else model.robot(robot)
-    return touch_log(recording, arm, model=model, **options)  # type: ignore[arg-type]
+def read(
+    recording: Recording, robot: Robot, model: IdentifiedModel | None = None, payload: Payload | None = None
+) -> TouchLog:
+    """The recording in Nm; the gains of the log, or of the model if there is one. payload: as belief's."""
+    return touch_log(recording, robot if model is None else belief(robot, model, payload=payload).robot, model=model)
 
 
 def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[str, ...]]:
@@ -307,7 +312,9 @@ def watch(
     late = np.minimum(np.searchsorted(time, [e.time_s + drive.delay - TICK for e in events]), len(time) - 1)
     events = tuple(dataclasses.replace(e, time_s=float(time[k])) for e, k in zip(events, late, strict=True))
     traces = Traces(values[0], values[1], bounds[0], bounds[1])
-    said = () if watcher.seconds else ("nothing could be watched: samples lie further apart than 0.1 s, or only gaps",)
+    said = promised_at(thresholds, time)
+    if not watcher.seconds:
+        said = (*said, "nothing could be watched: samples lie further apart than 0.1 s, or only gaps")
     return Watched(log, believed, followed, watcher.seconds, events, traces, said)
 
 
@@ -328,6 +335,8 @@ def tuning(
 ) -> Tuned:
     """Learn thresholds from free logs for a promised rate of false alarms [1/h], and look at the logs with them.
 
+    What clearly looks touched in them is left out (untouched), and refused where that is most of them.
+
     robot: the arm by its data. believed: of an identified model; its own thresholds, if any, are not used.
     """
     model = believed.model
@@ -338,18 +347,24 @@ def tuning(
     drive, wide = believed.drive, belief(robot, dataclasses.replace(model, detection={})).thresholds
     gain = wide.gain
     doubts: list[str] = []
+    left_out = 0.0
     motions, beliefs = [], []
     bare = dataclasses.replace(believed, thresholds=wide)
     for k, log in enumerate(logs):
         own, _ = with_stated_payload(bare, log)
         beliefs.append(own)
         residual = momentum_residual(own.robot, drive, log.motion, gain)
-        motions.append(free_motion(drive, log, residual))
         if float(np.ptp(log.motion.time)) >= SHORTEST:
-            doubts += _touched(watch(log, own, isolate=False))
+            free, said = untouched(watch(log, own, isolate=False))
+            residual, doubts = np.where(free[:, None], residual, np.nan), doubts + said
+            left_out += float(np.diff(log.motion.time)[~free[1:]].sum())
+        motions.append(free_motion(drive, log, residual))
         progress(0.4 * (k + 1) / len(logs))
+    enough_free(sum(float(np.ptp(log.motion.time)) for log in logs), left_out)
     doubts += _identified_from(model, logs)
     thresholds = _held_up(tune(motions, rate, gain=gain, drive=drive), wide)
+    period = float(np.median(np.concatenate([np.diff(log.motion.time) for log in logs])))
+    thresholds = dataclasses.replace(thresholds, sampled=1.0 / period)
     progress(0.6)
     watched = []
     for k, (log, own) in enumerate(zip(logs, beliefs, strict=True)):
@@ -371,18 +386,6 @@ def _held_up(tuned: Thresholds, wide: Thresholds) -> Thresholds:
     note = f"{3600.0 * tuned.hours:.0f} s of free motion are little: at least {100.0 * share:.0f} % of the thresholds "
     note += f"of an arm that nobody tuned were kept; {ENOUGH:.0f} s need none of them"
     return dataclasses.replace(tuned, **rows, notes=(*tuned.notes, note))
-
-
-def _touched(seen: Watched) -> list[str]:
-    """A free log in which the untuned detector finds something: thresholds would be learned from a touch."""
-    if not seen.alarms:
-        return []
-    first = float(seen.log.motion.time[0])
-    when = ", ".join(f"{event.time_s - first:.2f} s (joint {event.joint})" for event in seen.alarms[:3])
-    return [
-        f"{seen.log.name}: looks touched {when} after its start; if it was, leave it out: thresholds learned from a "
-        "touch are too high"
-    ]
 
 
 def _identified_from(model: IdentifiedModel, logs: Sequence[TouchLog]) -> list[str]:

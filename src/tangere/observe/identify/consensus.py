@@ -94,7 +94,7 @@ def touched(arm: Robot, motion: Motion) -> tuple[Mask, tuple[tuple[int, float, f
         speed = qd[moving, j]
         A = np.column_stack([np.tanh(speed / WIDTH), speed, qdd[moving, j], np.ones(len(speed))])
         _, inside, _ = agreed(A, left[moving, j])
-        for a, b in _runs(~inside):
+        for a, b in runs(~inside):
             start, end = float(stamps[moving[a]]), float(stamps[moving[b]])
             if end - start >= LONG:
                 spans.append((j, start, end))
@@ -135,7 +135,7 @@ def friction_share(arm: Robot, drive: DriveModel, motion: Motion) -> Array:
     return np.where(told, share, np.median(share[told]))
 
 
-def _runs(flags: Mask) -> list[tuple[int, int]]:
+def runs(flags: Mask) -> list[tuple[int, int]]:
     """First and last index of every stretch of true values."""
     edges = np.diff(np.concatenate(([0], flags.astype(np.int8), [0])))
     return list(zip(np.flatnonzero(edges == 1).tolist(), (np.flatnonzero(edges == -1) - 1).tolist(), strict=True))

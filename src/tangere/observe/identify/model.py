@@ -20,6 +20,10 @@ from tangere.types import Array
 SOURCE = "identified from logs by Tangere; their hashes and the covariance are in the model file"
 
 
+# Words of findings that make a model one of another arm or of a touched one; what logs merely cannot tell is none
+_DOUBTS = ("does not fit", "gravity fits", "asks for gains", "looks touched", "is worse than")
+
+
 @dataclass(frozen=True, eq=False)
 class IdentifiedModel:
     """Drives, links and payload of one arm as logs tell them, with covariance, excitation and the logs' hashes."""
@@ -53,6 +57,13 @@ class IdentifiedModel:
     def sigma(self) -> Array:
         """Standard deviation (m,) of the values."""
         return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Findings that whoever uses the model should hear of again; gravity is no doubt once a payload explains it."""
+        words = _DOUBTS if self.inertial != "payload" else _DOUBTS[3:]
+        told = (text for text in self.findings if any(word in text for word in words))
+        return tuple(f"identified with a doubt: {text}" for text in told)
 
     def model(self, base: Model) -> Model:
         """`base` with the identified links, payload and drives. Raises UnphysicalModel if a link cannot exist."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.errors import InvalidValue
 from tangere.observe.identify.inertial import SIZE, pseudo_inertia_basis
 from tangere.observe.identify.samples import Windows
 from tangere.types import Array
@@ -53,8 +54,19 @@ class Solution:
 def solved(problem: Problem, start: Solution | None = None) -> Solution:
     """Iteratively reweighted least squares; every round is a convex problem solved to the end.
 
+    Raises InvalidValue where numbers of the log are such that nothing can be solved.
     start: the solution of a problem much like this one; two rounds are then enough.
     """
+    try:
+        return _solved(problem, start)
+    except np.linalg.LinAlgError:
+        most = ", ".join(f"{value:.3g}" for value in np.abs(problem.rows.tau).max(axis=0))
+        raise InvalidValue(
+            f"no model explains these logs (largest torque of each joint: {most} Nm): look for spikes and wrong columns"
+        ) from None
+
+
+def _solved(problem: Problem, start: Solution | None) -> Solution:
     rows = problem.rows
     n = rows.tau.shape[1]
     x = problem.x0.copy() if start is None else start.x.copy()
