@@ -17,7 +17,6 @@ from tangere.planning.drawing.canvas import Canvas
 from tangere.planning.drawing.drawing_plan import DrawingPlan
 from tangere.planning.drawing.plan import OVERSHOOT, STIFFNESS, plan_drawing
 from tangere.planning.drawing.preview import time_figures
-from tangere.planning.drawing.probe import probe_plan, probe_points
 from tangere.planning.drawing.strokes import Strokes
 from tangere.types import Array
 
@@ -269,22 +268,6 @@ def test_walls_and_slants_are_planned(name: str) -> None:
         reference = plan.at(float(plan.stroke_times[0].mean()))
         assert reference.T is not None
         assert abs(canvas.from_base(reference.T[:3, 3])[2]) < 1e-9
-
-
-def test_probing_touches_five_places_inside(robot: tangere.Robot) -> None:
-    canvas = Canvas.table(robot)
-    low, high = np.array((-0.05, -0.02)), np.array((0.09, 0.06))
-    plan = probe_plan(robot, canvas, area=(low, high))
-    touched = np.array([plan.at(t).T[:3, 3] for t in plan.stroke_times[:, 1]])  # type: ignore[index]
-    on = canvas.from_base(touched)
-    assert np.abs(on[:, 2]).max() < 1e-9
-    np.testing.assert_allclose(on[:, :2], probe_points((0.14, 0.08)) + (0.02, 0.02), atol=1e-9)
-    assert np.all((on[:, :2] > low) & (on[:, :2] < high))
-    assert plan.pace.touch_height >= 0.008
-    # time on the paper to go down as far again, and to settle
-    assert plan.pace.settle * plan.pace.touch_speed > 0.008
-    corrected = canvas.corrected(touched + 0.003 * canvas.normal)
-    np.testing.assert_allclose(corrected.origin, canvas.origin + 0.003 * canvas.normal, atol=1e-9)
 
 
 def test_a_look_at_the_plan_is_cheap(plan: DrawingPlan) -> None:

@@ -14,13 +14,16 @@ from tangere.model.scene_paper import Paper
 from tangere.planning.drawing.canvas import Canvas
 from tangere.planning.drawing.make import DOT
 from tangere.planning.drawing.plan import plan_drawing
-from tangere.planning.drawing.probe import FORCE, probe_points
 from tangere.planning.drawing.strokes import Strokes
 from tangere.robot import Robot
 from tangere.run.drawing import DrawingResult, draw
 from tangere.run.drawing_loop import MODES
 from tangere.types import Array
 
+# Share of the half sizes at which the corners are touched: on the paper even where it was put down 10 % off
+INSET = 0.8
+# N: enough to be told from noise (0.1 N per sample) and from the drives' friction, little enough to leave no mark
+FORCE = 3.0
 LIFT = 0.02  # m above the planned paper between two touches: higher than any paper that is looked for
 
 
@@ -45,6 +48,12 @@ class Probed:
             "duration_s": self.result.run.duration,
             "force_max_n": self.result.summary["force_touch_max_n"],
         }
+
+
+def probe_points(size: tuple[float, float]) -> Array:
+    """(5, 2) m: four corners, drawn in by INSET, counter-clockwise from the lower left, and the middle."""
+    w, h = 0.5 * INSET * size[0], 0.5 * INSET * size[1]
+    return np.array(((-w, -h), (w, -h), (w, h), (-w, h), (0.0, 0.0)))
 
 
 def probe(
