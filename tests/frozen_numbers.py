@@ -190,7 +190,12 @@ def constants_table() -> dict[str, list[Any]]:
 
 def write() -> None:
     """Write every file of numbers anew."""
+    import frozen_control
+    import frozen_observe
+
     store("constants", constants_table())
+    for name, case in (frozen_control.CASES | frozen_observe.CASES).items():
+        store(name, case())
 
 
 if __name__ == "__main__":
