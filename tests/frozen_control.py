@@ -125,16 +125,23 @@ class Line:
         return "travel" if time < 0.3 else "approach" if time < 0.5 else "draw" if time < 1.0 else "lift"
 
 
-def pen(stiffness: float, height: float, push: Callable[[float], tuple[float, float]], by: float = 0.0) -> Array:
+def pen(
+    stiffness: float,
+    height: float,
+    push: Callable[[float], tuple[float, float]],
+    *,
+    by: float = 0.0,
+    listen: float = 0.02,
+) -> Array:
     """A tip that follows the task over springy paper: (N, 8) mode, clock, rise, rate, force, stroke, found, lost.
 
     push(time): N added along the normal and sideways.
     """
-    task = PenTask(Line(), np.eye(4), 5.0, listen=0.02)
+    task = PenTask(Line(), np.eye(4), 5.0, listen=listen)
     task.approach(stiffness, stiffness, 3.0, blind=False)
     modes = ("free", "listen", "touch", "settle", "draw", "away")
     depth, rows = 0.0, []
-    for k in range(2500):
+    for k in range(6000):
         time = 1e-3 * k
         x, y, z = task.planned(task.reference)
         depth += 0.05 * ((task.force / stiffness if task.pressing else 0.0) - depth)
@@ -167,9 +174,9 @@ PENS: dict[str, tuple[float, float, Callable[[float], tuple[float, float]]]] = {
 
 
 def pens() -> dict[str, Any]:
-    """Every 25th period, and how many there were."""
+    """Every 40th period, and how many there were."""
     rows = {name: pen(*given) for name, given in PENS.items()}
-    return {name: {"periods": len(run), "rows": run[::25], "last": run[-1]} for name, run in rows.items()}
+    return {name: {"periods": len(run), "rows": run[::40], "last": run[-1]} for name, run in rows.items()}
 
 
 def force_parts() -> dict[str, Any]:

@@ -73,7 +73,7 @@ def wrenches() -> dict[str, Any]:
     """Tool wrenches with noise scaled to just within and just beyond each of the two limits, and in between."""
     robot, rng = tangere.robot("ur10e"), np.random.default_rng(72)
     rows = {}
-    shapes = {"force": np.array([1, 1, 1, 0.01, 0.01, 0.01]), "moment": np.array([0.01, 0.01, 0.01, 1, 1, 1])}
+    shapes = {"force": np.array([1, 1, 1, 0.1, 0.1, 0.1]), "moment": np.array([0.1, 0.1, 0.1, 1, 1, 1])}
     for name, shape in shapes.items():
         for k in range(4):
             q, r = rng.uniform(-2.0, 2.0, 6), 10.0 * rng.standard_normal(6)
