@@ -8,7 +8,7 @@ from pathlib import Path
 warnings.simplefilter("error")  # "no compiled kernels here, numpy serves" would be a warning: in a wheel it is a fault
 
 import tangere  # noqa: E402  (after the filter, on purpose)
-from tangere.interfaces.cli import main  # noqa: E402
+from tangere.cli.main import main  # noqa: E402
 
 package = Path(tangere.__file__).parent
 assert "site-packages" in package.parts, f"not the installed wheel: {package}"

@@ -15,11 +15,11 @@ import numpy as np
 import tangere
 from tangere.control import ComputedTorque
 from tangere.dynamics.friction import JointFriction
+from tangere.loop.run import run
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
 from tangere.planning import circle_000
 from tangere.plants import Push, RigidPlant
-from tangere.run.run import run
 
 PERIOD = 0.002  # s: 500 Hz, what a UR e-Series takes
 GAIN = 50.0  # 1/s: the estimate lags by 20 ms

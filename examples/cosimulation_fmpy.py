@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import tangere
+from tangere.apps.fmu import write_fmu
 from tangere.dynamics.friction import JointFriction
-from tangere.interfaces.fmu import write_fmu
 from tangere.planning import circle_000
 
 PERIOD = 0.001  # s

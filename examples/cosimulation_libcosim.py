@@ -15,9 +15,9 @@ import tempfile
 import numpy as np
 
 import tangere
+from tangere.apps.fmu import Written, write_fmu
 from tangere.control import ComputedTorque
 from tangere.dynamics.friction import JointFriction
-from tangere.interfaces.fmu import Written, write_fmu
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning import circle_000
 from tangere.plants import Push, RigidPlant

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from tangere.planning.drawing import Strokes
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.placement import DoesNotFit
-from tangere.planning.drawing.plan import plan_drawing
-from tangere.run.drawing import draw, drawing_robot
+from tangere.apps.drawing.drawing import draw, drawing_robot
+from tangere.apps.drawing.planning import Strokes
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.placement import DoesNotFit
+from tangere.apps.drawing.planning.plan import plan_drawing
 
 RADIUS, FORCE = 0.1, 5.0  # m, N: as in document 002
 

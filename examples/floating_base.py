@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 import tangere
-from tangere.dynamics.floating_base import FloatingBase
+from tangere.apps.textbook.floating_base import FloatingBase
 from tangere.model.model import Link
 
 # a cube of 1 m and 150 kg: small enough to be turned by an arm of 29 kg; m a^2 / 6 on every axis

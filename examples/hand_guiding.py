@@ -14,9 +14,9 @@ import numpy as np
 import tangere
 from tangere.control import Guarded, HandGuiding
 from tangere.dynamics.friction import JointFriction
+from tangere.loop.result import RunResult
+from tangere.loop.run import run
 from tangere.plants import PushForce, RigidPlant
-from tangere.run.result import RunResult
-from tangere.run.run import run
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
 PERIOD = 0.002  # s

@@ -17,9 +17,9 @@ import numpy as np
 import tangere
 from tangere.control import JointTask, PrioritisedTasks, ToolTask
 from tangere.kinematics.resolution import damped_inverse, null_space_projector
+from tangere.loop.run import run
 from tangere.planning import Sine
 from tangere.plants import RigidPlant
-from tangere.run.run import run
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
 PEN = [0.0, 0.0, 0.15]  # m: the tip, in the flange frame

@@ -15,8 +15,8 @@ import numpy as np
 
 import tangere
 from tangere.control import Guarded
+from tangere.loop.run import run
 from tangere.plants import PushForce, RigidPlant
-from tangere.run.run import run
 from tangere.types import Command, State
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])

@@ -1,7 +1,7 @@
 """What a reaction to a touch is worth: a tool runs into a hand that lies on a table, with four reactions and without.
 
 The arm moves down at 0.25 m/s under computed torque. A momentum observer feels the touch in its residual, a detector
-tells the reaction, and the reaction takes over: all of it is `tangere.run.run` with three more arguments. The hand is a
+tells the reaction, and the reaction takes over: all of it is `tangere.loop.run` with three arguments more. A hand is a
 spring of 75 N/mm, as ISO/TS 15066 has it, which allows 280 N for a moment and 140 N for as long as it is clamped.
 """
 
@@ -12,8 +12,7 @@ import numpy as np
 import tangere
 from tangere.control import ComputedTorque, Guarded
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
-from tangere.model.scene import Pen, Scene
-from tangere.model.scene_bodies import Pad
+from tangere.loop.run import run
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
 from tangere.planning.circles import TOOL_DOWN
@@ -21,7 +20,8 @@ from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
 from tangere.plants.mujoco_plant import MujocoPlant
-from tangere.run import run
+from tangere.plants.scene.bodies import Pad
+from tangere.plants.scene.scene import Pen, Scene
 
 SPEED, HEIGHT = 0.25, 0.13  # m/s; m, the back of the hand
 

@@ -19,9 +19,9 @@ from fmpy.fmi2 import (
 )
 
 import tangere
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.package import Written, write_fmu
 from tangere.dynamics.friction import JointFriction
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.package import Written, write_fmu
 
 
 class Block:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from oracles import golden_ur10e, random_arm, tcp_jacobian, tcp_pose
 
+from tangere.apps.textbook import analytic
+from tangere.apps.textbook.coordinates import SYSTEMS
 from tangere.errors import InvalidValue
-from tangere.kinematics import analytic
-from tangere.kinematics.coordinates import SYSTEMS
 from tangere.kinematics.rotation import matrix_from_ypr, pose
 
 MODELS = [golden_ur10e(), random_arm(41, "rrprrrr")]

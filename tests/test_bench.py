@@ -14,11 +14,25 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.bench import (
+    bench,
+)
+from tangere.apps.bench import (
+    observer as bench_observer,
+)
+from tangere.apps.bench import (
+    peers as bench_peers,
+)
+from tangere.apps.bench import (
+    text as bench_text,
+)
+from tangere.apps.bench import (
+    timing as bench_timing,
+)
+from tangere.apps.bench.bench import Bench, difference, solution_difference
+from tangere.apps.bench.observer import ROWS, observer_rows, peer_residuals
+from tangere.apps.bench.peers import ARGUMENTS, IKPeer, Peer, Recipe
 from tangere.errors import InvalidValue
-from tangere.interfaces import bench, bench_observer, bench_peers, bench_text, bench_timing
-from tangere.interfaces.bench import Bench, difference, solution_difference
-from tangere.interfaces.bench_observer import ROWS, observer_rows, peer_residuals
-from tangere.interfaces.bench_peers import ARGUMENTS, IKPeer, Peer, Recipe
 
 MODULES = {
     "pinocchio": "pinocchio", "mujoco": "mujoco", "eaik": "eaik.IK_DH", "ur-analytic-ik": "ur_analytic_ik",

@@ -11,7 +11,7 @@ import pytest
 from oracles import frames, pinocchio_model, relative_error
 
 from tangere.errors import InvalidValue, MissingExtra, ModelFileError
-from tangere.model.load import load
+from tangere.model.loading import load
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (extra calibration)")
 UR = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")

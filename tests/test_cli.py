@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.interfaces import demo
-from tangere.interfaces.cli import main
-from tangere.interfaces.terminal import matrix, number, paint, table, wants_colour
-from tangere.model.load import load, names, parameter_sets
+from tangere.cli import demo
+from tangere.cli.main import main
+from tangere.model.loading import load, names, parameter_sets
+from tangere.report.terminal import matrix, number, paint, table, wants_colour
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,7 +30,7 @@ def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`tangere ...` in a process of its own."""
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return subprocess.run(
-        [sys.executable, "-m", "tangere.interfaces.cli", *arguments],
+        [sys.executable, "-m", "tangere.cli.main", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -136,7 +136,7 @@ def test_a_warning_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tangere.interfaces.cli", "models"],
+        [sys.executable, "-m", "tangere.cli.main", "models"],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -153,13 +153,13 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 def test_help_waits_for_no_command() -> None:
     """Building the parser imports none of what the commands need beyond the package itself."""
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    code = "import sys, tangere.interfaces.cli as c; c.parser(); print(*sys.modules)"
+    code = "import sys, tangere.cli.main as c; c.parser(); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    assert "tangere.interfaces.cli" in loaded
-    assert loaded.isdisjoint({"tangere.interfaces.bench", "tangere.interfaces.demo", "tangere.model.report"})
+    assert "tangere.cli.main" in loaded
+    assert loaded.isdisjoint({"tangere.apps.bench.bench", "tangere.cli.demo", "tangere.model.checked"})
 
 
 def test_demo_prints_what_the_robot_says(capsys: pytest.CaptureFixture[str]) -> None:

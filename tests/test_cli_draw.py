@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
+from tangere.apps.drawing.command import EXAMPLES, add, settings_of
+from tangere.apps.drawing.draw_picture import DrawingSettings
+from tangere.apps.drawing.planning.raster import png_bytes
+from tangere.cli.main import main, parser
 from tangere.errors import InvalidValue
-from tangere.interfaces.cli import main, parser
-from tangere.interfaces.cli_draw import EXAMPLES, add, settings_of
-from tangere.planning.drawing.raster import png_bytes
-from tangere.run.draw_picture import DrawingSettings
 
 Captured = pytest.CaptureFixture[str]
 LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">

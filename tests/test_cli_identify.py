@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.interfaces.cli import main
-from tangere.observe.identify import prior_drive, read_model
-from tangere.run.identification import split
-from tangere.run.recordings import recordings
-from tangere.run.touch_logs import touch_log
-from tangere.run.watch import belief
+from tangere.cli.main import main
+from tangere.identification import prior_drive, read_model
+from tangere.identification.logs import split
+from tangere.identification.touch_logs import touch_log
+from tangere.identification.watch import belief
+from tangere.logs.recordings import recordings
 
 N = 6
 COLUMNS = "t,q,qd,current,target_current,target_moment"

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tangere.interfaces.cli import main
-from tangere.run.log import Log
-from tangere.run.mcap_log import write_mcap
-from tangere.run.mcap_read import read_mcap
-from tangere.run.scenarios import COMMON, SCENARIOS, keys_of
+from tangere.apps.scenarios.scenarios import COMMON, SCENARIOS, keys_of
+from tangere.cli.main import main
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import write_mcap
+from tangere.logs.mcap_read import read_mcap
 
 ROOT = Path(__file__).resolve().parent.parent
 SHORT = ("--plant", "rigid", "--set", "duration=0.3")
@@ -38,8 +38,8 @@ def test_help_explains_itself(command: str, capsys: Captured) -> None:
 
 
 def test_the_examples_of_the_help_can_be_parsed(capsys: Captured) -> None:
-    from tangere.interfaces.cli import parser
-    from tangere.interfaces.cli_run import EXAMPLES
+    from tangere.cli.main import parser
+    from tangere.cli.run import EXAMPLES
 
     lines = [line.split("   ")[0].split() for line in EXAMPLES.splitlines()[1:]]
     assert len(lines) >= 5
@@ -59,7 +59,7 @@ def test_scenarios_are_listed(capsys: Captured) -> None:
 
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_every_setting_of_a_scenario_is_shown_and_its_default_can_be_typed(name: str, capsys: Captured) -> None:
-    from tangere.run.settings import value_of
+    from tangere.loop.settings import value_of
 
     assert main(["scenarios", name]) == 0
     rows = capsys.readouterr().out.splitlines()
@@ -246,7 +246,7 @@ def test_a_terminal_sees_a_bar_that_ends_at_the_end(tmp_path: Path, monkeypatch:
 
 
 def test_an_error_begins_on_a_line_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import tangere.run.execute as module
+    import tangere.apps.scenarios.execute as module
 
     def full(*_: object) -> None:
         raise module.InvalidValue("no space left")
@@ -259,7 +259,7 @@ def test_an_error_begins_on_a_line_of_its_own(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_incomplete_log_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    from tangere.run.mcap_log import McapFile
+    from tangere.logs.mcap_log import McapFile
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -281,7 +281,7 @@ def test_the_force_on_the_wall_is_said(tmp_path: Path, capsys: Captured) -> None
 def test_a_process_of_its_own_without_a_terminal(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     done = subprocess.run(
-        [sys.executable, "-m", "tangere.interfaces.cli", "run", "hold", *SHORT, "--out", "here"],
+        [sys.executable, "-m", "tangere.cli.main", "run", "hold", *SHORT, "--out", "here"],
         env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip

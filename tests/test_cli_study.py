@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from tangere.interfaces.cli import main
-from tangere.run.study_world import Plan, random_path, world_of
+from tangere.apps.study.world import Plan, random_path, world_of
+from tangere.cli.main import main
 
 SMALL = ["study", "--trials", "4", "--minutes", "0.1", "--learn", "0.2", "--workers", "1"]
 
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path, capsys):
 
 def test_an_interruption_keeps_what_is_done(tmp_path, capsys, monkeypatch):
     """Ctrl-C in the second task of contacts: the first is in the files, the page says so, exit code 130."""
-    from tangere.run import study
+    from tangere.apps.study import study
 
     real, calls = study.touch_batch, []
 
@@ -142,7 +142,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path, capsys, monkeypatch):
 
 
 def test_an_interruption_before_anything_is_said(tmp_path, capsys, monkeypatch):
-    from tangere.run import study
+    from tangere.apps.study import study
 
     def never(*arguments):
         raise KeyboardInterrupt

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.touch.options import sample_rate
+from tangere.apps.touch.tune_command import rates
+from tangere.apps.touch.watch_command import _row
+from tangere.cli.main import main
 from tangere.errors import InvalidValue
-from tangere.interfaces.cli import main
-from tangere.interfaces.cli_tune import rates
-from tangere.interfaces.cli_watch import _row
-from tangere.interfaces.touch_options import sample_rate
+from tangere.identification import prior_drive, read_model
 from tangere.observe.detect import Event, Thresholds
-from tangere.observe.identify import prior_drive, read_model
 
 N = 6
 NOISE = np.array([2.3, 2.0, 0.9, 0.29, 0.43, 0.30])  # Nm per sample at 100 Hz, as a UR10e has it

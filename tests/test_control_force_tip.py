@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tangere.control.force_tip import TipLaw, tip_law
-from tangere.control.force_velocity import VelocityFilter
+from tangere.apps.drawing.drawing import drawing_robot
+from tangere.apps.drawing.force.tip import TipLaw, tip_law
+from tangere.apps.drawing.force.velocity import VelocityFilter
 from tangere.errors import InvalidValue
 from tangere.kernels import backend
-from tangere.run.drawing import drawing_robot
 from tangere.types import Array, Reference, State
 
 ROBOT = drawing_robot("ur5e")

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tangere.control.force_gains import (
+from tangere.apps.drawing.drawing import drawing_robot, heavier
+from tangere.apps.drawing.force.gains import (
     BLIND_PEAK,
     BLIND_RATE,
     BLIND_SPEED,
@@ -17,10 +18,9 @@ from tangere.control.force_gains import (
     blind_touch_speed,
     hybrid_gains,
 )
-from tangere.control.force_learning import BETTER, StiffnessLearner
-from tangere.control.force_task import DRAW, SETTLE
-from tangere.control.force_touch import AGES, ALARM, LEARN, JointTouch
-from tangere.run.drawing import drawing_robot, heavier
+from tangere.apps.drawing.force.learning import BETTER, StiffnessLearner
+from tangere.apps.drawing.force.task import DRAW, SETTLE
+from tangere.apps.drawing.force.touch import AGES, ALARM, LEARN, JointTouch
 from tangere.types import Array, State
 
 ROBOT = drawing_robot("ur5e")

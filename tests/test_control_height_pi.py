@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.control.force_gains import SHARE, height_gains
-from tangere.control.force_task import DRAW, FREE, LISTEN, SETTLE, TOUCH, PenTask, phases
-from tangere.control.height_pi import CLAMP, HeightPI
+from tangere.apps.drawing.drawing import drawing_robot
+from tangere.apps.drawing.force.gains import SHARE, height_gains
+from tangere.apps.drawing.force.height_pi import CLAMP, HeightPI
+from tangere.apps.drawing.force.task import DRAW, FREE, LISTEN, SETTLE, TOUCH, PenTask, phases
 from tangere.errors import InvalidValue
-from tangere.run.drawing import drawing_robot
 from tangere.types import Array, Reference, State
 
 ROBOT = drawing_robot("ur5e")

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from tangere.control.force_gains import DAMPING, DAMPING_MAX, hybrid_gains, touch_speed
-from tangere.control.force_input import ContactForce
-from tangere.control.force_surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
-from tangere.control.force_velocity import LEAST, MOST, VelocityFilter
-from tangere.control.hybrid_force import HybridForce
+from tangere.apps.drawing.drawing import drawing_robot
+from tangere.apps.drawing.force.gains import DAMPING, DAMPING_MAX, hybrid_gains, touch_speed
+from tangere.apps.drawing.force.hybrid_force import HybridForce
+from tangere.apps.drawing.force.input import ContactForce
+from tangere.apps.drawing.force.surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
+from tangere.apps.drawing.force.velocity import LEAST, MOST, VelocityFilter
 from tangere.errors import InvalidValue, UnknownName
-from tangere.run.drawing import drawing_robot
 from tangere.types import Array, Reference, State
 
 ROBOT = drawing_robot("ur5e")

@@ -16,7 +16,7 @@ from tangere.model.conventions import (
     seed_from_official,
     seed_link_transforms,
 )
-from tangere.model.load import load
+from tangere.model.loading import load
 
 D = (0.1807, 0.0, 0.0, 0.17415, 0.11985, 0.11655)  # official UR10e
 A2, A3 = 0.6127, 0.57155

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from tangere.apps.textbook import coordinates as coords
+from tangere.apps.textbook.coordinates import System
 from tangere.errors import InvalidValue
-from tangere.kinematics import coordinates as coords
-from tangere.kinematics.coordinates import System
 
 TOLERANCE = 1e-12
 CURVED: list[System] = ["cylindrical", "spherical"]

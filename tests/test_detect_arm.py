@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tangere.apps.study.scan import excess, scores
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
 from tangere.observe.detect.detector import EASE, FASTER
 from tangere.observe.detect.signals import CHANGE
 from tangere.observe.detect.tuning import watched
-from tangere.run.study_scan import excess, scores
 
 N = 6
 H = 0.002

@@ -9,10 +9,10 @@ import pytest
 
 import tangere
 from tangere import Robot
+from tangere.identification import Motion, identify, momentum_residual
+from tangere.identification.prior import prior_drive
+from tangere.logs.recordings import recordings
 from tangere.observe.detect import Detector, Event, FreeMotion, Thresholds, detect, tune
-from tangere.observe.identify import Motion, identify, momentum_residual
-from tangere.observe.identify.prior import prior_drive
-from tangere.run.recordings import recordings
 
 STEPS = np.array([4.0, 10.0, 5.0, 2.0, 1.0, 1.0])  # Nm
 

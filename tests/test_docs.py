@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tangere
-from tangere.model.load import names, parameter_sets
+from tangere.model.loading import names, parameter_sets
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUATIONS = ROOT / "docs" / "equations.md"

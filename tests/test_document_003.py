@@ -14,7 +14,7 @@ import pytest
 from oracles import random_rotation, relative_error
 
 import tangere
-from tangere.dynamics.operational import at_state
+from tangere.apps.textbook.operational import at_state
 from tangere.kinematics.resolution import (
     Task,
     damped_inverse,

@@ -15,12 +15,7 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
-from tangere.errors import InvalidValue, NoSolution, UnknownName
-from tangere.planning.drawing import read_svg, rendered
-from tangere.planning.drawing.placement import DoesNotFit
-from tangere.planning.drawing.raster import png_bytes
-from tangere.plants.ink import Ink
-from tangere.run.draw_picture import (
+from tangere.apps.drawing.draw_picture import (
     DrawingSettings,
     Drawn,
     canvas_of,
@@ -30,10 +25,15 @@ from tangere.run.draw_picture import (
     prepare,
     write_preview,
 )
-from tangere.run.drawing import drawing_robot
-from tangere.run.drawing_files import PEN, ink_lines, ink_marks, ink_picture, preview_png
-from tangere.run.manifest import load_manifest
-from tangere.run.mcap_read import read_mcap
+from tangere.apps.drawing.drawing import drawing_robot
+from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, preview_png
+from tangere.apps.drawing.ink import Ink
+from tangere.apps.drawing.planning import read_svg, rendered
+from tangere.apps.drawing.planning.placement import DoesNotFit
+from tangere.apps.drawing.planning.raster import png_bytes
+from tangere.errors import InvalidValue, NoSolution, UnknownName
+from tangere.logs.mcap_read import read_mcap
+from tangere.loop.manifest import load_manifest
 
 KEYS = {
     "strokes", "draw_length_mm", "pen_up_mm", "duration_s", "path_rms_mm", "path_max_mm", "force_rms_error_n",

@@ -10,9 +10,9 @@ pytest.importorskip("ruckig", reason="motions are timed by ruckig")
 
 import cv2
 
-from tangere.planning.drawing import Picture, picture_from, strokes_of, trace
+from tangere.apps.drawing.ink import distance
+from tangere.apps.drawing.planning import Picture, picture_from, strokes_of, trace
 from tangere.planning.profiles import jerk_limited
-from tangere.plants.ink import distance
 from tangere.plants.sensors import SensorModel, Sensors
 
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import tangere
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.fit import assess
+from tangere.apps.drawing.planning.reach import paper_points
+from tangere.apps.drawing.planning.surface_fit import fit_plane
 from tangere.errors import InvalidValue
-from tangere.model.scene import Pen
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.fit import assess
-from tangere.planning.drawing.reach import paper_points
-from tangere.planning.drawing.surface_fit import fit_plane
+from tangere.plants.scene.scene import Pen
 
 URS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
 

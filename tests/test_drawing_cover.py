@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.planning.drawing.cover import NEAR, uncovered, unfolded
-from tangere.planning.drawing.make import strokes_of
-from tangere.planning.drawing.strokes import Strokes, closed, length
+from tangere.apps.drawing.planning.cover import NEAR, uncovered, unfolded
+from tangere.apps.drawing.planning.make import strokes_of
+from tangere.apps.drawing.planning.strokes import Strokes, closed, length
 from tangere.types import Array
 
 SQUARE = 0.05 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0)])

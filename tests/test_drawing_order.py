@@ -8,13 +8,13 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from tangere.planning.drawing import Strokes, ordered, write_svg
-from tangere.planning.drawing.benchmark import photograph, sorted_by_vpype
-from tangere.planning.drawing.make import on_grid, strokes_of
-from tangere.planning.drawing.nearest import nearest
-from tangere.planning.drawing.order import _ends, _start, two_opt
-from tangere.planning.drawing.strokes import closed
-from tangere.planning.drawing.tour import Tour
+from tangere.apps.drawing.planning import Strokes, ordered, write_svg
+from tangere.apps.drawing.planning.benchmark import photograph, sorted_by_vpype
+from tangere.apps.drawing.planning.make import on_grid, strokes_of
+from tangere.apps.drawing.planning.nearest import nearest
+from tangere.apps.drawing.planning.order import _ends, _start, two_opt
+from tangere.apps.drawing.planning.strokes import closed
+from tangere.apps.drawing.planning.tour import Tour
 
 
 def scattered(count: int, seed: int, *, rings: bool = False, clustered: bool = False) -> Strokes:

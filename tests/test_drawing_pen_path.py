@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.planning.motion import Drawn, Pace
+from tangere.apps.drawing.planning.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.errors import InvalidValue
-from tangere.planning.drawing.motion import Drawn, Pace
-from tangere.planning.drawing.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.types import Array
 
 

@@ -8,9 +8,9 @@ import zlib
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.planning import picture_from, png_bytes, read_picture, strokes_of
+from tangere.apps.drawing.planning.picture import PIXELS_MAX, enlarged
 from tangere.errors import InvalidValue, TangereError
-from tangere.planning.drawing import picture_from, png_bytes, read_picture, strokes_of
-from tangere.planning.drawing.picture import PIXELS_MAX, enlarged
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow (extra `draw`) is not installed")
 pytest.importorskip("cv2", reason="OpenCV (extra `draw`) is not installed")

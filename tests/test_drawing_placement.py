@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from test_drawing_canvas import with_pen
 
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.clearance import LinkSpheres, surface_distance
+from tangere.apps.drawing.planning.fit import FRICTION, TORQUE_SHARE, assess, force_limit, tip_mass
+from tangere.apps.drawing.planning.placement import Box, DoesNotFit, offers
+from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.planning.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
+from tangere.apps.drawing.planning.strokes import Strokes
 from tangere.model.link_shapes import link_shapes
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.clearance import LinkSpheres, surface_distance
-from tangere.planning.drawing.fit import FRICTION, TORQUE_SHARE, assess, force_limit, tip_mass
-from tangere.planning.drawing.placement import Box, DoesNotFit, offers
-from tangere.planning.drawing.plan import plan_drawing
-from tangere.planning.drawing.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
-from tangere.planning.drawing.strokes import Strokes
 
 
 def square(side: float) -> Strokes:

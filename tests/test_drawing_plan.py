@@ -11,13 +11,13 @@ from test_calibration import REAL
 from test_drawing_canvas import with_pen
 
 import tangere
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.drawing_plan import DrawingPlan
+from tangere.apps.drawing.planning.plan import OVERSHOOT, STIFFNESS, plan_drawing
+from tangere.apps.drawing.planning.preview import time_figures
+from tangere.apps.drawing.planning.strokes import Strokes
 from tangere.errors import InvalidValue, NoSolution
-from tangere.model.scene import Pen
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.drawing_plan import DrawingPlan
-from tangere.planning.drawing.plan import OVERSHOOT, STIFFNESS, plan_drawing
-from tangere.planning.drawing.preview import time_figures
-from tangere.planning.drawing.strokes import Strokes
+from tangere.plants.scene.scene import Pen
 from tangere.types import Array
 
 

@@ -7,9 +7,9 @@ pytest.importorskip("scipy.spatial")
 
 from drawing_truth import dense, drawing, farthest
 
+from tangere.apps.drawing.planning import Strokes, merged, simplified, smoothed
+from tangere.apps.drawing.planning.strokes import closed, length
 from tangere.errors import InvalidValue
-from tangere.planning.drawing import Strokes, merged, simplified, smoothed
-from tangere.planning.drawing.strokes import closed, length
 
 
 def zigzags(seed: int) -> Strokes:

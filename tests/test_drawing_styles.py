@@ -8,13 +8,13 @@ spatial = pytest.importorskip("scipy.spatial")
 
 from drawing_truth import check_guarantee, dense, drawing, farthest, random_lines  # noqa: E402
 
+from tangere.apps.drawing.planning import picture_from, rendered, strokes_of, trace  # noqa: E402
+from tangere.apps.drawing.planning.benchmark import photograph  # noqa: E402
+from tangere.apps.drawing.planning.demo_pictures import shipped_picture  # noqa: E402
+from tangere.apps.drawing.planning.edges import otsu_of  # noqa: E402
+from tangere.apps.drawing.planning.picture import read_picture  # noqa: E402
+from tangere.apps.drawing.planning.strokes import closed  # noqa: E402
 from tangere.errors import InvalidValue, UnknownName  # noqa: E402
-from tangere.planning.drawing import picture_from, rendered, strokes_of, trace  # noqa: E402
-from tangere.planning.drawing.benchmark import photograph  # noqa: E402
-from tangere.planning.drawing.demo_pictures import shipped_picture  # noqa: E402
-from tangere.planning.drawing.edges import otsu_of  # noqa: E402
-from tangere.planning.drawing.picture import read_picture  # noqa: E402
-from tangere.planning.drawing.strokes import closed  # noqa: E402
 
 
 @pytest.mark.parametrize("ink", [(0, 0, 0), (250, 220, 0), (0, 160, 0)])

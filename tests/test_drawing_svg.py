@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.planning import Strokes, figures, preview_svg, read_svg, strokes_of, svg_text, write_svg
+from tangere.apps.drawing.planning.clip import clipped
+from tangere.apps.drawing.planning.make import on_grid
+from tangere.apps.drawing.planning.strokes import closed, length
+from tangere.apps.drawing.planning.svg_path import subpaths
 from tangere.errors import InvalidValue
-from tangere.planning.drawing import Strokes, figures, preview_svg, read_svg, strokes_of, svg_text, write_svg
-from tangere.planning.drawing.clip import clipped
-from tangere.planning.drawing.make import on_grid
-from tangere.planning.drawing.strokes import closed, length
-from tangere.planning.drawing.svg_path import subpaths
 
 
 def svg(body: str, attributes: str = 'viewBox="0 0 100 100"') -> bytes:

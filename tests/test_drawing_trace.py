@@ -12,19 +12,19 @@ spatial = pytest.importorskip("scipy.spatial")
 
 from drawing_truth import check_guarantee, covered, dense, drawing, farthest, random_lines, skeleton_of  # noqa: E402
 
-from tangere.errors import InvalidValue, UnknownName  # noqa: E402
-from tangere.planning.drawing import fitted, picture_from, rendered, strokes_of, trace  # noqa: E402
-from tangere.planning.drawing.demo_pictures import (  # noqa: E402
+from tangere.apps.drawing.planning import fitted, picture_from, rendered, strokes_of, trace  # noqa: E402
+from tangere.apps.drawing.planning.demo_pictures import (  # noqa: E402
     FOLDER,
     shipped_picture,
     shipped_pictures,
     snail,
     still_life,
 )
-from tangere.planning.drawing.graph import pixel_graph  # noqa: E402
-from tangere.planning.drawing.picture import read_picture  # noqa: E402
-from tangere.planning.drawing.skeleton import thinned  # noqa: E402
-from tangere.planning.drawing.strokes import closed, length  # noqa: E402
+from tangere.apps.drawing.planning.graph import pixel_graph  # noqa: E402
+from tangere.apps.drawing.planning.picture import read_picture  # noqa: E402
+from tangere.apps.drawing.planning.skeleton import thinned  # noqa: E402
+from tangere.apps.drawing.planning.strokes import closed, length  # noqa: E402
+from tangere.errors import InvalidValue, UnknownName  # noqa: E402
 
 
 def blobs(seed: int, side: int = 160) -> np.ndarray:

@@ -14,10 +14,11 @@ import pytest
 from oracles import random_arm
 
 import tangere
-from tangere.codegen import emit_c, emit_python
 from tangere.codegen import functions as f
 from tangere.codegen.trace import Graph, Symbol
 from tangere.kernels import generate
+from tangere.kernels.emit import c as emit_c
+from tangere.kernels.emit import python as emit_python
 from tangere.kernels.table import KERNELS, all_kernels, trace
 from tangere.kinematics.chain import chain_of
 from tangere.model.model import Model

@@ -203,7 +203,7 @@ def test_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_output_in_the_readme_is_what_the_demo_prints(capsys: pytest.CaptureFixture[str]) -> None:
     """Shortened by lines that are "...", otherwise word for word, in order."""
-    from tangere.interfaces import demo
+    from tangere.cli import demo
 
     assert demo.main() == 0
     printed = capsys.readouterr().out

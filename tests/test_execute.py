@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tangere.run.execute as module
+import tangere.apps.scenarios.execute as module
+from tangere.apps.scenarios.execute import Executed, again, difference, execute, prepared
+from tangere.apps.scenarios.scenarios import Built, build, push_of
+from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
-from tangere.interfaces.cli import main
-from tangere.run.csv_log import read_csv
-from tangere.run.execute import Executed, again, difference, execute, prepared
-from tangere.run.log import Log
-from tangere.run.manifest import load_manifest
-from tangere.run.mcap_log import write_mcap
-from tangere.run.mcap_read import read_mcap
-from tangere.run.scenarios import Built, build, push_of
+from tangere.logs.csv_log import read_csv
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import write_mcap
+from tangere.logs.mcap_read import read_mcap
+from tangere.loop.manifest import load_manifest
 from tangere.types import State
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,7 +182,7 @@ def _started(out: Path, *more: str) -> subprocess.Popen[str]:
     """`tangere run` in a process of its own, in real time, once its log grows."""
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tangere.interfaces.cli", "run", "hold", "--plant", "rigid", "--paced", *more,
+        [sys.executable, "-m", "tangere.cli.main", "run", "hold", "--plant", "rigid", "--paced", *more,
          "--out", str(out)],
         env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from oracles import golden_ur10e, lagrange, pinocchio_model, random_arm, random_link, random_pose, relative_error
 
-from tangere.dynamics.floating_base import FloatingBase
+from tangere.apps.textbook.floating_base import FloatingBase
 from tangere.errors import InvalidValue
 from tangere.kinematics.rotation import matrix_from_quaternion, quaternion_from_ypr
 

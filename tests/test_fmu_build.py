@@ -15,12 +15,12 @@ if shutil.which("cc") is None:
     pytest.skip("needs a C compiler", allow_module_level=True)
 
 import tangere
+from tangere.apps.fmu import KINDS, write_fmu
+from tangere.apps.fmu.build import LINUX, WINDOWS, CompilerMissing, Platform, binary, compiler_of
+from tangere.apps.fmu.pages import licence_text
+from tangere.apps.fmu.sources import sources_of
+from tangere.cli.main import main
 from tangere.errors import InvalidValue, UnknownName
-from tangere.interfaces.cli import main
-from tangere.interfaces.fmu import KINDS, write_fmu
-from tangere.interfaces.fmu.build import LINUX, WINDOWS, CompilerMissing, Platform, binary, compiler_of
-from tangere.interfaces.fmu.pages import licence_text
-from tangere.interfaces.fmu.sources import sources_of
 
 # what glibc offers since long before 2.17: a block runs on systems of ten years ago
 LIBRARY = {

@@ -13,9 +13,9 @@ if shutil.which("cc") is None:
     pytest.skip("needs a C compiler", allow_module_level=True)
 
 import tangere
-from tangere.interfaces.cli import main
-from tangere.interfaces.fmu import KINDS, write_fmu
-from tangere.interfaces.fmu.catalogue import arms, write_catalogue
+from tangere.apps.fmu import KINDS, write_fmu
+from tangere.apps.fmu.catalogue import arms, write_catalogue
+from tangere.cli.main import main
 
 ARMS = ["UR3e", "UR5e", "UR10e", "UR16e", "UR3", "UR5", "UR10", "UR20", "UR30"]
 

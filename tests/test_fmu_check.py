@@ -16,13 +16,13 @@ if shutil.which("cc") is None or not sys.platform.startswith("linux"):
     pytest.skip("needs a C compiler on Linux", allow_module_level=True)
 
 import tangere
+from tangere.apps.fmu import KINDS, write_fmu
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.check import check_fmu
+from tangere.apps.fmu.findings import Finding
+from tangere.apps.fmu.opened import NotAnFmu
+from tangere.cli.main import main
 from tangere.dynamics.friction import JointFriction
-from tangere.interfaces.cli import main
-from tangere.interfaces.fmu import KINDS, write_fmu
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.check import check_fmu
-from tangere.interfaces.fmu.findings import Finding
-from tangere.interfaces.fmu.opened import NotAnFmu
 
 ROBOT = tangere.robot(
     "ur10e", tool=[0.01, 0.02, 0.13, 0.3, -0.2, 0.5], payload=(2.0, (0.01, 0.02, 0.03)), gravity="wall",

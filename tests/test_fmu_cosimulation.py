@@ -84,7 +84,7 @@ def test_libcosim_loads_the_other_kinds(kind, tmp_path):
     from libcosimpy.CosimSlave import CosimLocalSlave
 
     import tangere
-    from tangere.interfaces.fmu import write_fmu
+    from tangere.apps.fmu import write_fmu
 
     robot = tangere.robot("ur10e", tool=(0.01, 0.02, 0.1))
     w = write_fmu(kind, robot, tmp_path)

@@ -13,10 +13,10 @@ if shutil.which("cc") is None or not sys.platform.startswith("linux"):
     pytest.skip("needs a C compiler on Linux", allow_module_level=True)
 
 import tangere
-from tangere.interfaces.fmu import KINDS, write_fmu
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.driver import run_driver
-from tangere.interfaces.fmu.opened import Opened, opened
+from tangere.apps.fmu import KINDS, write_fmu
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.driver import run_driver
+from tangere.apps.fmu.opened import Opened, opened
 
 CALLS = int(os.environ.get("TANGERE_FMU_CALLS", "100000"))
 FIELDS = ("calls", "ok", "warning", "discard", "error", "wrong", "silent", "not_finite", "works", "living")

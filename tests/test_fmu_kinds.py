@@ -14,8 +14,8 @@ if shutil.which("cc") is None:
 from fmu_block import EXACT, ROBOT, Block, Maker, continuous, difference, place
 
 import tangere
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.package import write_fmu
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.package import write_fmu
 from tangere.kernels.solutions import FoundSolutions
 from tangere.kinematics.rotation import matrix_from_ypr, quaternion_from_matrix, ypr_from_matrix
 

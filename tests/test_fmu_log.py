@@ -17,8 +17,8 @@ from fmpy.fmi1 import FMICallException
 from fmu_block import Block
 
 import tangere
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.package import Written, write_fmu
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.package import Written, write_fmu
 
 OK, WARNING, DISCARD, ERROR = range(4)
 

@@ -13,10 +13,10 @@ if shutil.which("cc") is None or not sys.platform.startswith("linux"):
     pytest.skip("needs a C compiler on Linux", allow_module_level=True)
 
 import tangere
-from tangere.interfaces.fmu import write_fmu
-from tangere.interfaces.fmu.bench import compared, race
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.opened import opened
+from tangere.apps.fmu import write_fmu
+from tangere.apps.fmu.bench import compared, race
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.opened import opened
 
 
 @pytest.mark.parametrize("kind", ["fk", "all"])

@@ -19,13 +19,13 @@ from fmpy.validation import validate_fmu
 from fmu_block import Block
 
 import tangere
-from tangere.interfaces.fmu.build import LINUX
-from tangere.interfaces.fmu.description import description_text
-from tangere.interfaces.fmu.kinds import KINDS
-from tangere.interfaces.fmu.names import TITLES
-from tangere.interfaces.fmu.numbers import arm_of
-from tangere.interfaces.fmu.package import Written, write_fmu
-from tangere.interfaces.fmu.units import TYPES, UNITS
+from tangere.apps.fmu.build import LINUX
+from tangere.apps.fmu.description import description_text
+from tangere.apps.fmu.kinds import KINDS
+from tangere.apps.fmu.names import TITLES
+from tangere.apps.fmu.numbers import arm_of
+from tangere.apps.fmu.package import Written, write_fmu
+from tangere.apps.fmu.units import TYPES, UNITS
 
 ARMS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
 

@@ -9,10 +9,10 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.identify import IdentifiedModel, Motion, identify, prior_drive
-from tangere.run.free_parts import MARGIN, untouched
-from tangere.run.touch_logs import TouchLog
-from tangere.run.watch import Tuned, belief, tuning, watch
+from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
+from tangere.identification.free_parts import MARGIN, untouched
+from tangere.identification.touch_logs import TouchLog
+from tangere.identification.watch import Tuned, belief, tuning, watch
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])

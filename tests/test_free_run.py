@@ -10,9 +10,9 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.errors import InvalidValue
+from tangere.identification import Motion, identify, prior_drive
+from tangere.identification.free_run import free_run, twin
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import Motion, identify, prior_drive
-from tangere.observe.identify.free_run import free_run, twin
 
 N = 6
 

@@ -7,6 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tangere.identification.levels import SHARE, WORTH, friction_states
+from tangere.identification.samples import TERMS, Windows
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import (
     FILM_SPEED,
@@ -16,8 +18,6 @@ from tangere.observe.friction_state import (
     FrictionState,
     without_friction_state,
 )
-from tangere.observe.identify.levels import SHARE, WORTH, friction_states
-from tangere.observe.identify.samples import TERMS, Windows
 
 N = 3
 H = 0.002

@@ -14,7 +14,7 @@ import pytest
 from oracles import relative_error
 
 import tangere
-from tangere.dynamics.operational import at_state
+from tangere.apps.textbook.operational import at_state
 from tangere.kinematics.rotation import quaternion_from_matrix, rotation_vector_from_matrix, ypr_from_matrix
 
 TOLERANCE = 1e-10

@@ -9,9 +9,9 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.identify import IdentifiedModel, Motion, identify, prior_drive
-from tangere.run.identification import left_touched, looks_touched, possible, split
-from tangere.run.touch_logs import TouchLog
+from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
+from tangere.identification.logs import left_touched, looks_touched, possible, split
+from tangere.identification.touch_logs import TouchLog
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])

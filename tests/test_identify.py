@@ -10,10 +10,10 @@ import pytest
 
 import tangere
 from tangere import Robot
+from tangere.identification import IdentifiedModel, Motion, identify, momentum_residual, moving_rms, read_model
 from tangere.model.model import Payload
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import IdentifiedModel, Motion, identify, momentum_residual, moving_rms, read_model
-from tangere.observe.identify.inertial import is_physical, link_of, parameters_of, parameters_of_link
+from tangere.observe.inertial import is_physical, link_of, parameters_of, parameters_of_link
 from tangere.observe.momentum import MomentumObserver
 from tangere.types import State
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.identification import Motion, prior_drive
+from tangere.identification.check import findings, gravity_slopes
+from tangere.identification.consensus import agreed, friction_share, touched
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import Motion, prior_drive
-from tangere.observe.identify.check import findings, gravity_slopes
-from tangere.observe.identify.consensus import agreed, friction_share, touched
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])

@@ -7,9 +7,9 @@ import pytest
 
 import tangere
 from tangere import Robot
-from tangere.observe.identify import Motion
-from tangere.observe.identify.delay import torque_delay
-from tangere.observe.identify.samples import windows
+from tangere.identification import Motion
+from tangere.identification.delay import torque_delay
+from tangere.identification.samples import windows
 
 H = 0.001  # s, of the simulation
 COULOMB = np.array([16.0, 17.0, 7.0, 2.8, 3.4, 2.7])

@@ -14,8 +14,8 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.errors import InvalidValue, ModelFileError
+from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model, toml_text
 from tangere.model.model import Payload
-from tangere.observe.identify import IdentifiedModel, Motion, identify, prior_drive, read_model, toml_text
 
 N = 6
 

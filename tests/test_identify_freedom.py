@@ -10,10 +10,10 @@ import pytest
 
 import tangere
 from tangere import Robot
+from tangere.identification import Motion, freedom, identify
+from tangere.identification.freedom import CHOICES, link_freedom
+from tangere.identification.samples import windows
 from tangere.model.model import Payload
-from tangere.observe.identify import Motion, freedom, identify
-from tangere.observe.identify.freedom import CHOICES, link_freedom
-from tangere.observe.identify.samples import windows
 
 COULOMB, VISCOUS = np.array([16.0, 16.0, 7.0, 2.8, 3.4, 2.7]), np.array([20.0, 18.0, 9.0, 3.5, 2.2, 3.0])
 NOISE = np.array([2.3, 2.0, 0.9, 0.29, 0.43, 0.30])  # Nm per sample of a UR10e at 100 Hz
@@ -40,7 +40,7 @@ def _log(arm: Robot, seed: int, seconds: float) -> Motion:
 
 def _choice(change: float) -> float:
     base = tangere.robot("ur10e")
-    fit = sys.modules["tangere.observe.identify.identify"]._answer
+    fit = sys.modules["tangere.identification.identify_motions"]._answer
     solution, problem = fit(base, windows(base, [_log(_arm(change, 3), 5, 30.0)]), "links", (101, 200, 202))
     return link_freedom(problem, solution, 6)
 
@@ -55,7 +55,7 @@ def test_an_arm_like_its_data_sheet_keeps_it_and_another_leaves_it(monkeypatch: 
 
 def test_too_short_to_judge_takes_the_narrowest() -> None:
     base = tangere.robot("ur10e")
-    fit = sys.modules["tangere.observe.identify.identify"]._answer
+    fit = sys.modules["tangere.identification.identify_motions"]._answer
     solution, problem = fit(base, windows(base, [_log(base, 5, 8.0)]), "links", (101, 200, 202))
     assert link_freedom(problem, solution, 6) == CHOICES[0]
 

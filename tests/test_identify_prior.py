@@ -9,10 +9,10 @@ import pytest
 
 import tangere
 from tangere import Robot
-from tangere.observe.identify import Motion, identify, prior_drive
-from tangere.observe.identify.check import findings
-from tangere.observe.identify.prior import drive_information, drive_prior, type_friction
-from tangere.observe.identify.samples import TERMS
+from tangere.identification import Motion, identify, prior_drive
+from tangere.identification.check import findings
+from tangere.identification.prior import drive_information, drive_prior, type_friction
+from tangere.identification.samples import TERMS
 
 FRICTION = [TERMS.index(name) for name in ("coulomb", "viscous", "quadratic")]
 

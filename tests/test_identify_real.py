@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.observe.identify import Motion, drive_gains, identify, moving_rms
-from tangere.observe.identify.free_run import free_run, twin
-from tangere.run.identification import identification
-from tangere.run.recordings import Recording, recordings
+from tangere.identification import Motion, drive_gains, identify, moving_rms
+from tangere.identification.free_run import free_run, twin
+from tangere.identification.logs import identification
+from tangere.logs.recordings import Recording, recordings
 
 CONTACT_COLUMNS = "t,q,qd,current,target_current,target_moment"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.identification import Motion, momentum_residual, moving_rms
+from tangere.identification.samples import midpoints
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import Motion, momentum_residual, moving_rms
-from tangere.observe.identify.samples import midpoints
 
 GAIN = 50.0
 

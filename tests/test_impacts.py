@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.scenarios.execute import again, difference, execute
+from tangere.apps.scenarios.impacts import QUASI_STATIC, Impact, encounter, given, impacts, measured
+from tangere.apps.scenarios.scenarios import Built, build
+from tangere.apps.scenarios.touch import MEETS, REACTIONS
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
-from tangere.model.scene import Pen, Scene, table
-from tangere.model.scene_bodies import Ball, Pad
+from tangere.loop.result import RunResult
+from tangere.loop.run import run
 from tangere.plants.mujoco_plant import MujocoPlant
-from tangere.run.execute import again, difference, execute
-from tangere.run.impacts import QUASI_STATIC, Impact, encounter, given, impacts, measured
-from tangere.run.result import RunResult
-from tangere.run.run import run
-from tangere.run.scenarios import Built, build
-from tangere.run.touch import MEETS, REACTIONS
+from tangere.plants.scene.bodies import Ball, Pad
+from tangere.plants.scene.scene import Pen, Scene, table
 from tangere.types import Array, Command, Contact, State
 
 READY = np.deg2rad([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, near, sampled, stray
 from tangere.errors import InvalidValue
-from tangere.plants.ink import Ink, coverage, coverages, distance, ink_of, near, sampled, stray
 from tangere.types import Array
 
 LINE = np.array([[-0.05, 0.0], [0.05, 0.0]])

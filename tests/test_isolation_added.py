@@ -10,7 +10,7 @@ import pytest
 
 import tangere
 from tangere.observe.isolation_added import DOUBT, LONGEST, MASS_ERROR, NOISE, SPEED, added, observer_input
-from tangere.robot import Robot
+from tangere.robots import Robot
 
 H, GAIN = 0.004, 50.0
 SPREAD = np.array([1.0, 0.9, 0.4, 0.12, 0.17, 0.12])  # Nm: a UR10e at 500 Hz

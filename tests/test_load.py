@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from oracles import pinocchio_model, relative_error
 
-from tangere.model.load import load, names, parameter_sets
+from tangere.model.loading import load, names, parameter_sets
 from tangere.model.model import Array
 
 UR = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")

@@ -10,7 +10,7 @@ import pytest
 from oracles import pinocchio_model
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName, UnphysicalModel
-from tangere.model.load import load
+from tangere.model.loading import load
 from tangere.model.model import Array, Model
 
 DATA = Path(importlib.import_module("tangere.model").__file__ or "").parent / "data"

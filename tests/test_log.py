@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.run import recorder as recorder_module
-from tangere.run.log import Log, MissingColumn, Note, concatenate
-from tangere.run.recorder import BLOCK, Recorder
+from tangere.logs.log import Log, MissingColumn, Note, concatenate
+from tangere.loop import recorder as recorder_module
+from tangere.loop.recorder import BLOCK, Recorder
 
 
 @pytest.fixture

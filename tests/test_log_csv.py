@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.run.csv_log import read_csv, write_csv
-from tangere.run.log import Log
+from tangere.logs.csv_log import read_csv, write_csv
+from tangere.logs.log import Log
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.run.log import Log, Note
-from tangere.run.mcap_log import McapFile, McapSink, write_mcap
-from tangere.run.mcap_read import read_mcap
+from tangere.logs.log import Log, Note
+from tangere.logs.mcap_log import McapFile, McapSink, write_mcap
+from tangere.logs.mcap_read import read_mcap
 
 VECTORS = (
     "q", "qd", "tau", "wrench", "q_des", "qd_des", "qdd_des", "tau_cmd", "residual", "residual_acceleration",
@@ -200,8 +200,8 @@ def test_a_damaged_chunk_ends_the_log_before_it(rng, tmp_path):
 
 CHILD = """
 import sys, time, numpy as np
-from tangere.run.mcap_log import McapFile, McapSink
-from tangere.run.recorder import Recorder
+from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.loop.recorder import Recorder
 file = McapFile(sys.argv[1], {"time": 0, "q": 6, "residual": 6})
 recorder = Recorder(["time"], {"q": 6, "residual": 6}, McapSink(file))
 begin = time.perf_counter()

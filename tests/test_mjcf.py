@@ -10,9 +10,9 @@ import pytest
 from oracles import pinocchio_model, random_arm, relative_error, tcp_pose
 
 from tangere.errors import InvalidValue
-from tangere.model.load import load, names
-from tangere.model.mjcf import to_mjcf
+from tangere.model.loading import load, names
 from tangere.model.model import Array, Model
+from tangere.plants.scene.mjcf import to_mjcf
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra test)")
 

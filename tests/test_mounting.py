@@ -10,7 +10,7 @@ from oracles import random_pose
 from scipy.spatial.transform import Rotation
 
 from tangere.errors import InvalidValue, UnknownName, UnphysicalModel
-from tangere.model.load import load
+from tangere.model.loading import load
 from tangere.model.model import Payload
 from tangere.model.mounting import gravity_vector, payload_body, tool_transform
 

@@ -12,9 +12,9 @@ import pytest
 import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.model.scene import Pen, Scene, Surface, table, wall
 from tangere.plants import Camera, MujocoPlant, PlantLost, Push, PushForce, RigidPlant, Stuck, TorqueLoss
-from tangere.robot import Robot
+from tangere.plants.scene.scene import Pen, Scene, Surface, table, wall
+from tangere.robots import Robot
 from tangere.types import Array, Command, Plant, State, Truth
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")

@@ -16,7 +16,7 @@ from tangere.errors import InvalidValue
 from tangere.kinematics import numeric
 from tangere.kinematics.numeric import NumericSolution
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose, rotation_error
-from tangere.model.load import load
+from tangere.model.loading import load
 from tangere.model.model import Model
 
 UR10E = golden_ur10e()

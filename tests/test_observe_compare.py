@@ -17,7 +17,7 @@ from tangere.planning.joint_motions import Sine
 from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.sensors import SensorModel
-from tangere.plants.twin import twin
+from tangere.plants.twins import twin
 from tangere.types import State
 
 ONSET, END, H, PUSH = 6.0, 8.0, 2e-3, 20.0

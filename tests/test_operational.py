@@ -13,7 +13,7 @@ import pytest
 from oracles import STEP, golden_ur10e, lagrange, random_arm, relative_error, tcp_jacobian
 
 import tangere
-from tangere.dynamics import operational as ops
+from tangere.apps.textbook import operational as ops
 from tangere.errors import InvalidValue
 
 MODELS = {"ur10e": golden_ur10e(), "seven joints": random_arm(21, "rrrrprr")}

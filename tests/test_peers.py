@@ -16,10 +16,10 @@ import pytest
 from oracles import bodies, pinocchio_model, random_arm, random_link, random_pose, relative_error
 
 import tangere
-from tangere.model.load import load
-from tangere.model.mjcf import to_mjcf
+from tangere.model.loading import load
 from tangere.model.model import Array, Model, Payload
 from tangere.model.urdf import from_urdf, to_urdf
+from tangere.plants.scene.mjcf import to_mjcf
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed (extra test)")
 

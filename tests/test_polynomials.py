@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.codegen import emit_python
 from tangere.codegen.polynomials import ANGLE_MAX, arctangent2, sincos
 from tangere.codegen.trace import Graph
+from tangere.kernels.emit import python as emit_python
 from tangere.model.model import Array
 
 mpmath = pytest.importorskip("mpmath", reason="mpmath is not installed (comes with sympy, extra test)")

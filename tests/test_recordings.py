@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.run.recordings import cells_of, recordings
+from tangere.logs.recordings import cells_of, recordings
 
 COLUMNS = "t,q,qd,current"
 

@@ -10,11 +10,11 @@ import pytest
 
 import tangere
 from tangere import Robot
+from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
+from tangere.identification.free_run import free_run, twin
+from tangere.identification.low_pass import smoothed
+from tangere.identification.refine import LEAST_ROTOR, late_friction, refined
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import IdentifiedModel, Motion, identify, prior_drive, read_model
-from tangere.observe.identify.free_run import free_run, twin
-from tangere.observe.identify.low_pass import smoothed
-from tangere.observe.identify.refine import LEAST_ROTOR, late_friction, refined
 
 N = 6
 LAG = np.array([0.0, 0.0, 0.0, 0.35, 0.4, 0.3])  # s; slow motion then needs less torque the more it accelerates

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tangere.errors import UnphysicalModel
-from tangere.model.load import load, names
-from tangere.model.report import check_text, describe
+from tangere.model.checked import check_text, describe
+from tangere.model.loading import load, names
 
 
 @pytest.mark.parametrize("arm", names())

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
-from tangere.interfaces.report.drawn import alarm_of, drawn_html, stiffness_text
-from tangere.interfaces.report.ink_map import CLASSES, colour, coloured_map
-from tangere.plants.ink import Ink
-from tangere.run.draw_picture import DrawingSettings, Drawn, draw_picture, lacking
+from tangere.apps.drawing.draw_picture import DrawingSettings, Drawn, draw_picture, lacking
+from tangere.apps.drawing.ink import Ink
+from tangere.apps.drawing.ink_map import CLASSES, colour, coloured_map
+from tangere.apps.drawing.page import alarm_of, drawn_html, stiffness_text
 
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20">
 <path d="M2 2 L18 18" stroke="black" fill="none"/></svg>"""

@@ -19,9 +19,9 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.interfaces.report import Event, RunData, write_report
-from tangere.interfaces.report.encode import WHOLE, decode
-from tangere.interfaces.report.page import report_html
+from tangere.report import Event, RunData, write_report
+from tangere.report.encode import WHOLE, decode
+from tangere.report.page import report_html
 
 EVIL = "<script>alert(1)</script>\"' onload=x </style></title>-->&amp;\x00\u2028\udcff"
 SECTIONS = ("what", "summary", "setup", "joints", "space", "tracking", "torques", "residual", "timing")
@@ -350,8 +350,8 @@ def test_other_arms_are_drawn_too(name: str) -> None:
 
 def test_a_report_needs_no_heavy_module(root: Path) -> None:
     code = (
-        "import sys, numpy as np; from tangere.interfaces.report import RunData, write_report\n"
-        "from tangere.interfaces.report.page import report_html\n"
+        "import sys, numpy as np; from tangere.report import RunData, write_report\n"
+        "from tangere.report.page import report_html\n"
         "report_html(RunData('x', robot='ur10e', time=np.arange(3.0), q=np.zeros((3, 6))))\n"
         "print(*sys.modules)"
     )

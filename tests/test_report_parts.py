@@ -12,13 +12,13 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.interfaces.report.axes import curve, span, ticks
-from tangere.interfaces.report.encode import decode, floats, series, strided, thinned
-from tangere.interfaces.report.markup import json_block, number, tag, text
-from tangere.interfaces.report.path_view import exaggeration, path_view, plane
-from tangere.interfaces.report.scene import KINDS, painting_order, scene, view
-from tangere.interfaces.report.video import write_still, write_video
-from tangere.run.log import Log
+from tangere.logs.log import Log
+from tangere.report.axes import curve, span, ticks
+from tangere.report.encode import decode, floats, series, strided, thinned
+from tangere.report.markup import json_block, number, tag, text
+from tangere.report.path_view import exaggeration, path_view, plane
+from tangere.report.scene import KINDS, painting_order, scene, view
+from tangere.report.video import write_still, write_video
 
 
 @pytest.fixture(scope="module")

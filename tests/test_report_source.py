@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.interfaces.report import Event, RunData, write_report
-from tangere.run.log import Log, Note
+from tangere.logs.log import Log, Note
+from tangere.report import Event, RunData, write_report
 
 
 def a_log() -> Log:
@@ -22,8 +22,8 @@ def a_log() -> Log:
 
 
 def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
-    from tangere.run.manifest import Manifest, write_json, write_manifest
-    from tangere.run.mcap_log import write_mcap
+    from tangere.logs.mcap_log import write_mcap
+    from tangere.loop.manifest import Manifest, write_json, write_manifest
 
     log = a_log()
     write_mcap(log, tmp_path / "log.mcap")

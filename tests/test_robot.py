@@ -13,7 +13,7 @@ import pytest
 from oracles import lagrange, random_arm, random_link, random_pose, relative_error, tcp_jacobian, tcp_pose
 
 import tangere
-from tangere.model.load import load
+from tangere.model.loading import load
 from tangere.model.model import Array, Payload
 
 # Central differences with this step [rad, rad/s] leave h^2 f'''/6 = 1e-10 f''' and eps f / h = 1e-11 f; the third

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tangere.control.force_task import PenTask
+from tangere.apps.drawing.drawing import CanvasError, DrawingResult, _sensor, draw, drawing_robot, heavier, touch_delays
+from tangere.apps.drawing.force.task import PenTask
+from tangere.apps.drawing.loop import MODES
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.drawing_plan import DrawingPlan
+from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.planning.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
-from tangere.model.scene_paper import Bump, Hole
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.drawing_plan import DrawingPlan
-from tangere.planning.drawing.plan import plan_drawing
-from tangere.planning.drawing.strokes import Strokes
-from tangere.run.drawing import CanvasError, DrawingResult, _sensor, draw, drawing_robot, heavier, touch_delays
-from tangere.run.drawing_loop import MODES
-from tangere.run.mcap_read import read_mcap
+from tangere.logs.mcap_read import read_mcap
+from tangere.plants.scene.paper import Bump, Hole
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
 

@@ -11,13 +11,13 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
+from tangere.logs.mcap_log import McapFile
+from tangere.logs.mcap_read import read_mcap
+from tangere.loop import pacing
+from tangere.loop.run import WIND_DOWN, run
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
-from tangere.run import pacing
-from tangere.run.mcap_log import McapFile
-from tangere.run.mcap_read import read_mcap
-from tangere.run.run import WIND_DOWN, run
 from tangere.types import Command, Reference, State, Truth
 
 Q0 = np.array([0.3, -1.1, 1.4, -0.9, 0.7, -0.4])

@@ -10,8 +10,8 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.run import files
-from tangere.run.manifest import Manifest, load_manifest, model_hash, write_json, write_manifest
+from tangere.logs import files
+from tangere.loop.manifest import Manifest, load_manifest, model_hash, write_json, write_manifest
 
 
 def some_manifest():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.logs.log import Log
+from tangere.loop.manifest import write_json
+from tangere.loop.result import RunResult, Timing
+from tangere.loop.summary import summarise, tracking_error
 from tangere.observe.threshold import Detection
-from tangere.run.log import Log
-from tangere.run.manifest import write_json
-from tangere.run.result import RunResult, Timing
-from tangere.run.summary import summarise, tracking_error
 
 K, H, N = 50.0, 1e-3, 10_000
 PUSH = SimpleNamespace(start=3.0, duration=2.0)

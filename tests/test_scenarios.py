@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tangere.apps.scenarios.execute import summary_of
+from tangere.apps.scenarios.scenarios import LONGEST, SCENARIOS, Built, build, keys_of, push_of
 from tangere.errors import InvalidValue, NoSolution, UnknownName
+from tangere.loop.result import RunResult
+from tangere.loop.run import run
 from tangere.plants.pushes import Push, PushForce
-from tangere.run.execute import summary_of
-from tangere.run.result import RunResult
-from tangere.run.run import run
-from tangere.run.scenarios import LONGEST, SCENARIOS, Built, build, keys_of, push_of
 
 pytest.importorskip("mujoco")
 

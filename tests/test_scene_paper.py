@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.drawing import drawing_robot, heavier
 from tangere.control.operational_space import OperationalSpace
 from tangere.control.setpoint import Setpoint
 from tangere.errors import InvalidValue
-from tangere.model.scene import Pen, Scene
-from tangere.model.scene_paper import Bump, Hole, Paper
 from tangere.plants import MujocoPlant
-from tangere.robot import Robot
-from tangere.run.drawing import drawing_robot, heavier
+from tangere.plants.scene.paper import Bump, Hole, Paper
+from tangere.plants.scene.scene import Pen, Scene
+from tangere.robots import Robot
 from tangere.types import Array
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName
-from tangere.run.settings import UNITS, Key, assignments, merged, read_scenario, value_of
+from tangere.loop.settings import UNITS, Key, assignments, merged, read_scenario, value_of
 
 LENGTH = Key("length", 0.1, "a length")
 TIME = Key("time", 1.0, "a time")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tangere import robot
-from tangere.run.execute import summary_of
-from tangere.run.log import Log
-from tangere.run.run import run
-from tangere.run.scenarios import build
-from tangere.run.shares import error_shares
+from tangere.apps.scenarios.execute import summary_of
+from tangere.apps.scenarios.scenarios import build
+from tangere.apps.scenarios.shares import error_shares
+from tangere.logs.log import Log
+from tangere.loop.run import run
 
 # To first order in the error, and with joints that turn on meanwhile: some per cent of a few millimetres.
 CLOSE = 0.2

@@ -11,12 +11,12 @@ import pytest
 
 import tangere
 from tangere import Robot
+from tangere.identification import IdentifiedModel, Motion, identify, moving_rms, prior_drive, read_model
+from tangere.identification.free_run import free_run
+from tangere.identification.low_pass import ORDER, silent_above, smoothed
+from tangere.identification.samples import TERMS, was_smoothed, windows
+from tangere.identification.smoothing import smooth_log, smoothing, unsmoothed
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.identify import IdentifiedModel, Motion, identify, moving_rms, prior_drive, read_model
-from tangere.observe.identify.free_run import free_run
-from tangere.observe.identify.low_pass import ORDER, silent_above, smoothed
-from tangere.observe.identify.samples import TERMS, was_smoothed, windows
-from tangere.observe.identify.smoothing import smooth_log, smoothing, unsmoothed
 
 N = 6
 STEP = 0.008  # s

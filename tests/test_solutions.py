@@ -11,7 +11,7 @@ from oracles import random_rotation
 from test_inverse import POSES, READY, TOOL, URS, arm, batch, fk_error, gap, missed, solved
 
 import tangere
-from tangere.model.load import load
+from tangere.model.loading import load
 from tangere.model.model import Array
 
 

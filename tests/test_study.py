@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 
+from tangere.apps.study.files import write_study
+from tangere.apps.study.pool import Workers
+from tangere.apps.study.scan import DEAD, alarms, inject, scores
+from tangere.apps.study.study import study
+from tangere.apps.study.trials import touch_trial
+from tangere.apps.study.world import SPEED, Plan, Run, random_path, world_of
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, Thresholds, detect
 from tangere.plants.pushes import Push
-from tangere.run.study import study
-from tangere.run.study_files import write_study
-from tangere.run.study_pool import Workers
-from tangere.run.study_scan import DEAD, alarms, inject, scores
-from tangere.run.study_trials import touch_trial
-from tangere.run.study_world import SPEED, Plan, Run, random_path, world_of
 
 TINY = Plan(trials=4, free_minutes=0.1, learn_minutes=0.25, seed=3)
 QUIET = Plan(noise=0.0)

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from tangere.apps.study import tables
+from tangere.apps.study.scan import Injected, ladder
+from tangere.apps.study.study import Study
+from tangere.apps.study.trials import FACTORS, Answer, FreeResult, Learned, TouchResult, step_copies
+from tangere.apps.study.world import Plan, world_of
 from tangere.observe.detect import Thresholds
-from tangere.run import study_tables as tables
-from tangere.run.study import Study
-from tangere.run.study_scan import Injected, ladder
-from tangere.run.study_trials import FACTORS, Answer, FreeResult, Learned, TouchResult, step_copies
-from tangere.run.study_world import Plan, world_of
 
 PLAN = Plan()
 N = len(step_copies(world_of(PLAN, "exact")))

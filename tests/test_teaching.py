@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import lagrange, mass_matrix, tcp_jacobian, tcp_pose
 
-from tangere.model.load import load, names
+from tangere.model.loading import load, names
 
 
 def test_they_come_after_the_urs() -> None:

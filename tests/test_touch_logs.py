@@ -11,10 +11,10 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.errors import InvalidValue
-from tangere.observe.identify import Motion, moving_rms, prior_drive
-from tangere.run.log import Log
-from tangere.run.recordings import Recording, recordings
-from tangere.run.touch_logs import too_heavy, touch_log
+from tangere.identification import Motion, moving_rms, prior_drive
+from tangere.identification.touch_logs import too_heavy, touch_log
+from tangere.logs.log import Log
+from tangere.logs.recordings import Recording, recordings
 
 N = 6
 CONTACT_COLUMNS = "t,q,qd,current,target_current,target_moment"
@@ -234,7 +234,7 @@ def test_every_arm_has_a_prior() -> None:
 def test_the_model_goes_before_the_log(robot: Robot) -> None:
     """With a model its gains are used, so that its friction keeps its scale; a log that differs is said."""
     columns = _currents(robot, robot.drives.gain)
-    from tangere.observe.identify import identify
+    from tangere.identification import identify
 
     base = touch_log(_recording(columns), robot)
     model = identify(robot, [Motion(base.motion.time, base.motion.q, base.motion.qd, base.motion.tau)], inertial="none")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from oracles import random_arm
 
-from tangere.codegen import emit_python
 from tangere.codegen import functions as f
 from tangere.codegen.trace import Graph, Symbol, derivative, operation_count
 from tangere.kernels import ur
+from tangere.kernels.emit import python as emit_python
 from tangere.kernels.table import KERNELS, trace
 from tangere.kinematics.chain import chain_of
 

@@ -13,7 +13,7 @@ from oracles import pinocchio_model, random_arm, relative_error, tcp_pose
 from scipy.spatial.transform import Rotation
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName, UnphysicalModel
-from tangere.model.load import load, names
+from tangere.model.loading import load, names
 from tangere.model.model import Array, Model
 from tangere.model.urdf import from_urdf, to_urdf
 

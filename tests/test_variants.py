@@ -10,7 +10,7 @@ from oracles import mass_matrix, pinocchio_model, tcp_pose
 
 from tangere.errors import ModelFileError, UnphysicalModel
 from tangere.model.conventions import official_links, seed_link_transforms
-from tangere.model.load import load, parameter_sets
+from tangere.model.loading import load, parameter_sets
 from tangere.model.model import Array, Link, Model
 
 # The mean and the largest deviation from the official set over random configurations: |dM| (Frobenius, mean), relative

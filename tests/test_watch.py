@@ -11,13 +11,8 @@ from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, model_of, 
 
 import tangere
 from tangere.errors import InvalidValue, ModelFileError
-from tangere.model.model import Payload
-from tangere.observe.detect import PayloadChange, Thresholds, wanted
-from tangere.observe.friction_state import MEMORY
-from tangere.observe.identify import IdentifiedModel, prior_drive, read_model
-from tangere.run.log import Log
-from tangere.run.recordings import Recording, recordings
-from tangere.run.watch import (
+from tangere.identification import IdentifiedModel, prior_drive, read_model
+from tangere.identification.watch import (
     Belief,
     Watched,
     belief,
@@ -28,6 +23,11 @@ from tangere.run.watch import (
     with_own_friction,
     with_stated_payload,
 )
+from tangere.logs.log import Log
+from tangere.logs.recordings import Recording, recordings
+from tangere.model.model import Payload
+from tangere.observe.detect import PayloadChange, Thresholds, wanted
+from tangere.observe.friction_state import MEMORY
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, tuned_mode
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.identify import IdentifiedModel, prior_drive
-from tangere.run.follow import Follower, Notice, lines_of
-from tangere.run.watch import belief, watch
+from tangere.identification import IdentifiedModel, prior_drive
+from tangere.identification.follow import Follower, Notice, lines_of
+from tangere.identification.watch import belief, watch
 
 
 @pytest.fixture(scope="module")

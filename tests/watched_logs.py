@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 
 import tangere
-from tangere.observe.identify import IdentifiedModel, prior_drive
-from tangere.observe.identify.excitation import Excitation
-from tangere.run.log import Log
-from tangere.run.recordings import Recording
-from tangere.run.touch_logs import TouchLog
-from tangere.run.watch import belief, read, tuning
+from tangere.identification import IdentifiedModel, prior_drive
+from tangere.identification.excitation import Excitation
+from tangere.identification.touch_logs import TouchLog
+from tangere.identification.watch import belief, read, tuning
+from tangere.logs.log import Log
+from tangere.logs.recordings import Recording
 
 N = 6
 ROBOT = tangere.robot("ur10e")

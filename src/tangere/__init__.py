@@ -12,9 +12,9 @@ from tangere.errors import (
     UnphysicalModel,
 )
 from tangere.kernels.solutions import IKBatch, IKSolutions
-from tangere.model.load import names as models
+from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
-from tangere.robot import Robot, robot
+from tangere.robots import Robot, robot
 
 __all__ = [
     "IKBatch",

@@ -1,5 +1,5 @@
 """`python -m tangere`: the command line where the installed script is not on the path."""
 
-from tangere.interfaces.cli import main
+from tangere.cli.main import main
 
 raise SystemExit(main())

@@ -9,7 +9,7 @@ import numpy as np
 from tangere.types import Array, Command
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 SPEED = 0.8  # of qd_max, where the brake begins: the rest is room to brake in before the arm's own supervision trips
 BRAKE = 20.0  # 1/s: excess speed dies out with this rate through M_ii: ten periods or more of any control loop

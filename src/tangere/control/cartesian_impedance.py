@@ -13,7 +13,7 @@ from tangere.control.task_space import LENGTH, ToolInertia, pose_error, tool_ref
 from tangere.types import Array, Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # N/m and Nm/rad: 1000 N/m gives way 5 mm under the 5 N of the drawing tasks; turning the same at LENGTH
 STIFFNESS = (1000.0, 1000.0, 1000.0, 1000.0 * LENGTH**2, 1000.0 * LENGTH**2, 1000.0 * LENGTH**2)

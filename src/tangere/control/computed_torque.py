@@ -10,7 +10,7 @@ from tangere.control.setpoint import Friction, Goal, critical, gain, started, tr
 from tangere.types import Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 KP = 100.0  # 1/s2: two poles at -10 rad/s, 1 cm of error is gone in half a second; a fiftieth of a 500 Hz control rate
 

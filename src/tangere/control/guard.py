@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue, TangereError
 from tangere.types import Array, Command, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # Periods for which the last good torque is held. Constant torque for 5 ms moves a UR by less than 1 mm from any speed
 # change of 10 rad/s2; a dropped packet or a glitch of an encoder is over by then.

@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.types import Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # share of the friction that is taken away. At 1 the arm would never stop, above 1 it runs away by itself; friction of
 # one arm differs by some 20 % between cold and warm, so 0.7 stays below 1 with what was identified warm.

@@ -11,7 +11,7 @@ from tangere.control.setpoint import Friction, Goal, gain, started, trajectory_o
 from tangere.types import Array, Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 OMEGA = 10.0  # rad/s: default stiffness M_ii OMEGA^2 gives every joint the poles of computed torque with kp = 100
 

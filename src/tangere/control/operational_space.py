@@ -14,7 +14,7 @@ from tangere.control.task_space import ToolInertia, pose_error, tool_reference
 from tangere.types import Array, Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 KP = 100.0  # 1/s2, as in ComputedTorque
 # fastest correction of an error, m/s and rad/s: 0.25 m/s is what a collaborative arm is allowed near people, at 0.2 m

@@ -11,7 +11,7 @@ from tangere.control.setpoint import Friction, Goal, Wrench, gain, started, traj
 from tangere.types import Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 
 class QuasiStatic:

@@ -13,7 +13,7 @@ from tangere.kinematics.checks import checked
 from tangere.types import Array, Reference, State, Trajectory
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 
 class Friction(Protocol):

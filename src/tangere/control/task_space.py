@@ -11,7 +11,7 @@ from tangere.errors import InvalidValue
 from tangere.types import Array, Reference
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # m per rad: how much turning counts as how much moving where both are compared. 0.2 m: the hand of a UR is about that
 # long; it makes the inertia of a UR10e's tool about its axes (0.03 ... 0.3 kg m2) comparable to its mass (7 ... 10 kg).

@@ -16,7 +16,7 @@ from tangere.kinematics.resolution import THRESHOLD, TOLERANCE
 from tangere.types import Array, Command, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 KP = 100.0  # 1/s2, as in ComputedTorque
 REST = 5.0  # 1/s: joint speed that no task asks for dies out with this rate

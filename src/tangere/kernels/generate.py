@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tangere.codegen import emit_c
 from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.kernels import ur
+from tangere.kernels.emit import c as emit_c
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,

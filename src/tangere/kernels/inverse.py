@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tangere.codegen import emit_python
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
+from tangere.kernels.emit import python as emit_python
 from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import FoundSolutions, IKBatch, IKSolutions
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
@@ -19,7 +19,7 @@ from tangere.kinematics.numeric import polish
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 _BITS = 1 << np.arange(IK_BRANCH_OUTPUTS - 8)  # the flags follow six angles, valid and miss
 

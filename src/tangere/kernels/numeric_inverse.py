@@ -18,7 +18,7 @@ from tangere.kinematics.rotation import project_to_rotation
 from tangere.model.model import Array, Model
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # m: nominal branches that miss by less are tried too; a calibration moves the tool by a few millimetres at most
 NEARBY = 0.05

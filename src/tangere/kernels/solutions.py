@@ -15,7 +15,7 @@ from tangere.kinematics.inverse import SIGNS
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 TURN = 2.0 * np.pi
 # A joint this far [rad] beyond its limit still counts as within: rounding of an angle near pi is 4e-16.

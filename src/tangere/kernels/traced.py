@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen import emit_python
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
+from tangere.kernels.emit import python as emit_python
 from tangere.kernels.inverse import closed_form
 from tangere.kernels.numeric_inverse import numeric
 from tangere.kernels.shapes import argument, broadcast
@@ -28,7 +28,7 @@ from tangere.kinematics.chain import Chain, chain_of
 from tangere.model.model import Array, Model
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 Form = Callable[..., tuple[Any, ...]]
 

@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.observe.balance import PositionBalance, TorqueBalance
 from tangere.observe.filter import BalanceFilter
 from tangere.observe.inputs import Friction
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 

@@ -14,7 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels.backend import Momentum
 from tangere.observe.inputs import Friction, fitting, friction_torque, law_of, longest_period, torque_delay
 from tangere.observe.neighbours import Motion, Neighbours
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 

@@ -18,7 +18,7 @@ from tangere.observe.inputs import Friction
 from tangere.observe.kalman import KalmanObserver
 from tangere.observe.momentum import GAIN, MomentumObserver
 from tangere.observe.sliding_mode import SlidingModeObserver
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, Observer, State
 
 # s after reset and after the onset that count neither for errors nor for the quiet level: five time constants of

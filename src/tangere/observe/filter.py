@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from tangere.observe.balance import Balance
 from tangere.observe.inputs import initial_residual, per_joint
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 

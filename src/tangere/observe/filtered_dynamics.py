@@ -13,7 +13,7 @@ from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
 from tangere.observe.inputs import Friction
 from tangere.observe.momentum import GAIN
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 

@@ -13,7 +13,7 @@ from tangere.errors import InvalidValue
 from tangere.model.link_surfaces import link_surfaces
 from tangere.observe.isolation_evidence import Hypotheses, Patches, Prior, explain, placed, two_pushes
 from tangere.observe.isolation_wrench import ToolWrench, tool_wrench
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 ANSWER = 0.84  # probability from which a link is named: in simulation such answers are right in about 97 %

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tangere.observe.identify.inertial import SIZE, parameters_of
-from tangere.robot import Robot
+from tangere.observe.inertial import SIZE, parameters_of
+from tangere.robots import Robot
 from tangere.types import Array
 
 BLOCK = 0.05  # s averaged before anything is compared: at 100 Hz five samples, of which one may be wrong

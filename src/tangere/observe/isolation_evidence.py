@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.model.link_surfaces import LinkSurface
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 Rows = NDArray[np.intp]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # N and Nm (standard deviation): a wrench that is not known this well in its worst direction is not given. A touch of

@@ -12,7 +12,7 @@ from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
 from tangere.observe.inputs import Friction, per_joint
 from tangere.observe.momentum import GAIN
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 VELOCITY_NOISE = 0.002  # rad/s, standard deviation per sample seen in recordings of a resting UR10e

@@ -10,7 +10,7 @@ from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance, TorqueBalance, compiled_momentum
 from tangere.observe.filter import LagFilter
 from tangere.observe.inputs import Friction, initial_residual, longest_period, per_joint, torque_delay
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 # 1/s: 20 ms time constant. A push is felt to 95 % after 60 ms, while the velocity noise of a UR (some 1e-3 rad/s)

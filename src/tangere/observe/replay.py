@@ -19,7 +19,7 @@ from tangere.observe.inputs import (
     torque_delay,
 )
 from tangere.observe.momentum import GAIN, MomentumObserver, starts_first
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 

@@ -11,7 +11,7 @@ from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
 from tangere.observe.inputs import Friction, per_joint
 from tangere.observe.momentum import GAIN
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, State
 
 # Levant's gains of the robust differentiator (Automatica 34, 1998): finite-time convergence for any tau_ext that

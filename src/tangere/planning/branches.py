@@ -9,7 +9,7 @@ from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels.solutions import ELBOW_UP, IKBatch, IKSolutions, turns_to
 from tangere.kinematics.inverse import SIGNS
 from tangere.kinematics.numeric import polish
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 TURN = 2.0 * np.pi

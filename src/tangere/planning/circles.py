@@ -10,7 +10,7 @@ from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Circle, positive, unit
 from tangere.planning.samples import PERIOD
 from tangere.planning.timing import SmoothRate
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # Tool down, its x axis along base x: R = Rz(psi) Rx(pi) with yaw psi = 0. 000 leaves psi open (eq 93); another yaw

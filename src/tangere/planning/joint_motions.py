@@ -17,7 +17,7 @@ from tangere.planning.paths import positive
 from tangere.planning.profiles import jerk_limited
 from tangere.planning.samples import PERIOD, Sampled, at_rest
 from tangere.planning.timing import SmoothRate
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, Reference, Trajectory
 
 # What UR's own movej takes when nothing is said: 1.05 rad/s and 1.4 rad/s2 (URScript manual). The jerk is ours: the

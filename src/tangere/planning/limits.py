@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # Excess (share of the limit) that counts as none: rounding of a stretch that meets the limit exactly.

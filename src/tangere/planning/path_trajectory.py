@@ -13,7 +13,7 @@ from tangere.planning.limits import MARGIN, Limits, Violation, violations
 from tangere.planning.paths import Path, positive
 from tangere.planning.samples import ON_GRID, PERIOD, Sampled
 from tangere.planning.timing import Stretched, TimeLaw
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # Below this smallest singular value J^-1 is damped. The joints follow the path exactly all the same (they come from

@@ -6,7 +6,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.planning.paths import positive
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, Reference
 
 # A time this share of a period off a grid point counts as on it. Sums of 1e6 periods drift by 1e-10 of a period;

@@ -21,7 +21,7 @@ from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import Circle, Path, positive
 from tangere.planning.samples import Sampled
 from tangere.planning.timing import SmoothRate, TimeLaw
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # Feedback [1/s]: an error is halved in 0.14 s, slow against the integration (K step = 0.1: no ringing), fast against

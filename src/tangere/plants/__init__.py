@@ -8,7 +8,7 @@ from tangere.plants.render import Camera
 from tangere.plants.replay import ReplayPlant
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.sensors import SensorModel
-from tangere.plants.twin import twin
+from tangere.plants.twins import twin
 
 __all__ = [
     "Camera",

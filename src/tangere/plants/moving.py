@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.model.scene_bodies import Ball, Body, Pad
+from tangere.plants.scene.bodies import Ball, Body, Pad
 from tangere.types import Array
 
 # Friction of a scene with pads is this many times as stiff as the pads: 100 N then creep by some mm/s and no more

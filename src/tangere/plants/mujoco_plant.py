@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.model.mjcf import to_mjcf
-from tangere.model.scene import Pen, Scene
-from tangere.model.scene_paper import IMPEDANCE, Paper
 from tangere.plants.faults import Actuators, Fault, braked
 from tangere.plants.lost import PlantLost
 from tangere.plants.moving import Moving
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.rigid import initial, refuse_stiff_friction
+from tangere.plants.scene.mjcf import to_mjcf
+from tangere.plants.scene.paper import IMPEDANCE, Paper
+from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel, Sensors
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
 # kg m2 on a braked joint: 330 Nm then give 3e-10 rad/s2, and the other joints' equations lose no digit to it.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 

@@ -15,7 +15,7 @@ from tangere.plants.faults import Actuators, Fault, braked
 from tangere.plants.lost import PlantLost
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
 

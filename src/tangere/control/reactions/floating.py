@@ -12,7 +12,7 @@ from tangere.control.setpoint import Friction
 from tangere.types import Contact, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # 1/s: damping M_ii RATE once it floats: 0.1 m/s at a tool of 8 kg take 2 N, and a push dies out within a second
 RATE = 3.0

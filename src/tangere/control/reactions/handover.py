@@ -13,7 +13,7 @@ from tangere.control.guard import RATE_TIME
 from tangere.types import Array, Command, Contact, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # Share of the guard's rate limit (tau_max within RATE_TIME) that the torque may change with after a touch: the guard
 # then has nothing to cut. From full torque one way to full torque the other it takes 45 ms, mostly 10 to 15.

@@ -15,7 +15,7 @@ from tangere.kinematics.resolution import damped_inverse
 from tangere.types import Array, Command, Contact, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 DISTANCE = 0.08  # m: a hand fits between (its thickness is 30 mm) and can be drawn out
 SPEED = 0.25  # m/s: what is taken as slow beside a person (ISO 10218-1, reduced speed)

@@ -12,7 +12,7 @@ from tangere.control.setpoint import Friction
 from tangere.types import Contact, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 # rad/s: frequency of the joints' springs after a touch. At 5 rad/s a UR10e's shoulder (M_ii = 8 kg m2) has 200 Nm/rad:
 # a hand moves the tool by centimetres with 20 N, and the arm does not sink.

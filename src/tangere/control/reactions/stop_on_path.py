@@ -9,7 +9,7 @@ from tangere.control.reactions.path_clock import PathClock
 from tangere.types import Command, Contact, Controller, State
 
 if TYPE_CHECKING:
-    from tangere.robot import Robot
+    from tangere.robots import Robot
 
 RESUME = 0.5  # s to full speed again: whoever stands beside the arm sees it start
 

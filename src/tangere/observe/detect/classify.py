@@ -8,7 +8,7 @@ from math import exp, log
 import numpy as np
 
 from tangere.observe.detect.event import Kind
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 HARD_RISE = 0.08  # s: a link that hits something stiff is at nine tenths within some 10 to 50 ms, a hand takes 0.1 s

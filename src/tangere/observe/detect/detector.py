@@ -19,7 +19,7 @@ from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.isolation_added import added as what_was_added
-from tangere.robot import Robot
+from tangere.robots import Robot
 from tangere.types import Array
 
 # An event ends where every signal is below OFF of its threshold, or below FALLEN of what it was at its largest (and

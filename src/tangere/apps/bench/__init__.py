@@ -1,0 +1,1 @@
+"""Measurements against peers: the command `tangere bench`."""

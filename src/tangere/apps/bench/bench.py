@@ -1,0 +1,273 @@
+"""`tangere bench`: ours beside the peers that are installed, interleaved in one process.
+
+Before a row is timed, the answers are compared; a contender whose answer differs is reported, not timed. Each round of
+single calls has another state, so that no branch predictor learns one by heart.
+
+One thread throughout: our kernels, MuJoCo and Pinocchio's algorithms start none, and BLAS does not for 6x6 matrices.
+The parallel forms of Pinocchio and EAIK are timed beside, after the rounds, so that their threads disturb no round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.bench import peers as bench_peers
+from tangere.apps.bench.observer import ROWS, observer_rows
+from tangere.apps.bench.peers import ARGUMENTS, IKPeer, Peer
+from tangere.apps.bench.text import bench_text
+from tangere.apps.bench.timing import Contender, Result, best_time, entry, machine, own_version, race, rounded
+from tangere.errors import InvalidValue
+from tangere.model.model import Array
+from tangere.report.terminal import wants_colour
+from tangere.robots import Robot, robot
+
+SECONDS = 42.0  # of measuring by default: with imports and comparisons the whole run stays below a minute
+QUICK_SECONDS = 5.0  # with --quick: below ten seconds altogether
+SIZES = (1_000, 100_000)
+TOLERANCE = 1e-9  # two libraries agree to about 1e-12 (MuJoCo diagonalises inertias); a wrong convention is off by 1e-3
+STATES = 64  # states that single calls go through, round by round
+COMPARED = 8  # states compared before timing; a difference in convention shows in any of them
+LOOPED = 2_000  # samples that a peer loops over in a larger batch: its time is linear in them
+# 1e5 regressors of a six-joint arm are 288 MB: that would time the memory of the machine, not the library
+LARGEST = {"regressor": 10_000}
+
+
+def states(arm: Robot, count: int) -> dict[str, Array]:
+    """Random states (count, n) by argument name; everyday sizes, the same ones in every run."""
+    rng = np.random.default_rng(7)
+    scales = {"q": 3.0, "qd": 2.0, "qdd": 5.0, "tau": 50.0}  # rad, rad/s, rad/s2, Nm
+    return {name: rng.uniform(-scale, scale, (count, arm.dof)) for name, scale in scales.items()}
+
+
+def poses(arm: Robot, count: int) -> Array:
+    """Poses (count, 4, 4) of random states away from singularities, where peers lose solutions and would not agree."""
+    q = states(arm, 2 * count + 64)["q"]
+    regular = np.min(np.abs(np.sin(q[:, [2, 4]])), axis=1) > 0.1  # elbow and wrist; nearly 90 % of all states
+    return arm.pose(q[regular][:count])
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """Largest |ours - theirs| / max(1, |ours|) over all parts of an answer; infinite where shapes differ or for NaN.
+
+    Axes of length one do not count: Pinocchio hands a matrix with one column, of an arm with one joint, as a vector.
+    """
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        a, b = np.squeeze(np.asarray(a, dtype=float)), np.squeeze(np.asarray(b, dtype=float))
+        if a.shape != b.shape or not np.all(np.isfinite(a) & np.isfinite(b)):
+            return np.inf
+        worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(a)))))
+    return worst
+
+
+def solution_difference(ours: Any, theirs: Any) -> float:
+    """Largest distance [rad] from a solution of either set to the nearest of the other; infinite if counts differ."""
+    a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
+    if a.shape != b.shape or not a.size or not np.all(np.isfinite(a) & np.isfinite(b)):
+        return np.inf  # no solution at all is an error too: the poses compared are within reach
+    apart = np.max(np.abs(np.remainder(a[:, None] - b[None] + np.pi, 2 * np.pi) - np.pi), axis=-1)
+    return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
+
+
+class Bench:
+    """One run over one arm: compares, times, and collects what the JSON holds."""
+
+    def __init__(self, arm: Robot, seconds: float, sizes: Sequence[int], tell: Callable[[str], None] | None = None):
+        self.arm = arm
+        self.sizes = sizes
+        self.tell = tell or _silent
+        self.peers, self.ik_peers, self.missing = bench_peers.find(arm.model)
+        self.disagreements: list[Result] = []
+        batches = sum(size <= LARGEST.get(method, size) for size in sizes for method in ARGUMENTS)
+        inverse = (1 + len(sizes)) if self.ik_peers else 0
+        self.share = seconds / (len(ARGUMENTS) + batches + inverse + len(ROWS))  # seconds for one row of the tables
+        self.states = states(arm, STATES)
+        self.agreeing = {method: [p for p in self.peers if self._agrees(p, method)] for method in ARGUMENTS}
+        self.agreeing_ik = [p for p in self.ik_peers if self._agrees_ik(p)]
+
+    def run(self) -> Result:
+        """Everything, as the JSON shows it."""
+        single = {method: self.single(method) for method in ARGUMENTS}
+        batch = {
+            str(size): {m: self.batch(m, size) for m in ARGUMENTS if size <= LARGEST.get(m, size)}
+            for size in self.sizes
+        }
+        versions = {"tangere": own_version(), "numpy": np.__version__}
+        versions |= {p.name: p.version for p in self.peers} | {p.name: p.version for p in self.ik_peers}
+        return {
+            "robot": self.arm.name, "single": single, "batch": batch, "ik": self.inverse_kinematics(),
+            "observer": observer_rows(self.arm, self.peers, self.share, self._same, self.tell),
+            "machine": machine(), "missing": self.missing, "disagreements": self.disagreements,
+            "versions": versions,
+        }  # fmt: skip
+
+    def _report(self, peer: str, method: str, worst: float) -> bool:
+        if worst > TOLERANCE:
+            off = worst if np.isfinite(worst) else "another shape or number of solutions"  # infinity is no JSON
+            self.disagreements.append({"peer": peer, "method": method, "difference": off})
+        return worst <= TOLERANCE
+
+    def _same(self, peer: str, method: str, ours: Array, theirs: Array) -> bool:
+        return self._report(peer, method, difference((ours,), (theirs,)))
+
+    def _agrees(self, peer: Peer, method: str) -> bool:
+        recipe = peer.recipes.get(method)
+        if recipe is None:
+            return False
+        call = getattr(self.arm, method)
+        whole = _parts(call(*(self.states[name][:COMPARED] for name in ARGUMENTS[method])))
+        worst = 0.0
+        for k in range(COMPARED):
+            state = {name: self.states[name][k] for name in ARGUMENTS[method]}
+            theirs = recipe.result({**peer.namespace, **state})
+            alone = _parts(call(*state.values()))
+            worst = max(worst, difference(alone, theirs), difference([part[k] for part in whole], theirs))
+        return self._report(peer.name, method, worst)
+
+    def _agrees_ik(self, peer: IKPeer) -> bool:
+        worst = 0.0
+        for T in poses(self.arm, COMPARED):
+            theirs = eval(peer.found, {**peer.namespace, "T": T})
+            worst = max(worst, solution_difference(self.arm.inverse_kinematics(T).q, theirs))
+        return self._report(peer.name, "inverse_kinematics", worst)
+
+    def single(self, method: str) -> Result:
+        """One call at a time."""
+        self.tell(f"{method}, single call")
+        state = {name: self.states[name][0].copy() for name in self.states}
+        text = f"robot.{method}({', '.join(ARGUMENTS[method])})"
+        contenders = [Contender("tangere", Timer(text, globals={"robot": self.arm, **state}))]
+        for peer in self.agreeing[method]:
+            names = {**peer.namespace, **state}
+            contenders.append(Contender(peer.name, Timer(peer.recipes[method].single(), globals=names)))
+
+        def refresh(k: int) -> None:
+            for name, values in state.items():
+                values[...] = self.states[name][k % STATES]
+
+        return entry(race(contenders, self.share, refresh), "pinocchio")
+
+    def batch(self, method: str, size: int) -> Result:
+        """`size` states: ours in one call, a peer in a Python loop that stores its answers in arrays made before."""
+        self.tell(f"{method}, batch of {size}")
+        arguments = ARGUMENTS[method]
+        whole = states(self.arm, size)
+        inputs = {name.upper(): whole[name] for name in arguments}
+        text = f"robot.{method}({', '.join(inputs)})"
+        contenders = [Contender("tangere", Timer(text, globals={"robot": self.arm, **inputs}), size)]
+        first = {name: whole[name][0] for name in arguments}
+        rows = min(size, LOOPED)
+        few = {name: values[:rows] for name, values in inputs.items()}
+        parallel: dict[str, Timer] = {}
+        for peer in self.agreeing[method]:
+            recipe = peer.recipes[method]
+            shapes = [part.shape for part in recipe.raw({**peer.namespace, **first})]
+            out = {f"out_{k}": np.empty((rows, *shape)) for k, shape in enumerate(shapes)}
+            names = {**peer.namespace, **few, **out}
+            contenders.append(Contender(peer.name, Timer(recipe.looped(arguments), globals=names), rows))
+            if method in peer.parallel:
+                out = {"out_0": np.empty((size, *shapes[0]))}
+                parallel[peer.name] = Timer(peer.parallel[method], globals={**peer.namespace, **inputs, **out})
+        result = entry(race(contenders, self.share, lambda k: None), "pinocchio")
+        result["million_per_second"] = rounded(1.0 / result["tangere_us"])
+        for name, timer in parallel.items():
+            result[f"{name}_parallel_us"] = rounded(1e6 / size * best_time(timer, self.share / 4))
+        return result
+
+    def inverse_kinematics(self) -> Result:
+        """All solutions of a pose, single and in batches, against each peer."""
+        if not self.agreeing_ik:
+            return {}
+        self.tell("inverse_kinematics, single call")
+        # the number of solutions, and with it the time, differs from pose to pose: every slice goes through all poses
+        names = {"robot": self.arm, "poses": list(poses(self.arm, STATES))}
+        contenders = [
+            Contender("tangere", Timer("for T in poses: robot.inverse_kinematics(T).q", globals=names), STATES)
+        ]
+        for p in self.agreeing_ik:
+            timer = Timer(f"for T in poses: {p.single}", globals={**names, **p.namespace})
+            contenders.append(Contender(p.name, timer, STATES))
+        times = race(contenders, self.share, lambda k: None)
+        out = {p.name: entry({n: times[n] for n in ("tangere", p.name)}, p.name) for p in self.agreeing_ik}
+        for size in self.sizes:
+            self.tell(f"inverse_kinematics, batch of {size}")
+            for name, result in self._ik_batch(size).items():
+                out[name].setdefault("batch", {})[str(size)] = result
+        return out
+
+    def _ik_batch(self, size: int) -> dict[str, Result]:
+        whole = poses(self.arm, size)
+        few = list(whole[:LOOPED])
+        text = "robot.inverse_kinematics(T).q"
+        contenders = [Contender("tangere", Timer(text, globals={"robot": self.arm, "T": whole}), len(whole))]
+        for p in self.agreeing_ik:
+            names = {**p.namespace, "poses": few, "threads": 1}
+            loop = p.batch or f"for T in poses: {p.single}"
+            contenders.append(Contender(p.name, Timer(loop, globals=names), len(few)))
+        times = race(contenders, self.share, lambda k: None)
+        out = {}
+        for p in self.agreeing_ik:
+            result = entry({n: times[n] for n in ("tangere", p.name)}, p.name)
+            result["million_per_second"] = rounded(1.0 / result["tangere_us"])
+            if p.batch:
+                timer = Timer(p.batch, globals={**p.namespace, "poses": few, "threads": bench_peers.cores()})
+                result[f"{p.name}_parallel_us"] = rounded(1e6 / len(few) * best_time(timer, self.share / 4))
+            out[p.name] = result
+        return out
+
+
+def _parts(answer: Any) -> tuple[Any, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _silent(text: str) -> None:
+    """Tell nobody."""
+
+
+def _progress() -> Callable[[str], None]:
+    """One line on standard error that overwrites itself; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        return _silent
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")  # carriage return, clear to the end of the line
+        sys.stderr.flush()
+
+    return tell
+
+
+def main(arguments: Namespace) -> int:
+    """Measure and show; returns the exit code: 1 where a peer's answer differs from ours, else 0.
+
+    arguments: json (True or "-": JSON instead of the tables; a file name: JSON there and the tables here), quick,
+    seconds (of measuring), robot; each may be absent.
+    """
+    target = getattr(arguments, "json", None)
+    seconds = getattr(arguments, "seconds", None)
+    if seconds is None:
+        seconds = QUICK_SECONDS if getattr(arguments, "quick", False) else SECONDS
+    if not 0.0 <= seconds < np.inf:
+        raise InvalidValue(f"--seconds must be a number >= 0, got {seconds}")
+    tell = _progress()
+    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, tell)
+    result = bench.run()
+    tell("")
+    text = json.dumps(result, indent=2, allow_nan=False)
+    if isinstance(target, (str, os.PathLike)) and target != "-":
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    if target is True or target == "-":
+        print(text)
+    else:
+        print(bench_text(result, wants_colour()))
+    if bench.missing:
+        print(f"not installed: {', '.join(bench.missing)}; pip install 'tangere[bench]' adds them", file=sys.stderr)
+    return 1 if bench.disagreements else 0

@@ -1,0 +1,1 @@
+"""A picture drawn with a steady pen force."""

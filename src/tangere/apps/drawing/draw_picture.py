@@ -1,0 +1,295 @@
+"""From a picture to a drawing in a folder: strokes, canvas, plan, preview, the drawing itself and its figures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.drawing.drawing import DrawingResult, draw, drawing_robot, heavier, real_paper
+from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_bytes, write_ink
+from tangere.apps.drawing.place import canvas_of as canvas_of
+from tangere.apps.drawing.place import placed
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.demo_pictures import shipped_picture, shipped_pictures
+from tangere.apps.drawing.planning.drawing_plan import DrawingPlan
+from tangere.apps.drawing.planning.make import strokes_of
+from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.planning.svg_write import write_svg
+from tangere.apps.drawing.probing import probe
+from tangere.apps.drawing.settings import BOTH
+from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
+from tangere.errors import InvalidValue, UnknownName
+from tangere.loop.manifest import Manifest, write_json, write_manifest
+from tangere.robots import Robot
+
+PREVIEW, PLAN, SUMMARY, REPORT, MANIFEST = "preview.png", "plan.svg", "summary.json", "report.html", "manifest.json"
+# of the drawing itself; a second controller's have its name before the dot
+LOG, INK, DRAWN_SVG, DRAWN_PNG = "log.mcap", "ink.csv", "drawn.svg", "drawn.png"
+VIDEO = "video.mp4"
+COPY = "picture"  # a folder beside them with the picture itself: with it the drawing can be made again
+STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
+JOINTS = 6
+OFF_PAPER = 0.005  # of the drawing time without contact: the mark of a good drawing; beyond, it is said
+
+Say = Callable[[str], None]
+Progress = Callable[[float, float], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A drawing before anything moves."""
+
+    picture: Path
+    settings: DrawingSettings
+    robot: Robot
+    strokes: Strokes
+    canvas: Canvas
+    plan: DrawingPlan
+    notes: tuple[str, ...] = ()  # what was chosen, reduced, ignored or moved
+    seconds: Mapping[str, float] = field(default_factory=dict)  # wall time of the steps
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A drawing that was made, by one controller or two, and the folder that holds it."""
+
+    prepared: Prepared
+    results: Mapping[str, DrawingResult]  # by controller, the first is the main one
+    summary: dict[str, Any]
+    folder: Path
+
+    @property
+    def main(self) -> DrawingResult:
+        """Of the first controller."""
+        return next(iter(self.results.values()))
+
+    @property
+    def aborted(self) -> str:
+        """Why a drawing ended early, "" if none did."""
+        return next((result.aborted for result in self.results.values() if result.aborted), "")
+
+    @property
+    def missing(self) -> int:
+        """Strokes that were not drawn, or not whole; of all controllers."""
+        return sum(r.summary["strokes"] - r.summary["strokes_drawn"] for r in self.results.values())
+
+    @property
+    def incomplete(self) -> str:
+        """What the drawing lacks, in words: strokes, or contact for long; "" if it is whole."""
+        said = []
+        for name, result in self.results.items():
+            lacks = lacking(result.summary)
+            if lacks:
+                said.append(f"{name}: {lacks}" if len(self.results) > 1 else lacks)
+        return "; ".join(said)
+
+
+def lacking(summary: Mapping[str, Any]) -> str:
+    """What one controller's drawing lacks, by its figures; "" if nothing."""
+    said = []
+    strokes, missing = summary["strokes"], summary["strokes"] - summary["strokes_drawn"]
+    if missing > 0:
+        verb = "was" if missing == 1 else "were"
+        said.append(f"{missing} of {counted(strokes, 'stroke')} {verb} not drawn, or not whole")
+    if summary["contact_lost_s"] > OFF_PAPER * summary["draw_s"]:
+        lost, share = summary["contact_lost_s"], 100.0 * summary["contact_lost_s"] / summary["draw_s"]
+        said.append(f"the pen was off the paper for {lost:.2g} s, {share:.1f} % of the time it drew")
+    return ", ".join(said)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 stroke, 2 strokes."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def find_picture(name: str | os.PathLike[str]) -> Path:
+    """A picture file, or a picture of the package by its name with or without ending (snail, still_life)."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    shipped = shipped_pictures()
+    for candidate in (str(name), f"{name}.png", f"{name}.svg"):
+        if candidate in shipped:  # also where a folder of that name is there: that of an earlier drawing
+            return shipped_picture(candidate)
+    if path.exists():
+        raise InvalidValue(f"{path} is no picture but a folder or device")
+    raise UnknownName(f"no picture {str(name)!r}: no such file, and none of those that ship: {', '.join(shipped)}")
+
+
+def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say | None = None) -> Prepared:
+    """Strokes, canvas and plan; nothing is written. DoesNotFit says where the drawing would fit.
+
+    say: called with the name of each step as it begins.
+    """
+    tell = say or (lambda step: None)
+    source = find_picture(picture)
+    begin = perf_counter()
+    robot = drawing_robot(settings.robot)
+    if robot.dof != JOINTS:
+        raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
+    strokes = strokes_of(
+        source, settings.size, style=settings.style, margin=settings.margin, tolerance=settings.tolerance,
+        thresholds=settings.thresholds, progress=say,
+    )  # fmt: skip
+    traced = perf_counter()
+    strokes, canvas, plan, more = placed(robot, strokes, settings, tell)
+    notes = [*strokes.notes, *more]
+    seconds = {"strokes": traced - begin, "plan": perf_counter() - traced}
+    return Prepared(source, settings, robot, strokes, canvas, plan, tuple(notes), seconds)
+
+
+def write_preview(prepared: Prepared, out: str | os.PathLike[str]) -> Path:
+    """preview.png and plan.svg into the folder, before anything moves; what an earlier drawing left there goes."""
+    folder = cleared(out)
+    _write_plan(prepared, folder)
+    return folder
+
+
+def draw_picture(
+    picture: str | os.PathLike[str],
+    settings: DrawingSettings | None = None,
+    *,
+    out: str | os.PathLike[str],
+    command: Sequence[str] = (),
+    say: Say | None = None,
+    progress: Progress | None = None,
+) -> Drawn:
+    """Draw a picture and leave everything in a folder.
+
+    preview.png, plan.svg and manifest.json come before anything moves; then log.mcap, ink.csv, drawn.svg, drawn.png;
+    summary.json last: where it is there, the drawing is whole. With two controllers the second's files have its name
+    (log-height-pi.mcap). Nothing is written where the picture cannot be read or the drawing does not fit.
+    """
+    prepared = prepare(picture, settings or DrawingSettings(), say)
+    return execute_drawing(prepared, out=out, command=command, progress=progress)
+
+
+def execute_drawing(
+    prepared: Prepared, *, out: str | os.PathLike[str], command: Sequence[str] = (), progress: Progress | None = None
+) -> Drawn:
+    """Draw what was prepared, into a folder."""
+    settings, plan = prepared.settings, prepared.plan
+    picture = prepared.picture.read_bytes()  # before anything goes: it may be the copy of an earlier drawing
+    folder = cleared(out)
+    told: dict[str, Any] = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
+    told |= {**asdict(settings), "canvas_pose": prepared.canvas.as_pose()}
+    seeds, models = {"seed": settings.seed}, {"plant": heavier(prepared.robot, settings.model_error)}
+    models["controller"] = prepared.robot
+    write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
+    (folder / COPY).mkdir(exist_ok=True)
+    write_bytes(picture, folder / COPY / prepared.picture.name)
+    _write_plan(prepared, folder)
+    results: dict[str, DrawingResult] = {}
+    paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
+    common: dict[str, Any] = {"sensor": settings.sensor, "model_error": settings.model_error}
+    common |= {"noise": settings.noise, "seed": settings.seed, "progress": progress, "paper": paper}
+    probed = None
+    if settings.probe:
+        probed = probe(prepared.robot, prepared.canvas, area=_box(prepared.strokes), **common)
+        prepared = on_found(prepared, probed.canvas, probed.summary)
+        plan = prepared.plan
+    for controller in settings.controllers:
+        name = namer(settings, controller)
+        result = draw(
+            prepared.robot, plan, force=settings.force, controller=controller, log=folder / name(LOG), **common
+        )  # fmt: skip
+        results[controller] = result
+        write_ink(result.ink, folder / name(INK))
+        write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
+        write_bytes(ink_png(result.ink, prepared.canvas.size, settings.force), folder / name(DRAWN_PNG))
+        if isinstance(result.run.abort, KeyboardInterrupt):
+            break  # who interrupts one drawing does not ask for the next
+    summary = summary_of(prepared, results)
+    if probed is not None:
+        summary["probe"] = probed.summary
+    write_json(summary, folder / SUMMARY)
+    return Drawn(prepared, results, summary, folder)
+
+
+def _box(strokes: Strokes) -> tuple[float, float]:
+    """Width and height [m] about the canvas's middle in which all strokes lie, a tenth of the paper at least."""
+    reach = 2.0 * np.max(np.abs(np.stack(strokes.bounds)), axis=0)
+    width, height = np.maximum(reach, 0.1 * np.asarray(strokes.size)).tolist()
+    return width, height
+
+
+def on_found(prepared: Prepared, canvas: Canvas, found: Mapping[str, Any]) -> Prepared:
+    """The same drawing, planned on the paper as it was found; found: summary of the probing."""
+    settings = prepared.settings
+    plan = plan_drawing(
+        prepared.robot, prepared.strokes, canvas, speed=settings.speed, force=settings.force, offer=False
+    )
+    above = "above" if found["offset_mm"] > 0.0 else "below"
+    note = (
+        f"the paper was found {abs(found['offset_mm']):.2f} mm {above} the plan, tilted by {found['tilt_deg']:.2f} "
+        "degrees; planned again on it"
+    )
+    return replace(prepared, canvas=canvas, plan=plan, notes=(*prepared.notes, note))
+
+
+def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict[str, Any]:
+    """The figures of the main controller, what was planned, and with two controllers those of each."""
+    settings, plan = prepared.settings, prepared.plan
+    main = next(iter(results))
+    summary: dict[str, Any] = {"picture": prepared.picture.name, "robot": settings.robot, "controller": main}
+    summary |= {"sensor": settings.sensor, **results[main].summary}
+    summary["plan"] = {
+        "size_mm": [1e3 * side for side in prepared.strokes.size],
+        "canvas": prepared.canvas.as_pose(),
+        "estimated_s": plan.duration,
+        "seconds": dict(prepared.seconds),
+        **asdict(plan.check),
+    }
+    several = len(results) > 1
+    said = [f"{name}: {r}" if several else r for name, result in results.items() for r in result.summary["remarks"]]
+    summary["notes"] = [*prepared.notes, *said]
+    if len(results) > 1:
+        summary["controllers"] = {name: result.summary for name, result in results.items()}
+    return summary
+
+
+def namer(settings: DrawingSettings, controller: str) -> Callable[[str], str]:
+    """File names of one controller's drawing: the main one's as they are, another's with its name before the dot."""
+    if controller == settings.controllers[0]:
+        return lambda name: name
+    return lambda name: f"{Path(name).stem}-{controller}{Path(name).suffix}"
+
+
+def cleared(out: str | os.PathLike[str]) -> Path:
+    """The folder, made and proven writable, without the files of an earlier drawing; those of others stay."""
+    folder = Path(out)
+    drawn = [LOG, INK, DRAWN_SVG, DRAWN_PNG, VIDEO]
+    ours = [SUMMARY, REPORT, *drawn, *(f"{Path(n).stem}-{c}{Path(n).suffix}" for n in drawn for c in BOTH)]
+    ours += [PREVIEW, PLAN, "log.csv"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = [name for name in ours if (folder / name).exists()]
+        if foreign and not (folder / MANIFEST).exists() and not set(foreign) <= {PREVIEW, PLAN}:
+            raise InvalidValue(
+                f"{folder} holds {', '.join(foreign)} but no {MANIFEST}: not the folder of a drawing, so nothing is "
+                "overwritten there; choose another --out"
+            )
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+        for name in (*ours, MANIFEST):  # what makes it look whole first
+            (folder / name).unlink(missing_ok=True)
+            for stray in folder.glob(f".{name}.*.part"):  # of a drawing that was killed
+                stray.unlink(missing_ok=True)
+    except OSError as problem:
+        raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
+    return folder
+
+
+def _write_plan(prepared: Prepared, folder: Path) -> None:
+    write_svg(prepared.strokes, folder / PLAN)
+    title = f"{prepared.picture.name}, {prepared.settings.robot}, {prepared.settings.force:g} N"
+    write_bytes(preview_png(prepared.strokes, seconds=prepared.plan.duration, title=title), folder / PREVIEW)

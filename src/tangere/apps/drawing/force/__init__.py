@@ -1,0 +1,1 @@
+"""Force control of a pen on paper."""

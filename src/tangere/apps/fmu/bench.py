@@ -1,0 +1,111 @@
+"""`tangere fmu bench`: time and memory of the blocks, and of the same forward kinematics as an FMU in Python."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tangere.apps.fmu.opened import Opened
+
+EXAMPLES = """examples:
+  tangere fmu bench                        every kind; forward kinematics against PythonFMU with numpy
+  tangere fmu bench --steps 10000000       and memory over ten million steps of every kind (some minutes)
+
+Everything is driven by a small master in C, without Python around it."""
+ROUNDS = 5  # the best of them counts: another process may disturb one
+RACE = 20_000  # steps of a round for ours; those of Python are a hundredth
+CROWD = 1000  # instances at once
+GROWTH = 512 * 1024  # bytes: the kernel counts resident pages in lots; a byte lost per step would be more at 1e6
+
+
+def add(p: argparse.ArgumentParser) -> None:
+    """Options."""
+    p.epilog = EXAMPLES
+    p.add_argument("--robot", default="ur10e", metavar="NAME", help="the arm (default: ur10e)")
+    p.add_argument("--steps", type=int, default=100_000, metavar="N", help="steps for memory (default: 100000)")
+
+
+def race(fmus: list[Opened], steps: int, *, seconds: float = 300.0) -> list[tuple[float, float]]:
+    """(s to instantiate, s per step) of each, all in one process of the driver: set inputs, step, get outputs."""
+    import os
+    import subprocess
+    import sys
+    import sysconfig
+
+    from tangere.apps.fmu.driver import DriverFailed, driver, ending
+
+    words = [str(driver()), "speed", str(ROUNDS), str(steps)]
+    for fmu in fmus:
+        # a rotation that is changed entry by entry is none, and refused at once: inverse kinematics gets positions
+        inputs = [v.reference for v in fmu.of("input", "Real") if not re.match(r"(ik\.)?(R|quaternion|ypr)\[", v.name)]
+        outputs = [v.reference for v in fmu.of("output", "Real")]
+        refs = [len(inputs), *inputs, len(outputs), *outputs]
+        words += [str(fmu.library), fmu.resources_uri, fmu.guid, *map(str, refs)]
+    environment = dict(os.environ)
+    if len(fmus) > 1:  # the library of PythonFMU takes Python from its host
+        python = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("LDLIBRARY")))
+        environment |= {
+            "LD_PRELOAD": str(python), "PYTHONHOME": sys.base_prefix, "PYTHONPATH": sysconfig.get_path("purelib"),
+            "OPENBLAS_NUM_THREADS": "1",
+        }  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
+    if done.returncode != 0:
+        raise DriverFailed(f"the driver {ending(done.returncode)}: {done.stderr.strip()[-400:]}")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return [(float(a), float(b)) for a, b in (r for r in rows if len(r) == 2)]
+
+
+def compared(folder: Path, robot_name: str, steps: int = RACE // 100) -> list[tuple[float, float]]:
+    """Ours and PythonFMU's forward kinematics in one run."""
+    import tangere
+    from tangere.apps.fmu.bench_python import python_fmu
+    from tangere.apps.fmu.opened import opened
+    from tangere.apps.fmu.package import write_fmu
+
+    ours = write_fmu("fk", tangere.robot(robot_name), folder)
+    theirs = python_fmu(folder, ours.arm.lengths)
+    return race([opened(ours.path, folder / "ours"), opened(theirs, folder / "theirs")], steps)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run and print."""
+    import tangere
+    from tangere.apps.fmu.driver import run_driver
+    from tangere.apps.fmu.kinds import KINDS
+    from tangere.apps.fmu.opened import opened
+    from tangere.apps.fmu.package import write_fmu
+    from tangere.errors import InvalidValue, TangereError
+    from tangere.report.terminal import table
+
+    if arguments.steps < 10:
+        raise InvalidValue(f"--steps: at least 10, got {arguments.steps}")
+    robot, rows, failed = tangere.robot(arguments.robot), [], False
+    with tempfile.TemporaryDirectory(prefix="fmu-") as name:
+        folder = Path(name)
+        for kind in KINDS:
+            fmu = opened(write_fmu(kind, robot, folder).path, folder / kind)
+            instantiate, step = race([fmu], RACE)[0]
+            # a step of the arm takes some microseconds; ten times that is the limit
+            n, _, first, highest, taken, left = (float(x) for x in run_driver(
+                "long", fmu, arguments.steps, seconds=60.0 + 1e-4 * arguments.steps)[0])  # fmt: skip
+            _, wrong, _, memory, leaked = (float(x) for x in run_driver("many", fmu, CROWD)[0])
+            failed |= bool(highest > first + GROWTH or taken or left or wrong or leaked)
+            rows.append([
+                kind, f"{1e6 * instantiate:.0f}", f"{1e6 * step:.2f}", f"{n:.0g}", f"{(highest - first) / 1024:.0f}",
+                f"{taken:.0f}", f"{memory / CROWD / 1024:.0f}",
+            ])  # fmt: skip
+        header = ("kind", "instantiate [us]", "step [us]", "steps", "growth [kB]", "allocations", "per instance [kB]")
+        print("\n".join(table(rows, header, "lrrrrrr", indent=0)))
+        print(f"\nsteps set all inputs and read all outputs; {CROWD} instances at once for the last column")
+        try:
+            (_, ours), (_, theirs) = compared(folder, robot.name)
+        except TangereError as error:
+            print(f"no comparison: {error}")
+            return int(failed)
+    print(f"forward kinematics, in one run: {1e6 * ours:.2f} us here, {1e6 * theirs:.0f} us by PythonFMU with numpy, "
+          f"{theirs / ours:.0f} times faster")  # fmt: skip
+    return int(failed)

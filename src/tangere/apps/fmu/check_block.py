@@ -1,0 +1,293 @@
+"""What modelDescription.xml says against what the binary does, driven in a child process; for FMUs of anyone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+from tangere.apps.fmu.build import CompilerMissing
+from tangere.apps.fmu.check_file import effective_initial
+from tangere.apps.fmu.driver import DriverFailed, NotLoaded, Talk
+from tangere.apps.fmu.findings import Finding, judged
+from tangere.apps.fmu.opened import Opened, Variable
+
+PART = "block"
+STEPS = 50  # long enough for a memory that was not restored to show
+OK, WARNING, DISCARD, ERROR = range(4)
+LONGEST, LEVELS = 2e-3, 4  # of the differences: an error of order h^8, and rounding of 1e-13 becomes 1e-9
+SLOPE = 1e-7  # of max(1, slope): what the differences are good for
+BEND = 0.05  # of max(1, slope): slopes to the left and right that differ by more are a corner, not a curve
+_EXCHANGE = (
+    "EnterEventMode", "NewDiscreteStates", "EnterContinuousTimeMode", "CompletedIntegratorStep", "SetTime",
+    "SetContinuousStates", "GetDerivatives", "GetEventIndicators", "GetContinuousStates",
+    "GetNominalsOfContinuousStates",
+)  # fmt: skip
+_STEPPING = (
+    "SetRealInputDerivatives", "GetRealOutputDerivatives", "DoStep", "CancelStep", "GetStatus", "GetRealStatus",
+    "GetIntegerStatus", "GetBooleanStatus", "GetStringStatus",
+)  # fmt: skip
+
+
+def step_of(fmu: Opened) -> float:
+    """Step of the default experiment, 1 ms where it names none."""
+    experiment = fmu.root.find("DefaultExperiment")
+    try:
+        h = float(experiment.get("stepSize", "")) if experiment is not None else 1e-3
+    except ValueError:
+        return 1e-3
+    return h if math.isfinite(h) and h > 0.0 else 1e-3
+
+
+def begin(talk: Talk, slot: int = 0, kind: int = 1) -> str | None:
+    """A new instance through initialisation (kind 1: co-simulation); None, or what went wrong."""
+    for words in (("new", slot, kind, f"check{slot}"), ("setup", 0.0), ("enter",), ("exit",)):
+        status, _ = talk.ask(*words)
+        if status > WARNING:
+            said = talk.messages[-1][2] if talk.messages else "without a message"
+            return f"{words[0]} was refused ({status}): {said}"
+    return None
+
+
+def values(talk: Talk, variables: list[Variable]) -> dict[str, float]:
+    """Values by name; what is refused is left out."""
+    found: dict[str, float] = {}
+    for kind in ("Real", "Integer", "Boolean", "Enumeration"):
+        wanted = [v for v in variables if v.kind == kind]
+        if wanted:
+            status, got = talk.get(kind, (v.reference for v in wanted))
+            if status <= WARNING:
+                found |= {v.name: x for v, x in zip(wanted, got, strict=True)}
+    return found
+
+
+def _functions(fmu: Opened) -> Finding:
+    with Talk(fmu) as talk:
+        absent = {name.removeprefix("fmi2") for name in talk.absent}
+        wrong = []
+        for interface, names in (("ModelExchange", _EXCHANGE), ("CoSimulation", _STEPPING)):
+            if fmu.interface(interface) is None:
+                absent -= set(names)
+        wrong += [f"fmi2{name} is absent" for name in sorted(absent)]
+        if talk.version != "2.0":
+            wrong.append(f"fmi2GetVersion says {talk.version!r}")
+        if talk.platform != "default":
+            wrong.append(f"fmi2GetTypesPlatform says {talk.platform!r}")
+    return judged(PART, "functions", wrong, "all that its interfaces need; version 2.0")
+
+
+def _first_values(fmu: Opened) -> Finding:
+    wrong, seen = [], 0
+    with Talk(fmu) as talk:
+        problem = begin(talk)
+        if problem:
+            return Finding(PART, "start values", "bad", problem)
+        got = values(talk, [v for v in fmu.variables if v.kind != "String"])
+        wrong += [f"{v.name} cannot be read" for v in fmu.variables if v.kind != "String" and v.name not in got]
+        wrong += [f"{name} is {x}" for name, x in got.items() if not math.isfinite(x)]
+        for v in fmu.variables:
+            exact = v.causality in ("parameter", "input") or effective_initial(v) == "exact"
+            if v.start is None or v.name not in got or not exact:
+                continue
+            want = {"true": 1.0, "false": 0.0}.get(v.start)
+            if (float(v.start) if want is None else want) != got[v.name]:
+                wrong.append(f"{v.name} is {got[v.name]!r}, the file says {v.start}")
+            seen += 1
+    return judged(PART, "start values", wrong, f"{seen} as in the file, {len(got)} values finite")
+
+
+def _moved(talk: Talk, fmu: Opened, first: int, h: float, count: int = STEPS) -> list[dict[str, float]]:
+    """Outputs over steps, with inputs that change a little around their start values."""
+    inputs = [v for v in fmu.of("input", "Real") if v.start is not None]
+    outputs, seen = fmu.of("output"), []
+    for k in range(first, first + count):
+        if inputs:
+            shifts = [float(v.start or 0.0) + 1e-3 * math.sin(0.7 * k + v.index) for v in inputs]
+            bounded = [
+                min(max(x, float(v.attributes.get("min", -math.inf))), float(v.attributes.get("max", math.inf)))
+                for v, x in zip(inputs, shifts, strict=True)
+            ]
+            talk.set("Real", (v.reference for v in inputs), bounded)
+        status, _ = talk.ask("step", k * h, h)
+        if status > WARNING:
+            said = talk.messages[-1][2] if talk.messages else "without a message"
+            raise DriverFailed(f"step {k + 1} was refused ({status}): {said}")
+        seen.append(values(talk, outputs))
+    return seen
+
+
+def _steps(fmu: Opened) -> Finding:
+    h, wrong = step_of(fmu), []
+    with Talk(fmu) as talk:
+        problem = begin(talk)
+        if problem:
+            return Finding(PART, "steps", "bad", problem)
+        first = _moved(talk, fmu, 0, h)
+        wrong += sorted({f"{n} became {x}" for row in first for n, x in row.items() if not math.isfinite(x)})
+        loud = [m for s, _, m in talk.messages if s >= DISCARD]
+        wrong += [f"it said: {m}" for m in loud[:2]]
+        problem = begin(talk, 1)
+        if problem:
+            return Finding(PART, "steps", "note", f"{STEPS} of {h:g} s; a second instance is refused: {problem}")
+        if _moved(talk, fmu, 0, h) != first:
+            wrong.append("a second instance gives other values")
+        status, _ = talk.ask("reset")
+        again = status <= WARNING and all(talk.ask(*w)[0] <= WARNING for w in (("setup", 0.0), ("enter",), ("exit",)))
+        if not again or _moved(talk, fmu, 0, h) != first:
+            wrong.append("after a reset it gives other values")
+    return judged(PART, "steps", wrong, f"{STEPS} of {h:g} s; a second instance and a reset one agree bit by bit")
+
+
+def _says(fmu: Opened, interface: str, word: str) -> bool:
+    element = fmu.interface(interface)
+    return element is not None and element.get(word) in ("true", "1")
+
+
+def _state(fmu: Opened) -> Finding:
+    what = "state"
+    if not _says(fmu, "CoSimulation", "canGetAndSetFMUstate"):
+        return Finding(PART, what, "note", "it does not offer to keep its state")
+    h, wrong = step_of(fmu), []
+    serial = _says(fmu, "CoSimulation", "canSerializeFMUstate")
+    with Talk(fmu) as talk:
+        if problem := begin(talk):
+            return Finding(PART, what, "bad", problem)
+        _moved(talk, fmu, 0, h, 7)
+        if talk.ask("keep", 0)[0] > WARNING:
+            return Finding(PART, what, "bad", "fmi2GetFMUstate was refused")
+        first = _moved(talk, fmu, 7, h)
+        if talk.ask("restore", 0)[0] > WARNING or _moved(talk, fmu, 7, h) != first:
+            wrong.append("restored, it goes on otherwise")
+        size = 0.0
+        if serial:
+            status, told = talk.ask("bytes", 0, 1)
+            size = told[0] if told else 0.0
+            if status > WARNING or talk.ask("restore", 1)[0] > WARNING or _moved(talk, fmu, 7, h) != first:
+                wrong.append("restored from bytes, it goes on otherwise")
+    by = f", also through its {size:.0f} bytes" if serial else ""
+    return judged(PART, what, wrong, f"restored, {STEPS} steps are the same bit by bit{by}")
+
+
+def _dependencies(fmu: Opened) -> Finding:
+    """An input is moved: outputs that do not name it must keep their bits."""
+    wrong, tried = [], 0
+    named = {u.index: u.dependencies for u in fmu.structure["Outputs"]}
+    outputs, inputs = fmu.of("output"), [v for v in fmu.of("input", "Real") if v.start is not None]
+    with Talk(fmu) as talk:
+        if problem := begin(talk):
+            return Finding(PART, "dependencies", "bad", problem)
+        before = values(talk, outputs)
+        for v in inputs:
+            start = float(v.start or 0.0)
+            if talk.set("Real", [v.reference], [start + 1e-3]) > WARNING:
+                continue
+            after = values(talk, outputs)
+            tried += 1
+            for o in outputs:
+                depends = named.get(o.index)
+                if depends is not None and v.index not in depends and after.get(o.name) != before.get(o.name):
+                    wrong.append(f"{o.name} follows {v.name} and does not name it")
+            talk.set("Real", [v.reference], [start])
+    return judged(PART, "dependencies", wrong, f"{tried} inputs moved: only outputs that name them follow")
+
+
+def _slopes(fmu: Opened) -> Finding:
+    """Directional derivatives of the outputs in the inputs against differences of the outputs themselves."""
+    what = "derivatives"
+    if not _says(fmu, "CoSimulation", "providesDirectionalDerivative"):
+        return Finding(PART, what, "note", "it does not offer directional derivatives")
+    named = {u.index: u.dependencies for u in fmu.structure["Outputs"]}
+    outputs = [v for v in fmu.of("output", "Real") if v.variability == "continuous"]
+    worst, tried, compared, left = 0.0, 0, 0, 0
+    with Talk(fmu) as talk:
+        if problem := begin(talk):
+            return Finding(PART, what, "bad", problem)
+
+        talk.ask("step", 0.0, step_of(fmu))  # what goes on from the step before has one now
+
+        def at(v: Variable, x: float, wanted: list[Variable]) -> list[float]:
+            status = talk.set("Real", [v.reference], [x])
+            told, got = talk.get("Real", (o.reference for o in wanted))
+            return got if status == told == OK else []  # a warning: no value that could be compared
+
+        for v in (v for v in fmu.of("input", "Real") if v.start is not None):
+            followers = [o for o in outputs if v.index in (named.get(o.index) or (v.index,))]
+            status, got = talk.ask("slope", len(followers), *(o.reference for o in followers), 1, v.reference, 1.0)
+            x = float(v.start or 0.0)
+            steps = [LONGEST / 2**k for k in range(LEVELS)]
+            sides = [(at(v, x + h, followers), at(v, x - h, followers)) for h in steps]
+            middle = at(v, x, followers)
+            if status > WARNING or not middle or not all(up and down for up, down in sides):
+                left += len(followers)
+                continue
+            tried += 1
+            for i, slope in enumerate(got):
+                found, error = _limit(
+                    [(up[i] - down[i]) / (2.0 * h) for (up, down), h in zip(sides, steps, strict=True)]
+                )
+                bend = abs(sides[-1][0][i] + sides[-1][1][i] - 2.0 * middle[i]) / (2.0 * steps[-1])
+                if error > SLOPE * max(1.0, abs(found)) or bend > BEND * max(1.0, abs(found)):
+                    left += 1  # a jump or a corner: an angle that wraps, a sign that is chosen
+                else:
+                    compared += 1
+                    worst = max(worst, abs(slope - found) / max(1.0, abs(found)))
+    text = f"{compared} in {tried} inputs, within {worst:.0e} of differences"
+    text += f"; {left} have none here" if left else ""
+    return Finding(PART, what, "good" if worst <= SLOPE and compared else "bad" if compared else "note", text)
+
+
+def _limit(rows: list[float]) -> tuple[float, float]:
+    """Differences of h, h/2, h/4, ... extrapolated to none at all (Romberg), and how far the last step moved."""
+    before = rows[-1]
+    for k in range(1, len(rows)):
+        before = rows[-1]
+        rows = [(4**k * b - a) / (4**k - 1) for a, b in pairwise(rows)]
+    return rows[-1], abs(rows[-1] - before)
+
+
+def _refusals(fmu: Opened) -> Finding:
+    wrong = []
+    with Talk(fmu, guid="{not-the-guid}") as talk:
+        if talk.ask("new", 0, 1, "check")[0] <= WARNING:
+            wrong.append("a wrong GUID is accepted")
+    with Talk(fmu) as talk:
+        if problem := begin(talk):
+            return Finding(PART, "refusals", "bad", problem)
+        used = {v.reference for v in fmu.variables if v.kind == "Real"}
+        free = next(i for i in range(1_000_000, 2_000_000) if i not in used)
+        told = len(talk.messages)
+        if talk.get("Real", [free])[0] <= WARNING:
+            wrong.append("an unknown value reference is answered")
+        elif len(talk.messages) == told:
+            wrong.append("an unknown value reference is refused without a message")
+        if talk.ask("step", 0.0, -1e-3)[0] <= WARNING:
+            wrong.append("a step of negative length is accepted")
+    finding = judged(PART, "refusals", wrong, "wrong GUID, unknown reference and negative step are refused")
+    if wrong and fmu.kind is None:
+        return Finding(PART, "refusals", "note", finding.text)
+    return finding
+
+
+def check_block(fmu: Opened) -> list[Finding]:
+    """Everything above; a crash of the FMU is a finding, not an end."""
+    if fmu.version != "2.0":
+        return []
+    if fmu.interface("CoSimulation") is None:
+        return [Finding(PART, "driven", "not checked", "it has no co-simulation interface, and no other is driven")]
+    if not fmu.library.is_file():
+        return [Finding(PART, "driven", "not checked", "there is no linux64 binary")]
+    checks: tuple[tuple[str, Callable[[Opened], Finding]], ...] = (
+        ("functions", _functions), ("start values", _first_values), ("steps", _steps), ("state", _state),
+        ("dependencies", _dependencies), ("derivatives", _slopes), ("refusals", _refusals),
+    )  # fmt: skip
+    found = []
+    for what, make in checks:
+        try:
+            found.append(make(fmu))
+        except CompilerMissing as error:
+            return [Finding(PART, "driven", "not checked", str(error))]
+        except NotLoaded as error:
+            return [Finding(PART, "driven", "bad", str(error))]
+        except DriverFailed as error:
+            found.append(Finding(PART, what, "bad", str(error)))
+    return found

@@ -1,0 +1,130 @@
+"""Two drawings of a data sheet as SVG: the block with its ports, and the arm with its frames."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.apps.fmu.kinds import Kind
+from tangere.apps.fmu.numbers import Arm
+from tangere.apps.fmu.units import units_of
+from tangere.apps.fmu.variables import Group, Table
+from tangere.report.markup import Raw, tag
+
+_ROW = 24  # px between ports
+_QUARTER = np.pi / 2
+_ALPHA = (_QUARTER, 0.0, 0.0, _QUARTER, -_QUARTER, 0.0)
+
+
+def _label(g: Group) -> str:
+    size = f"[{','.join(map(str, g.shape))}]" if g.shape else ""
+    unit = units_of(g)
+    return f"{g.name}{size}" + (f"  {unit}" if unit not in ("", "1") else "")
+
+
+def _text(text: str, x: float, y: float, size: float, colour: str, *, anchor: str = "middle", mono: bool = False,
+          weight: int = 400) -> Raw:  # fmt: skip
+    """A line of text; its style stands above the page's own for drawings."""
+    family = "var(--mono)" if mono else "var(--sans)"
+    style = f"font:{weight} {size}px {family};fill:{colour};text-anchor:{anchor}"
+    return tag("text", text, x=x, y=y, style=style)
+
+
+def block_diagram(kind: Kind, arm: Arm, table: Table) -> Raw:
+    """The block: inputs at the left, outputs at the right, tunable parameters from below."""
+    inputs = [p.group for p in table.with_causality("input")]
+    outputs = [p.group for p in table.with_causality("output")]
+    tunable = [p.group.name for p in table.with_causality("parameter") if p.group.variability == "tunable"]
+    rows = max(len(inputs), len(outputs), 3)
+    top, left, width = 16, 235, 290
+    height = _ROW * rows + 46
+    parts = [
+        tag("rect", x=left, y=top, width=width, height=height, rx=9, fill="var(--card)", stroke="var(--a)",
+            stroke_width=2),
+        _text(kind.identifier(arm), left + width / 2, top + height / 2 - 4, 18, "var(--ink)", weight=640),
+    ]  # fmt: skip
+    for i, line in enumerate(_wrapped(kind.title, 36)):
+        parts.append(_text(line, left + width / 2, top + height / 2 + 18 + 16 * i, 13, "var(--dim)"))
+    for groups, outward in ((inputs, False), (outputs, True)):
+        first = top + height / 2 - _ROW * (len(groups) - 1) / 2
+        for i, g in enumerate(groups):
+            y = first + _ROW * i
+            x = left + width if outward else left
+            tip = x + 34 if outward else x
+            start = x if outward else x - 34
+            parts += [
+                tag("line", x1=start, y1=y, x2=tip - 5, y2=y, stroke="var(--dim)", stroke_width=1.4),
+                tag("path", d=f"M{tip} {y} l-8 -4 v8 z", fill="var(--dim)"),
+                _text(_label(g), x + 42 if outward else x - 42, y + 4.5, 12.5, "var(--ink)", mono=True,
+                      anchor="start" if outward else "end"),
+            ]  # fmt: skip
+    y = top + height + 34
+    if tunable:
+        parts.append(tag("path", d=f"M{left + width / 2} {top + height + 4} l-4 8 h8 z", fill="var(--c)"))
+        lines = _wrapped(", ".join(tunable), 92)
+        for i, line in enumerate(lines):
+            parts.append(_text(line, left + width / 2, y + 17 * i, 12, "var(--c)", mono=True))
+        y += 17 * len(lines)
+    title = tag("title", f"Block diagram of {kind.identifier(arm)}: inputs left, outputs right, parameters below")
+    return tag("svg", title, *parts, viewBox=f"0 0 760 {y + 4:.0f}", role="img", style="max-width:760px;width:100%")
+
+
+def _wrapped(text: str, longest: int) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        if len(lines[-1]) + len(word) + 1 > longest:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def frames(arm: Arm) -> list[NDArray[np.float64]]:
+    """Base, link frames 1 ... 6 and tcp (4, 4) at the arm's start pose, by the product of the DH transforms."""
+    d1, a2, a3, d4, d5, d6 = arm.lengths
+    d, a = (d1, 0.0, 0.0, d4, d5, d6), (0.0, a2, a3, 0.0, 0.0, 0.0)
+    T = [np.eye(4)]
+    for i in range(6):
+        c, s, ca, sa = np.cos(arm.q_start[i]), np.sin(arm.q_start[i]), np.cos(_ALPHA[i]), np.sin(_ALPHA[i])
+        A = np.array(
+            [[c, -s * ca, s * sa, a[i] * c], [s, c * ca, -c * sa, a[i] * s], [0, sa, ca, d[i]], [0, 0, 0, 1.0]]
+        )
+        T.append(T[-1] @ A)
+    tcp = np.eye(4)
+    tcp[:3, :3] = np.array(arm.start_R).reshape(3, 3)
+    tcp[:3, 3] = arm.start_position
+    return [*T, tcp]
+
+
+def frames_drawing(arm: Arm) -> Raw:
+    """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
+    placed = frames(arm)
+    view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
+    points = np.array([T[:3, 3] for T in placed]) @ view.T
+    scale = 330.0 / max(float(np.ptp(points[:, 0])), float(np.ptp(points[:, 1])), 0.3)
+    axis = 34.0 / scale  # m: every triad is as long on paper
+    low, high = points.min(axis=0), points.max(axis=0)
+    width, height = scale * (high[0] - low[0]) + 190, scale * (high[1] - low[1]) + 130
+
+    def at(p: NDArray[np.float64]) -> tuple[float, float]:
+        x, y = view @ p
+        return round(float(95 + scale * (x - low[0])), 1), round(float(65 + scale * (high[1] - y)), 1)
+
+    # the arm runs along its links: DH frames 4 and 5 sit at the wrist's corners
+    outline = " ".join(f"{x},{y}" for x, y in (at(T[:3, 3]) for T in placed))
+    parts = [
+        tag("polyline", points=outline, fill="none", stroke="var(--link)", stroke_width=13, stroke_linejoin="round",
+            stroke_linecap="round"),
+        tag("polyline", points=outline, fill="none", stroke="var(--joint)", stroke_width=1.5),
+    ]  # fmt: skip
+    names = ["base", *(f"{i}" for i in range(1, 7)), "tcp"]
+    same = np.allclose(placed[7], placed[6])
+    for k, T in enumerate(placed[: 7 if same else 8]):
+        x0, y0 = at(T[:3, 3])
+        for j, colour in enumerate(("#d64541", "#2e9e5b", "#2f7ed8")):
+            x1, y1 = at(T[:3, 3] + axis * T[:3, j])
+            parts.append(tag("line", x1=x0, y1=y0, x2=x1, y2=y1, stroke=colour, stroke_width=2.2))
+        name = "6 = tcp" if same and k == 6 else names[k]
+        parts.append(_text(name, x0 + 9, y0 + 17, 12.5, "var(--ink)", anchor="start"))
+    title = tag("title", "The arm at its start pose with its frames")
+    return tag("svg", title, *parts, viewBox=f"0 0 {width:.0f} {height:.0f}", role="img",
+               style="max-width:520px;width:100%")  # fmt: skip

@@ -1,0 +1,191 @@
+"""An FMU driven by a small master in C of our own, in a child process with limits on time and memory.
+
+The master needs nothing but libc: what it shows holds on a host without Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tangere.apps.fmu.build import LINUX, cache_folder, compiler_of, no_compiler
+from tangere.apps.fmu.opened import Opened
+from tangere.errors import TangereError
+
+MEMORY = 2 << 30  # bytes of address space of the child: far beyond any block, below what hurts the host
+SECONDS = 60.0  # of a child before it is ended; a check takes two
+_FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
+_FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra")
+
+
+class DriverFailed(TangereError):
+    """The child ended early: a crash of the FMU, a limit, or a library that cannot be loaded."""
+
+
+class NotLoaded(DriverFailed):
+    """The shared library cannot be loaded on this machine."""
+
+
+_CANNOT_LOAD = 3  # exit code of the driver
+
+
+def driver() -> Path:
+    """The compiled master, built once and kept in the cache folder."""
+    compiler = compiler_of(LINUX)
+    if compiler is None:
+        raise no_compiler(LINUX)
+    folder = files("tangere.apps.fmu") / "c"
+    texts = {name: (folder / name).read_text(encoding="ascii") for name in _FILES}
+    digest = hashlib.sha256("\0".join([*compiler, *_FLAGS, *texts.values()]).encode()).hexdigest()
+    kept = cache_folder() / f"driver-{digest[:24]}"
+    if kept.is_file():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as name:
+        for file, text in texts.items():
+            Path(name, file).write_text(text, encoding="ascii")
+        out = Path(name, "driver")
+        command = [*compiler, *_FLAGS, "driver.c", "-o", str(out), "-ldl", "-lm"]
+        done = subprocess.run(command, cwd=name, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")
+        out.replace(kept)  # whole or not at all, also with several processes
+    return kept
+
+
+def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
+    """For preexec_fn: what the child may take; no core files."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def ending(code: int) -> str:
+    """How a child ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was ended by the time limit ({name})" if name in ("SIGKILL", "SIGXCPU") else f"crashed ({name})"
+
+
+def run_driver(
+    what: str, fmu: Opened, *words: object, seconds: float = SECONDS, wrapped: Sequence[str] = ()
+) -> list[list[str]]:
+    """One run of the master: `long`, `many` or `fuzz` with its arguments. The lines it prints, in words.
+
+    wrapped: a command to run it under (valgrind, unshare), without the limit on memory.
+    """
+    command = [*wrapped, str(driver()), what, str(fmu.library), fmu.resources_uri, fmu.guid, *map(str, words)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=False,
+            preexec_fn=None if wrapped else (lambda: limits(seconds=seconds)),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise DriverFailed(f"{fmu.path.name}: the driver was ended after {seconds:g} s") from None
+    if done.returncode != 0:
+        text = (done.stderr.strip() or done.stdout.strip())[-600:]
+        raise DriverFailed(f"{fmu.path.name}: the driver {ending(done.returncode)}: {text}")
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+class Talk:
+    """A conversation with an FMU in a child process: ask("step", 0.0, 1e-3) gives (status, values).
+
+    messages: (status, category, text) of everything that the FMU said. absent: functions that it does not offer.
+    guid: another one than the file's, to see it refused.
+    """
+
+    def __init__(self, fmu: Opened, *, guid: str | None = None, seconds: float = SECONDS) -> None:
+        self.messages: list[tuple[int, str, str]] = []
+        self.absent: list[str] = []
+        self._name = fmu.path.name
+        command = [str(driver()), "talk", str(fmu.library), fmu.resources_uri, guid or fmu.guid]
+        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (close() closes it)
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, errors="replace",
+            preexec_fn=lambda: limits(seconds=seconds), cwd=fmu.folder,
+        )  # fmt: skip
+        self._timer = threading.Timer(seconds, self._child.kill)
+        self._timer.daemon = True
+        self._timer.start()
+        words = self._answer()
+        self.version, self.platform = words[1], words[2]
+
+    def _answer(self) -> list[str]:
+        assert self._child.stdout is not None
+        while True:
+            line = self._child.stdout.readline()
+            if not line:
+                code = self._child.wait()
+                self._errors.seek(0)
+                said = self._errors.read().strip()[-400:]
+                if code == _CANNOT_LOAD:
+                    raise NotLoaded(f"the library cannot be loaded here: {said.rsplit('/', 1)[-1]}")
+                raise DriverFailed(f"{self._name}: the process {ending(code)}{': ' if said else ''}{said}")
+            if line.startswith("! "):
+                status, category, text = (*line[2:].rstrip("\n").split(" ", 2), "", "")[:3]
+                self.messages.append((int(status), category, text))
+            elif line.startswith("- "):
+                self.absent.append(line[2:].strip())
+            elif (words := line.split()) and words[0].isdigit():
+                return words  # anything else was printed by the FMU itself
+
+    def ask(self, *words: Any) -> tuple[int, list[float]]:
+        """One command; floats go over as hexadecimal numbers, no digit is lost."""
+        assert self._child.stdin is not None
+        line = " ".join(w.hex() if isinstance(w, float) else str(w) for w in words)
+        try:
+            self._child.stdin.write(line + "\n")
+            self._child.stdin.flush()
+        except OSError:
+            pass  # it is gone; reading the answer says how
+        answer = self._answer()
+        status = int(answer[0])
+        if status > 5:
+            raise DriverFailed(f"{self._name}: {' '.join(answer[1:])}")
+        values = [float.fromhex(w) if "x" in w or "n" in w else float(w) for w in answer[1:]]
+        return status, values
+
+    def get(self, kind: str, references: Iterable[int]) -> tuple[int, list[float]]:
+        """Values of Real, Integer, Enumeration or Boolean variables."""
+        refs = list(references)
+        letter = {"Real": "r", "Boolean": "b"}.get(kind, "i")
+        return self.ask(f"get{letter}", len(refs), *refs)
+
+    def set(self, kind: str, references: Iterable[int], values: Iterable[float]) -> int:
+        """Set variables; the status."""
+        refs = list(references)
+        letter = {"Real": "r", "Boolean": "b"}.get(kind, "i")
+        given = [float(v) if letter == "r" else int(v) for v in values]
+        return self.ask(f"set{letter}", len(refs), *refs, *given)[0]
+
+    def close(self) -> None:
+        """End the child."""
+        self._timer.cancel()
+        if self._child.poll() is None:
+            assert self._child.stdin is not None
+            try:
+                self._child.stdin.close()
+                self._child.wait(timeout=2.0)
+            except (OSError, subprocess.TimeoutExpired):
+                self._child.kill()
+                self._child.wait()
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+        self._errors.close()
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

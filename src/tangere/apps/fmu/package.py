@@ -1,0 +1,181 @@
+"""Puts an FMU together: description, sources, binaries, start values, documentation and icon in one zip file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from tangere.apps.fmu.build import LINUX, PLATFORMS, Platform, binary, compiler_of
+from tangere.apps.fmu.description import description_text
+from tangere.apps.fmu.kinds import Kind, kind_of
+from tangere.apps.fmu.numbers import Arm, arm_of
+from tangere.apps.fmu.sources import sources_of
+from tangere.apps.fmu.variables import Table
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue
+from tangere.logs.files import replacing
+from tangere.robots import Robot
+
+_DATE = (1980, 1, 1, 0, 0, 0)  # the zip format's zero: identical input, identical file
+_UNKNOWN = "{00000000-0000-0000-0000-000000000000}"
+# beside SourceFiles in modelDescription.xml, which says what to compile but not how
+_CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project(NAME C)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release) # without one it would not be optimised at all
+endif()
+add_library(NAME SHARED fmu.c)
+set_target_properties(NAME PROPERTIES PREFIX "" C_STANDARD 99 C_VISIBILITY_PRESET hidden)
+if(NOT MSVC)
+  # one IEEE operation per C operation, as the library computes
+  target_compile_options(NAME PRIVATE -ffp-contract=off)
+  target_link_libraries(NAME PRIVATE m)
+endif()
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """An FMU on disk."""
+
+    path: Path
+    kind: Kind
+    arm: Arm
+    table: Table
+    guid: str
+    platforms: tuple[str, ...]  # folders of its binaries
+    size: int  # bytes
+
+
+def parameters_text(kind: Kind, table: Table, guid: str) -> str:
+    """resources/parameters.txt: the start values, doubles as the sixteen hexadecimal digits of their bits."""
+    lines = ["tangere-fmu 1", f"kind {kind.name}", f"guid {guid}"]
+    for base in ("Real", "Integer", "Boolean"):
+        lines.append(f"{base.lower()} {table.count[base]}")
+        for p in table:
+            g = p.group
+            if g.kind != base:
+                continue
+            for name, value in zip(g.names(), g.start or (0,) * g.size, strict=True):
+                if base == "Real":
+                    lines.append(f"{struct.pack('>d', float(value)).hex()} {name} {float(value)!r}")
+                else:
+                    lines.append(f"{int(value)} {name}")
+    return "\n".join(lines) + "\n"
+
+
+def _guid(content: dict[str, bytes]) -> str:
+    """A GUID from the content, so that it changes if and only if anything in the file does."""
+    digest = hashlib.sha256()
+    for name, data in sorted(content.items()):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
+    h = digest.hexdigest()
+    return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
+
+
+def fmu_bytes(
+    kind: Kind, arm: Arm, platforms: Sequence[Platform], tell: Callable[[str], None] | None = None
+) -> tuple[bytes, str]:
+    """The file's content and its GUID. tell: is told what takes time."""
+    from tangere import __version__
+    from tangere.apps.fmu.icon import icon_png
+    from tangere.apps.fmu.pages import documentation_html, licence_text
+
+    table, identifier = kind.table(arm), kind.identifier(arm)
+    sources = sources_of(kind, table)
+    content = {f"sources/{name}": text.encode() for name, text in sources.items()}
+    content["sources/CMakeLists.txt"] = _CMAKE.replace("NAME", identifier).encode()
+    for platform in platforms:
+        if tell is not None:
+            tell(f"{identifier}: binary for {platform.folder}")
+        content[f"binaries/{platform.folder}/{identifier}{platform.ending}"] = binary(sources, platform)
+    content["documentation/index.html"] = documentation_html(kind, arm, table, __version__).encode()
+    content["documentation/licenses/license.txt"] = licence_text().encode()
+    content["model.png"] = icon_png(kind)
+
+    draft = {
+        "modelDescription.xml": description_text(kind, arm, table, _UNKNOWN, __version__),
+        "resources/parameters.txt": parameters_text(kind, table, _UNKNOWN),
+    }
+    guid = _guid(content | {name: text.encode() for name, text in draft.items()})
+    content |= {name: text.replace(_UNKNOWN, guid).encode() for name, text in draft.items()}
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in ("modelDescription.xml", *sorted(set(content) - {"modelDescription.xml"})):
+            info = zipfile.ZipInfo(name, _DATE)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3  # Unix, wherever it is written
+            info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
+            archive.writestr(info, content[name])
+    return buffer.getvalue(), guid
+
+
+def available_platforms() -> tuple[Platform, ...]:
+    """Linux, and whatever else this machine can compile for."""
+    return tuple(p for p in PLATFORMS if p is LINUX or compiler_of(p) is not None)
+
+
+@contextmanager
+def folders(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it; where the block ends with an error, those that were made and are empty go."""
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidValue(f"{folder} cannot be written: {error.strerror}") from None
+        yield
+    except BaseException:
+        for p in missing:  # the innermost first
+            with suppress(OSError):  # not made, or not empty
+                p.rmdir()
+        raise
+
+
+def _target(out: str | os.PathLike[str] | None, name: str) -> Path:
+    """The file that `out` means."""
+    if out is None:
+        return Path(name)
+    text, path = os.fspath(out), Path(out)
+    if path.is_dir() or text.endswith(("/", os.sep)):
+        return path / name
+    if path.suffix.lower() != ".fmu":
+        raise InvalidValue(f"{text}: neither a file *.fmu nor a folder that exists; for a new folder write {text}/")
+    return path
+
+
+def write_fmu(
+    kind: str,
+    robot: Robot,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    friction: JointFriction | None = None,
+    q_start: ArrayLike | None = None,
+    platforms: Sequence[Platform] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Written:
+    """Write the FMU of that kind for a UR arm, with its payload, tool, gravity and rotor inertia as start values.
+
+    out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
+    file appears whole or not at all, an older one stays where anything goes wrong.
+    friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
+    compile for, None for all that this machine can. tell: is told what takes time.
+    """
+    chosen = kind_of(kind)
+    arm = arm_of(robot, friction, q_start)
+    path = _target(out, f"{chosen.identifier(arm)}.fmu")
+    wanted = available_platforms() if platforms is None else tuple(platforms)
+    content, guid = fmu_bytes(chosen, arm, wanted, tell)
+    with folders(path.parent), replacing(path) as temporary:
+        temporary.write_bytes(content)
+    return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder for p in wanted), len(content))

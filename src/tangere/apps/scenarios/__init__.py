@@ -1,0 +1,1 @@
+"""The runs that `tangere run` knows: motion, controller, plant, observer and what is told of them."""

@@ -1,0 +1,113 @@
+"""002's circle on a wall with 5 N: in its own pose, which is singular all along, and in one where the arm can push.
+
+In 002's pose the pen axis is parallel to axes 2, 3 and 4, and the wall's force passes through all of them: of the six
+joints only joint 1 can press the pen against the wall, with the pen's sideways distance from the base axis as lever,
+at most 0.1 m, none at top and bottom; friction of the pen, 0.36 m from that axis, would outweigh it, so that wall is
+smooth. There tau = g - J^T F is what 002 plots, but no torque of the drives makes the
+force; the structure carries it. In the regular pose (wall at y = -0.8 m, circle about 0.5 m height, elbow bent) every
+direction can be pushed: springs along the wall, none across it, and the wrench fed forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tangere.control.cartesian_impedance import CartesianImpedance
+from tangere.control.quasi_static import QuasiStatic
+from tangere.control.setpoint import Friction
+from tangere.logs.log import Log
+from tangere.model.conventions import official_from_002
+from tangere.planning.circles import wall_circle
+from tangere.planning.timing import SmoothRate
+from tangere.planning.velocity_ik import Q_INIT_002, follow, path_002
+from tangere.plants.scene.scene import Pen, Scene, Surface
+from tangere.robots import Robot
+from tangere.types import Controller, Trajectory
+
+NORMAL = (0.0, 1.0, 0.0)  # out of both walls, towards the robot
+CENTRE = (0.0, -0.8, 0.5)  # m, of the regular circle: 0.9 m from the shoulder, well inside the reach of 1.3 m
+ALONG = 4000.0  # N/m along the wall: pen friction of 0.3 * 5 N then drags 0.4 mm
+TURN = 100.0  # Nm/rad
+# rad/s: joint springs of 002's own pose, M_ii OMEGA^2 each; 20 periods of 1 ms per radian keep the light wrist calm
+OMEGA = 50.0
+RAMP = 2.0  # s
+# s, of the wall's contact: at the default 4 ms, friction of 0.3 makes the light wrist chatter against the wall (50 Hz,
+# between 0 and 7 N); from 20 ms on the force is smooth
+WALL = 0.02
+
+# what a reader of the report must know
+REMARKS = {
+    "own": "002's own pose is singular all along: the torques are g - J^T F with joint springs, but of the six joints "
+    "only joint 1 can press the pen against the wall, with a lever of at most 0.1 m that vanishes at the top and the "
+    "bottom of the circle. The force is in the drives' hands only where that lever is long (\"controllable\": > 5 cm).",
+    "regular": "Springs hold the pen along the wall, none across it; the force is fed forward through J^T F.",
+}
+
+
+def wall_circle_motion(
+    robot: Robot, s: Mapping[str, Any], friction: Friction | None
+) -> tuple[Trajectory, Controller, float, dict[str, str], dict[str, Any]]:
+    """Trajectory, controller, end of the ramp, names of the blocks, and what the plant needs (wall and pen)."""
+    force = np.array((*np.multiply(s["force"], NORMAL), 0.0, 0.0, 0.0))  # of the wall on the pen
+    trajectory: Trajectory
+    controller: Controller
+    if s["pose"] == "own":
+        path = path_002()
+        law = SmoothRate.over(path.length, path.length / s["round_time"], RAMP)
+        trajectory = follow(robot, path, law, official_from_002(np.array(Q_INIT_002)))
+        inertia = np.diag(robot.mass_matrix(trajectory.at(0.0).q))
+        springs, dampers = OMEGA**2 * inertia, 2.0 * OMEGA * inertia
+        springs[0] = 0.0  # joint 1 only pushes: a spring there would hold the pen off the wall
+        controller = QuasiStatic(robot, force, trajectory, stiffness=springs, damping=dampers, friction=friction)
+        name = "quasi-static torque"
+    else:
+        trajectory = wall_circle(
+            robot, centre=CENTRE, normal=NORMAL, round_time=s["round_time"], ramp=RAMP, period=s["period"]
+        )
+        across = np.abs(NORMAL)
+        stiffness = (*(ALONG * (1.0 - across)), TURN, TURN, TURN)
+        controller = CartesianImpedance(robot, trajectory, stiffness=stiffness, wrench=force, friction=friction)
+        name = "Cartesian impedance, force fed forward"
+    start = trajectory.at(0.0).T
+    assert start is not None
+    point = tuple(float(x) for x in start[:3, 3])
+    length = float(robot.model.T_flange_tcp[2, 3])
+    pen = Pen(length=length, stiffness=s["wall_stiffness"])
+    rubbing = 0.0 if s["pose"] == "own" else 0.3
+    wall = Surface("wall", point, NORMAL, time_constant=WALL, friction=rubbing)  # type: ignore[arg-type]
+    scene = Scene((wall,), pen)
+    return trajectory, controller, RAMP, {"controller": name}, {"scene": scene}
+
+
+def force_summary(log: Log, wanted: float, settle: float, robot: Robot) -> dict[str, Any]:
+    """What the wall felt after the ramp: mean, rms error, extremes, and the share of time within 2 %.
+
+    lever_m: the longest lever of any joint for a force across the wall, over the run: where it is nearly zero no drive
+    can make the force. controllable: the same numbers where the lever exceeds 0.05 m.
+    """
+    force = log["wrench_true"] @ np.array((*NORMAL, 0.0, 0.0, 0.0))
+    lever = np.max(np.abs(np.swapaxes(robot.jacobian(log["q"]), -1, -2)[..., :3] @ np.array(NORMAL)), axis=-1)
+    after = log.time >= settle
+    if not after.any():
+        return {"samples": 0}
+    return {
+        "lever_m": [float(lever[after].min()), float(lever[after].max())],
+        **_figures(force[after], wanted),
+        "controllable": _figures(force[after & (lever > 0.05)], wanted),
+    }
+
+
+def _figures(force: Any, wanted: float) -> dict[str, Any]:
+    if not len(force):
+        return {"samples": 0}
+    return {
+        "samples": len(force),
+        "mean_n": float(force.mean()),
+        "rms_error_n": float(np.sqrt(np.mean((force - wanted) ** 2))),
+        "min_n": float(force.min()),
+        "max_n": float(force.max()),
+        "within_2_percent": float(np.mean(np.abs(force - wanted) <= 0.02 * wanted)),
+    }

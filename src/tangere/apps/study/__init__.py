@@ -1,0 +1,1 @@
+"""How well touches are found: many simulated or injected trials."""

@@ -1,0 +1,277 @@
+"""The command that asks how good detection and isolation are: study."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from math import inf, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.report.progress import Bar
+from tangere.report.terminal import numbers, paint, table, wants_colour
+
+if TYPE_CHECKING:
+    from tangere.apps.study.injected import InjectedStudy
+    from tangere.apps.study.study import Study
+    from tangere.observe.statistics import Estimate
+
+EXAMPLES = """examples:
+  tangere study                             a UR10e in simulation: some 2 minutes on two cores
+  tangere study --quick                     a tenth of it, to see how it works
+  tangere study --robot ur5e --trials 5000 --seed 7 --out out/ur5e
+  tangere study --mass 1.2 --noise 2        a model further off, sensors twice as noisy
+  tangere study --logs 'runs.npz:*_free*' --rate 500 --robot ur3e --folds 4 --torque 4,10,5,2,1,1
+                                            pushes injected into real free logs; each quarter of the logs is judged
+                                            by a model and thresholds that come from the others
+  tangere study --logs free_*.csv --robot ur10e --model tuned.toml
+                                            the same with a model that `tangere identify` and `tangere tune` made
+
+Rates come with their 95 % interval (Wilson; Poisson for false alarms; order statistics for delays). The same seed
+gives the same results on any number of workers. Ctrl-C keeps what is done."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's."""
+    p = commands.add_parser(
+        "study",
+        help="how often, how soon and how rightly touches are found: simulation, or pushes injected into real logs",
+        description="Monte-Carlo of touch. In simulation: random contacts on a moving arm with noisy sensors, once\n"
+        "with the exact model, once with masses and friction 10 % off. With --logs: steps of torque injected into\n"
+        "real recordings of free motion. Leaves report.html and csv files in a folder.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--robot", default=None, metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
+    p.add_argument("--out", default="out/study", metavar="DIR", help="folder for results (default: out/study)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
+    p.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
+    p.add_argument("--no-report", action="store_true", help="table and csv only")
+    p.add_argument(
+        "--alarm-rate", type=float, default=0.1, metavar="1/H",
+        help="false alarms per hour that thresholds are learned for (default 0.1)",
+    )  # fmt: skip
+    s = p.add_argument_group("simulation")
+    s.add_argument("--trials", type=int, metavar="N", help="contacts, half of them with each model (default 1000)")
+    s.add_argument("--force", type=float, metavar="N", help="size of half of the contacts (default 60 N)")
+    s.add_argument("--mass", type=float, metavar="X", help="true masses against believed ones (default 1.1)")
+    s.add_argument("--friction", type=float, metavar="X", help="true friction against the believed (default 1.1)")
+    s.add_argument("--noise", type=float, metavar="X", help="times the sensor noise of a real arm (default 1)")
+    s.add_argument("--frequency", type=float, metavar="HZ", help="samples per second (default 500)")
+    s.add_argument("--minutes", type=float, metavar="MIN", help="free motion that judges false alarms (default 10)")
+    s.add_argument("--learn", type=float, metavar="MIN", help="other motion to learn thresholds from (default 4)")
+    s.add_argument("--step", metavar="JOINT,NM", help="step whose delay is shown (default 2,20)")
+    s.add_argument(
+        "--plant", choices=("servo", "rigid"),
+        help="servo: follows its path exactly (default); rigid: closed loop, integrated, some 5 times slower",
+    )  # fmt: skip
+    g = p.add_argument_group("real logs")
+    g.add_argument("--logs", nargs="+", metavar="LOG", help="free motion: FILE.csv, FILE.mcap, FILE.npz:KEY-GLOB")
+    g.add_argument("--model", metavar="FILE", help="model file of identify or tune")
+    g.add_argument("--folds", type=int, default=0, metavar="K", help="identify and tune on the other K-1 parts")
+    g.add_argument("--skip", metavar="NAMES", help="logs to leave out: names with commas between, globs allowed")
+    g.add_argument("--torque", metavar="T1,..,T6", help="steps [Nm] per joint (default: 5 %% of the peak torque)")
+    g.add_argument("--columns", metavar="LIST", help="columns of data without a header: t,q,qd,current,_:6")
+    g.add_argument("--rate", type=float, metavar="HZ", help="samples per second of data without stamps")
+    g.add_argument("--every", type=float, metavar="S", help="seconds between injected steps (default 0.5)")
+    p.set_defaults(run=run)
+
+
+_SIMULATED = ("trials", "force", "mass", "friction", "noise", "frequency", "minutes", "learn", "step", "plant")
+_RECORDED = ("model", "folds", "skip", "torque", "columns", "rate", "every")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Study, write, and say what was found."""
+    logs = arguments.logs is not None
+    foreign = [name for name in (_SIMULATED if logs else _RECORDED) if getattr(arguments, name)]
+    if foreign:
+        why = "is for simulation, not for --logs" if logs else "needs --logs"
+        raise InvalidValue(f"--{foreign[0]} {why}")
+    if logs and arguments.robot is None:
+        raise InvalidValue("--logs needs --robot: which arm was recorded?")
+    bar = Bar()
+    try:
+        return _injected(arguments, bar) if logs else _simulated(arguments, bar)
+    except KeyboardInterrupt:
+        bar.end()
+        print("interrupted before there was anything to show", file=sys.stderr)
+        return 130
+    finally:
+        bar.end()
+
+
+def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
+    from tangere.apps.study.files import folder, write_study
+    from tangere.apps.study.study import quick, study
+    from tangere.apps.study.world import Plan
+
+    same = ("robot", "trials", "force", "mass", "friction", "noise", "frequency", "plant")
+    told = {key: getattr(arguments, key) for key in same} | {"free_minutes": arguments.minutes}
+    told["learn_minutes"] = arguments.learn
+    if arguments.step is not None:
+        joint, torque = numbers(arguments.step, "--step", (2,))
+        told["step"] = (int(joint), torque)
+    known: dict[str, Any] = {key: value for key, value in told.items() if value is not None}
+    plan = Plan(seed=arguments.seed, alarm_rate=arguments.alarm_rate, **known)
+    out = folder(arguments.out)
+    done = study(quick(plan) if arguments.quick else plan, workers=arguments.workers, progress=bar)
+    bar.end()
+    write_study(done, out)
+    print(study_text(done, wants_colour()))
+    return _finish(arguments, done, out)
+
+
+def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
+    from tangere.apps.study.files import folder, write_injected
+    from tangere.apps.study.injected import EVERY, inject_logs
+    from tangere.identification.model_file import read_model
+    from tangere.robots import robot
+
+    arm = robot(arguments.robot)
+    model = None if arguments.model is None else read_model(arguments.model)
+    torque = None if arguments.torque is None else numbers(arguments.torque, "--torque", (arm.dof,))
+    out = folder(arguments.out)
+    every = arguments.every or EVERY * (10.0 if arguments.quick else 1.0)
+    done = inject_logs(
+        arm, arguments.logs, model=model, folds=arguments.folds, alarm_rate=arguments.alarm_rate, torque=torque,
+        skip=[name.strip() for name in (arguments.skip or "").split(",") if name.strip()], columns=arguments.columns,
+        sample_rate=arguments.rate, seed=arguments.seed, every=every, workers=arguments.workers, progress=bar,
+    )  # fmt: skip
+    bar.end()
+    if not done.logs:
+        raise KeyboardInterrupt
+    write_injected(done, out)
+    print(injected_text(done, wants_colour()))
+    return _finish(arguments, done, out)
+
+
+def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Path) -> int:
+    if not arguments.no_report:
+        from tangere.apps.study.page import write_studied
+
+        where = write_studied(done, out / "report.html", "tangere " + " ".join(arguments.words))
+        print(f"\nreport: {where}")
+    print(f"csv:    {out}")
+    return 130 if done.interrupted else 0
+
+
+def share(value: Estimate) -> str:
+    """A rate in per cent with its interval."""
+    if not value.known:
+        return "-"
+    return f"{100 * value.value:.1f} ({100 * value.low:.1f}-{100 * value.high:.1f})"
+
+
+def span(value: Estimate, factor: float = 1.0, form: str = ".3g") -> str:
+    """A value with its interval; open ends are said as such."""
+    if np.isnan(value.value):
+        return "-"
+    low = "" if not isfinite(value.low) else format(factor * value.low, form)
+    high = "" if not isfinite(value.high) else format(factor * value.high, form)
+    middle = "never" if value.value == inf else format(factor * value.value, form)
+    return f"{middle} ({low or 'less'}-{high or 'more'})"
+
+
+_WORLD = {"exact": "exact model, noisy sensors", "wrong": "wrong model"}
+
+
+def study_text(done: Study, colour: bool = False) -> str:
+    """What was found in simulation, for a terminal."""
+    from tangere.apps.study import tables
+    from tangere.apps.study.world import WORLDS
+    from tangere.observe.statistics import quantile, rate
+
+    plan = done.plan
+    lines = [
+        f"{plan.robot}: {len(done.touches)} contacts, {60 * sum(map(done.hours, WORLDS)):.0f} min of free motion, "
+        f"{done.seconds:.0f} s on {done.workers} processes, seed {plan.seed}"
+    ]
+    if done.interrupted:
+        lines.append(paint("interrupted: what follows is what was done by then", "bad", colour))
+    lines.append("rates in % with their 95 % interval")
+    for name in WORLDS:
+        what = _WORLD[name]
+        if name == "wrong":
+            what += f": true masses x {plan.mass:g}, friction x {plan.friction:g}"
+        lines += ["", paint(what, "heading", colour)]
+        alarms = tables.false_alarms(done, name)
+        lines.append(
+            f"  false alarms: {alarms.count} in {60 * done.hours(name):.1f} min, {span(alarms)} per hour; thresholds "
+            f"learned for {done.learned[name].thresholds.rate:.2g} per hour"
+        )
+        delays = tables.step_delays(done, name)
+        if len(delays):
+            soon = rate(int(np.sum(delays <= tables.SOON + 1e-9)), len(delays))
+            joint, torque = plan.step
+            lines.append(
+                f"  step of {torque:g} Nm on joint {joint}, {len(delays)} times: within 20 ms {share(soon)} %, delay "
+                f"{span(quantile(delays, 0.5), 1e3)} ms median, {span(quantile(delays, 0.95), 1e3)} ms 95 %, "
+                f"{1e3 * max(delays):.0f} ms worst"
+            )
+        rows = [
+            (f"{r.size:.0f}", str(r.trials), share(r.detectable), share(r.found), share(r.found_all),
+             span(r.median, 1e3), span(r.late, 1e3))
+            for r in tables.found_rows(done, name)
+        ]  # fmt: skip
+        head = ("N", "contacts", "detectable", "found of these", "found of all", "delay [ms] median", "95 %")
+        lines += ["", *table(rows, head, "rrrrrrr")]
+        steps = [
+            (str(r.joint), span(r.smallest), str(r.smallest.count)) for r in tables.smallest_rows(done, name)
+        ]  # fmt: skip
+        lines += ["", *table(steps, ("joint", "smallest step found in 99 % [Nm]", "steps"), "rrr")]
+        for source, who in (("isolated", "isolator, noise known"), ("told", "events of the detector")):
+            rows = [
+                ("all" if r.link is None else str(r.link), str(r.trials), share(r.answered), share(r.right),
+                 share(r.near), "-" if np.isnan(r.median_error) else f"{100 * r.median_error:.1f}", share(r.likeliest))
+                for r in tables.isolation_rows(done, name, source, plan.force)  # type: ignore[arg-type]
+            ]  # fmt: skip
+            head = ("link", "detectable", "answered", "then right", "point in 5 cm", "median [cm]", "likeliest right")
+            lines += ["", f"  isolation at {plan.force:g} N, {who}", *table(rows, head, "rrrrrrr")]
+    if done.observers:
+        compared = [
+            (o.world, o.name, f"{1e3 * o.delay:.0f}" if isfinite(o.delay) else "never", f"{o.found}/{o.motions}",
+             f"{1e3 * o.half_rise:.0f}", f"{o.peak_error:.2f}", f"{o.rms:.2f}", f"{1e6 * o.cost:.2f}")
+            for o in done.observers
+        ]  # fmt: skip
+        named = ("observer", "delay [ms]", "found", "half rise", "peak error [Nm]", "rms [Nm]", "us per step")
+        lines += ["", f"  observers, step of {plan.step[1]:g} Nm on joint {plan.step[0]}, medians"]
+        lines += table(compared, ("model", *named), "llrrrrrr")
+    return "\n".join(lines)
+
+
+def injected_text(done: InjectedStudy, colour: bool = False) -> str:
+    """What was found in real logs, for a terminal."""
+    alarms = done.false_alarms
+    lines = [
+        f"{done.robot}: {len(done.logs)} free logs, {60 * done.hours:.1f} min watched, {len(done.steps())} onsets, "
+        f"{done.seconds:.0f} s, seed {done.seed}"
+    ]
+    if done.interrupted:
+        lines.append(paint("interrupted: what follows is what was done by then", "bad", colour))
+    lines += [paint("note: ", "bad", colour) + text for text in done.notes[:8]]
+    lines.append(f"false alarms: {alarms.count}, {span(alarms)} per hour; rates in % with their 95 % interval")
+    for log in done.logs:
+        for event in log.events:
+            if event.alarm:
+                lines.append(
+                    f"  {log.name} at {event.time_s:.2f} s: {event.kind}, joint {event.joint}, "
+                    f"{event.torque_nm:.2f} Nm ({event.channel})"
+                )
+    ladder = {row.joint: row for row in done.ladder()}
+    rows = []
+    for j, torque in enumerate(done.torque.tolist()):
+        moving, delay = done.asked(j + 1, True)
+        standing, _ = done.asked(j + 1, False)
+        rows.append((
+            str(j + 1), f"{torque:.3g}", str(moving.count), share(moving), span(delay, 1e3), str(standing.count),
+            share(standing), span(ladder[j + 1].smallest),
+        ))  # fmt: skip
+    head = (
+        "joint", "step [Nm]", "moving", "found", "delay [ms] median", "turning, standing", "found", "99 % moving [Nm]",
+    )  # fmt: skip
+    return "\n".join([*lines, "", *table(rows, head, "rrrrrrrr", indent=0)])

@@ -1,0 +1,216 @@
+"""The trials of a study, each of them a function of plan, thresholds and a number: learn, watch free motion, touch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.apps.study.scan import Injected, alarms, inject, ladder, onsets, scores
+from tangere.apps.study.world import WORLDS, Plan, Run, World, WorldName, random_path, world_of
+from tangere.observe.detect import GAIN, Detector, FreeMotion, Thresholds, detect, tune
+from tangere.observe.detect.signals import MOVING
+from tangere.observe.isolation import ContactIsolator, Isolation
+from tangere.observe.isolation_added import added, observer_input
+from tangere.types import Array
+
+CHUNK = 20.0  # s of free motion in one task, at most
+# s between injected steps in free motion: 560 in ten minutes; a bound above a 99 % quantile needs 367 of a moving joint
+STEP_EVERY = 1.0
+BEFORE, AFTER = 1.2, 0.6  # s of free motion before and after a contact: an event ends 0.25 s after what caused it
+DURATION = (0.15, 1.0)  # s, flat in the logarithm: from a collision to a push
+START = 0.2  # s at the start of a contact's motion that nobody watches: ten lags of the observer
+SIZES = (1.0 / 6.0, 1.0 / 3.0, 2.0 / 3.0, 5.0 / 3.0, 3.0)  # of plan.force: 10 20 40 100 180 N
+PAST = 1.0  # s before the onset from which isolation learns the model's error: what a detector keeps
+DETECTABLE = 6.0  # standard deviations of the noise-only residual that some joint's torque must reach
+FACTORS = np.geomspace(0.25, 2.0, 43)  # times the thresholds: the points of the ROC
+LEARN, FREE, TOUCH = 1, 2, 3  # streams of random numbers
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What free motion of one world teaches."""
+
+    thresholds: Thresholds
+    noise: Array  # (n,) Nm, standard deviation of the residual
+
+
+@dataclass(frozen=True)
+class FreeResult:
+    """Free motion that judges, with steps injected into it."""
+
+    world: WorldName
+    seconds: float
+    alarms: int  # of the detector
+    counts: NDArray[np.int64]  # (f,) alarms of the score against FACTORS
+    steps: tuple[Injected, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What isolation says of one contact."""
+
+    link: int | None  # None: not told
+    best: int | None  # likeliest link, told or not; None: not one push
+    probability: float  # of the likeliest
+    point_error: float  # m, nan where the likeliest link is not the touched one or not told
+    force: float  # N, nan where not told
+
+
+@dataclass(frozen=True)
+class TouchResult:
+    """One contact."""
+
+    world: WorldName
+    link: int
+    size: float  # N
+    duration: float  # s
+    ratio: float  # largest torque of a joint against the standard deviation of the noise-only residual
+    delay: float  # s from the onset to the alarm; inf: not found while it lasted (and 0.1 s)
+    early: int  # alarms before the onset
+    score: float  # largest signal against its threshold while it lasted
+    kind: str  # of the event, "" where there is none
+    told: Answer | None  # of the detector's event
+    isolated: Answer  # of the isolator told when the contact began and ended
+
+    @property
+    def detectable(self) -> bool:
+        """Whether sensors show it at all."""
+        return self.ratio > DETECTABLE
+
+    @property
+    def found(self) -> bool:
+        """Whether the detector raised an alarm in time."""
+        return math.isfinite(self.delay)
+
+
+def generator(plan: Plan, stream: int, world: WorldName, number: int) -> np.random.Generator:
+    """Random numbers that belong to one trial, whoever computes it and when."""
+    return np.random.default_rng(np.random.SeedSequence((plan.seed, stream, WORLDS.index(world), number)))
+
+
+def chunks(minutes: float) -> tuple[int, float]:
+    """How many pieces free motion is simulated in, and the seconds of each."""
+    count = max(1, round(minutes * 60.0 / CHUNK))
+    return count, min(CHUNK, 60.0 * minutes)
+
+
+def learn_chunk(plan: Plan, name: WorldName, number: int) -> FreeMotion:
+    """Free motion to learn from."""
+    world, rng = world_of(plan, name), generator(plan, LEARN, name, number)
+    run = world.simulate(rng, random_path(world, rng, chunks(plan.learn_minutes)[1]))
+    return FreeMotion(run.time, world.residual(run), run.qd, f"{name} {number}")
+
+
+def learned(plan: Plan, name: WorldName, motions: list[FreeMotion]) -> Learned:
+    """Thresholds for the promised rate, and the spread that isolation is given."""
+    thresholds = tune(motions, plan.alarm_rate, gain=GAIN, drive=world_of(plan, name).drive)
+    settled = [motion.residual[round(START * plan.frequency) :] for motion in motions]
+    return Learned(thresholds, np.concatenate(settled).std(axis=0))
+
+
+def free_chunk(plan: Plan, name: WorldName, number: int, known: Learned) -> FreeResult:
+    """Free motion watched by the detector and the score, and with steps in it."""
+    world, rng = world_of(plan, name), generator(plan, FREE, name, number)
+    run = world.simulate(rng, random_path(world, rng, chunks(plan.free_minutes)[1]))
+    residual = world.residual(run)
+    thresholds = known.thresholds
+    events = detect(Detector(thresholds, robot=world.robot), run.time, residual, run.q, run.qd, run.tau)
+    score = np.nan_to_num(scores(thresholds, run.time, residual[:, None], run.qd)[:, 0])
+    copies = step_copies(world)
+    found = []
+    for row in onsets(run.time, STEP_EVERY, rng):
+        signs = rng.choice((-1.0, 1.0), len(copies))
+        signed = [(joint, s * torque) for (joint, torque), s in zip(copies, signs.tolist(), strict=True)]
+
+        def observer(rows: slice, added: Array) -> Array:
+            part = Run(run.time[rows], run.q[rows], run.qd[rows], run.tau[rows] + added, run.tau_ext[rows])
+            return world.residual(part)
+
+        one = inject(thresholds, run.time, residual, run.qd, observer, row, signed)
+        if one is not None:
+            found.append(one)
+    seconds = float(run.time[-1] - run.time[0])
+    return FreeResult(
+        name, seconds, sum(event.alarm for event in events), alarms(run.time, score, FACTORS), tuple(found)
+    )
+
+
+def step_copies(world: World) -> list[tuple[int, float]]:
+    """Joint and size of every step: the plan's, then the ladder joint by joint."""
+    sizes = ladder(world.robot.tau_max)
+    return [world.plan.step] + [(j + 1, float(s)) for j in range(world.robot.dof) for s in sizes[:, j]]
+
+
+def touch_trial(plan: Plan, name: WorldName, number: int, known: Learned, noise: Array) -> TouchResult:
+    """One contact on the moving arm, detected and isolated. noise: (n,) of the exact world."""
+    world, rng = world_of(plan, name), generator(plan, TOUCH, name, number)
+    size = plan.force * (1.0 if rng.random() < 0.5 else float(rng.choice(SIZES)))
+    drawn = math.exp(rng.uniform(math.log(DURATION[0]), math.log(DURATION[1])))
+    duration = round(drawn * plan.frequency) * world.period
+    onset = round(BEFORE * plan.frequency) * world.period
+    path = random_path(world, rng, onset + duration + AFTER)
+    touch = world.touch(rng, path[2 * round(onset / world.period), 0], size, onset, duration)
+    run = world.simulate(rng, path, (touch.push,))
+    residual = world.residual(run)
+    isolator = _isolator(plan, name)
+    detector = Detector(
+        known.thresholds, robot=world.robot, isolator=isolator, stiction=np.zeros(world.robot.dof), gain_error=0.0
+    )  # torque is measured and nothing sticks
+    # an arm that has been watched for a while: the observer's first y, which is mostly noise, is forgotten
+    seen = slice(round(START * plan.frequency), None)
+    events = detect(detector, run.time[seen], residual[seen], run.q[seen], run.qd[seen], run.tau[seen])
+    tick = 0.5 * world.period
+    during = (run.time > onset + tick) & (run.time <= onset + duration + tick)
+    raised = [e for e in events if e.alarm and onset + tick < e.time_s <= onset + duration + 0.1]
+    event = raised[0] if raised else None
+    told = None
+    if event is not None:
+        best = (event.link, event.link_probability) if event.link else (event.links[0] if event.links else (None, 0.0))
+        told = Answer(
+            event.link, best[0], best[1], _distance(event.point, touch.push.point, event.link == touch.push.link),
+            math.nan if event.force_n is None else event.force_n,
+        )  # fmt: skip
+    score = np.nan_to_num(scores(known.thresholds, run.time[seen], residual[seen, None], run.qd[seen])[:, 0])
+    answer = _isolated(plan, name, known, run, residual, onset, duration)
+    return TouchResult(
+        name, touch.push.link, size, duration, float(np.max(np.abs(touch.torque) / noise)),
+        math.inf if event is None else event.time_s - onset,
+        sum(e.alarm and e.time_s <= onset + tick for e in events), float(score[during[seen]].max()),
+        "" if event is None else event.kind, told, _answer(answer, touch.push.link, touch.push.point),
+    )  # fmt: skip
+
+
+def _isolated(
+    plan: Plan, name: WorldName, known: Learned, run: Run, residual: Array, onset: float, duration: float
+) -> Isolation:
+    """The isolator on what the contact added to the residual, told when it began and ended."""
+    tick = 0.5 / plan.frequency
+    robot, spread = world_of(plan, name).robot, known.thresholds.spread[MOVING]
+    seen = (run.time > onset - PAST) & (run.time <= onset + duration + tick)
+    y = observer_input(run.time, residual, GAIN)[seen]
+    best = added(robot, run.time[seen], y, run.q[seen], run.qd[seen], onset + tick, spread)
+    assert best is not None
+    return _isolator(plan, name).isolate(best.q, best.torque, best.covariance)
+
+
+def _answer(found: Isolation, link: int, point: tuple[float, float, float]) -> Answer:
+    best = found if found.link is not None else (found.alternatives[0] if found.alternatives else None)
+    return Answer(
+        found.link, None if best is None else best.link, found.probability,
+        _distance(found.point, point, found.link == link),
+        math.nan if found.force is None else float(np.linalg.norm(found.force)),
+    )  # fmt: skip
+
+
+def _distance(point: Array | None, true: tuple[float, float, float], right: bool) -> float:
+    return float(np.linalg.norm(point - np.array(true))) if right and point is not None else math.nan
+
+
+@lru_cache(maxsize=4)
+def _isolator(plan: Plan, name: WorldName) -> ContactIsolator:
+    """One per process: its surface takes some tenths of a second."""
+    return ContactIsolator(world_of(plan, name).robot)

@@ -1,0 +1,1 @@
+"""Pieces of the documents that the product itself does not need."""

@@ -1,0 +1,1 @@
+"""Touch on logs: the commands identify, tune and watch, and their pages."""

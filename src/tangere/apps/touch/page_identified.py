@@ -1,0 +1,328 @@
+"""The report of an identification: what was learned, how surely, and how well it predicts what it has not seen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from tangere.identification import Motion, momentum_residual
+from tangere.identification.logs import Identification
+from tangere.identification.samples import TERMS, midpoints
+from tangere.logs.files import write_text
+from tangere.report.markup import Raw, join, number, tag
+from tangere.report.page import page_html
+from tangere.report.plots import Panel, Series, TimeFigure
+from tangere.report.section import Section, again, page_head, table
+from tangere.report.xy import XY, xy_figure
+from tangere.types import Array
+
+_UNITS = {
+    "coulomb": "Nm", "viscous": "Nm s/rad", "offset": "Nm", "rotor_inertia": "kg m²", "quadratic": "Nm s²/rad²",
+    "load": "", "m": "kg", "hx": "kg m", "hy": "kg m", "hz": "kg m",
+}  # fmt: skip
+_LONGEST = 60.0  # s of a log that the torque figure shows
+
+
+def write_identified(done: Identification, path: str | os.PathLike[str], command: str = "") -> Path:
+    """Write the page to `path` and say where it is."""
+    target = Path(path)
+    write_text(target, identified_html(done, command))
+    return target
+
+
+def identified_html(done: Identification, command: str = "") -> str:
+    """The page as text."""
+    shown = _shown(done)
+    sections = [
+        _fit(done), _torque(done, shown, command), _friction(done, command), _twin(done), _drives(done),
+        _bodies(done), _excitation(done), _logs(done, command),
+    ]  # fmt: skip
+    return page_html(f"{done.model.name} identified", _head(done), [s for s in sections if s is not None], shown.time)
+
+
+def _titles(done: Identification) -> list[str]:
+    names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in done.robot.model.joints)
+    return [f"Joint {j + 1} · {name}" for j, name in enumerate(names)]
+
+
+def _shown(done: Identification) -> Motion:
+    """The judging log in which the joints move most, its clock from 0, cut where it is long."""
+    motion = max(
+        done.judged, key=lambda m: float(np.abs(m.qd).max(axis=0).sum()) * min(1.0, float(np.ptp(m.time)) / 5.0)
+    )
+    time = motion.time - motion.time[0]
+    rows = slice(0, int(np.searchsorted(time, _LONGEST)))
+    return Motion(time[rows], motion.q[rows], motion.qd[rows], motion.tau[rows], motion.name)
+
+
+def _head(done: Identification) -> Raw:
+    model = done.model
+    seconds = sum(float(np.ptp(log.motion.time)) for log in done.used)
+    ratio = np.nanmedian(model.before / model.after)
+    twin = 1e3 * done.twin["identified"].median
+    tiles: list[tuple[str, object, str]] = [
+        ("logs used", len(done.used), f" {seconds:.0f} s"),
+        ("logs that judge", len(done.judges) if model.unseen else "the same", ""),
+        ("residual smaller by", number(float(ratio), 3), " ×"),
+        ("twin after 200 ms, worst joint", number(float(np.nanmax(twin)), 2), " mrad"),
+    ]
+    if model.inertial == "links":
+        tiles.append(("base parameters told", f"{model.excitation.told} of {model.excitation.base}", ""))
+    if model.payload is not None:
+        tiles.append(("payload", number(model.payload.mass, 4), " kg"))
+    alarm = ("What to know", "\n".join(model.findings[:8])) if model.findings else None
+    line = f"{done.robot.model.title}: drives and {_what(model.inertial)} from logs"
+    return page_head(f"{model.name} identified", line, tiles, alarm)
+
+
+def _what(inertial: str) -> str:
+    return {"links": "links", "payload": "payload"}.get(inertial, "friction")
+
+
+def _fit(done: Identification) -> Section:
+    model = done.model
+    rows: list[tuple[object, ...]] = []
+    figures = zip(_titles(done), model.before, model.after, model.following, strict=True)
+    for title, before, after, following in figures:
+        share = after / before if before > 0.0 else np.nan
+        bar = tag("i", class_="bar", style=f"width:{min(100.0, 100.0 * float(np.nan_to_num(share))):.1f}%")
+        shown = (number(float(value), 3) for value in (before, after, following, 100.0 * share))
+        rows.append((title, *shown, bar))
+    unseen = "logs that were not used" if model.unseen else "the logs that were used themselves: none was held out"
+    text = (
+        f"Root mean square of the momentum residual while the joint moves, on {unseen}: with the arm's data alone, and "
+        "with this model. It is what a detector of touch has to live with. Following: less what each log itself had "
+        "shown of its friction by then (how much of it there is that day, and where a film is found its lag), as a "
+        "detector can follow it; left: after, of before."
+    )
+    head = ("", "before [Nm]", "after [Nm]", "following [Nm]", "left [%]", "")
+    return Section("fit", "How well it fits", join(tag("p", text), table(head, rows, "bars")))
+
+
+def _torque(done: Identification, motion: Motion, command: str) -> Section:
+    robot, drive = done.model.robot(done.robot), done.model.drive
+    m = midpoints(motion, drive.delay)
+    predicted = robot.inverse_dynamics(m.q, m.qd, _smooth(m.qdd, m.h)) + drive.friction(
+        m.q, m.qd, robot.gravity_torque(m.q)
+    )
+    whole = np.full(motion.tau.shape, np.nan)
+    whole[m.index] = predicted
+    late = np.clip(np.searchsorted(motion.time, motion.time - drive.delay), 0, len(motion.time) - 1)
+    whole = whole[late]  # shown where the torque is reported
+    residual = momentum_residual(robot, drive, motion)
+    panels, left = [], []
+    for j, title in enumerate(_titles(done)):
+        curves = (Series("measured", motion.tau[:, j], "soft"), Series("predicted", whole[:, j], "b"))
+        panels.append(Panel(title, "Nm", curves, at_least=1e-2))
+        left.append(Panel(title, "Nm", (Series("residual", residual[:, j], "a"),), at_least=1e-2))
+    first = TimeFigure(
+        "torque", f"Torque of the drives, measured and predicted, {motion.name}.", motion.time, tuple(panels)
+    )
+    second = TimeFigure(
+        "residual", "What is left: the momentum residual. At rest friction holds anything within its stiction.",
+        motion.time, tuple(left),
+    )  # fmt: skip
+    body = join(first.html(again(command, "torque")), second.html(again(command, "residual")))
+    return Section("torques", "Torque, measured and predicted", body, (first.data(), second.data()))
+
+
+def _smooth(qdd: Array, h: Array) -> Array:
+    """Acceleration averaged over 20 ms, as the residual's own filter does: single differences are noise."""
+    size = max(1, round(0.02 / float(np.median(h))))
+    kernel = np.ones(size) / size
+    return np.stack([np.convolve(column, kernel, mode="same") for column in qdd.T], axis=1)
+
+
+def _friction(done: Identification, command: str) -> Section:
+    robot, drive = done.model.robot(done.robot), done.model.drive
+    clouds: list[tuple[Array, Array, Array]] = []
+    for log in done.used[:20]:
+        motion = Motion(log.motion.time, log.motion.q, log.motion.qd, log.motion.tau * done.model.scale)
+        m = midpoints(motion, drive.delay)
+        size = max(1, round(0.02 / float(np.median(m.h))))
+        rest = m.tau - robot.inverse_dynamics(m.q, m.qd, _smooth(m.qdd, m.h))
+        clouds.append((m.qd[::size], rest[::size], m.q[::size]))
+    qd, rest = (np.concatenate([c[k] for c in clouds]) for k in (0, 1))
+    panels = []
+    for j, title in enumerate(_titles(done)):
+        use = drive.moving(qd)[:, j]
+        top = max(float(np.abs(qd[:, j]).max()), 0.05)
+        # dense about zero, where friction turns round
+        speed = top * np.sinh(np.linspace(-4.0, 4.0, 241)) / np.sinh(4.0)
+        law = np.zeros((len(speed), drive.dof))
+        law[:, j] = speed
+        curves = [("identified law at the mean load", "b", speed, drive.torque(law)[:, j])]
+        known = done.robot.drives
+        if np.isfinite(known.coulomb[j]) and np.isfinite(known.viscous[j]):
+            sheet = known.coulomb[j] * np.tanh(speed / drive.width[j]) + known.viscous[j] * speed
+            curves.append(("the arm's data", "limit", speed, sheet))
+        panels.append(XY(title, "rad/s", "Nm", (qd[use, j], rest[use, j]), tuple(curves)))
+    caption = (
+        "Friction over speed: torque less rigid body and rotor, each dot the mean of 20 ms of motion (grey), and the "
+        "law. Dots scatter by the load that the gear carries, by the ripple of its teeth and by temperature."
+    )
+    return Section(
+        "friction", "Friction", xy_figure("friction-curves", caption, tuple(panels), again(command, "friction"))
+    )
+
+
+def _twin(done: Identification) -> Section:
+    head = ("", *done.twin)
+    rows: list[tuple[object, ...]] = []
+    for j, title in enumerate(_titles(done)):
+        cells = [float(1e3 * run.median[j]) for run in done.twin.values()]
+        rows.append((title, *("> 1000" if value > 1000.0 else number(value, 3) for value in cells)))
+    windows = len(next(iter(done.twin.values())).start)
+    text = (
+        f"The model as a twin: let go at measured position and velocity with measured torque, run freely for 200 ms, "
+        f"{windows} times. Median distance from the real arm at the end [mrad], where the joint moves."
+    )
+    if done.model.twin is not None:
+        text += (
+            " This arm runs with drives of its own ([identified.twin] in the model file): rotors as known of the arm, "
+            "and viscous friction that follows the speed late. Last column: the drives that explain torque best."
+        )
+    return Section("twin", "The twin", join(tag("p", text), table(head, rows)))
+
+
+def _bar(value: float, sigma: float, scale: float) -> Raw:
+    """A value with its standard deviation on an axis of +- scale."""
+    if not (scale > 0.0 and np.isfinite(value)):
+        return Raw("")
+    at, half = 60.0 + 56.0 * value / scale, 56.0 * min(sigma / scale, 1.0)
+    return tag(
+        "svg", tag("path", class_="grid", d="M2 8H118M60 2V14"),
+        tag("path", class_="line a", d=f"M{max(at - half, 2.0):.1f} 8H{min(at + half, 118.0):.1f}"),
+        tag("path", class_="line b", d=f"M{at:.1f} 3V13"),
+        viewBox="0 0 120 16", width=120, height=16, style="max-width:120px",
+    )  # fmt: skip
+
+
+def _parameters(done: Identification, prefix: str, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
+    model = done.model
+    rows: list[tuple[object, ...]] = []
+    at = {name: k for k, name in enumerate(model.parameters)}
+    for key in keys:
+        places = [at[f"{prefix} {j + 1} {key}"] for j in range(done.robot.dof)]
+        for j, k in enumerate(places):
+            value, sigma, told = float(model.values[k]), float(model.sigma[k]), model.told[k]
+            said = "left out: not supported" if sigma == 0.0 else "told by the logs" if told else "the data sheet's"
+            scale = max(abs(value) + 2.0 * sigma, 1e-12)
+            rows.append((
+                f"{prefix} {j + 1}, {key.replace('_', ' ')}", f"{number(value)} {_UNITS.get(key, 'kg m²')}",
+                "–" if sigma == 0.0 else f"± {number(sigma, 2)}", said, _bar(value, sigma, scale),
+            ))  # fmt: skip
+    return rows
+
+
+def _drives(done: Identification) -> Section:
+    model, drive = done.model, done.model.drive
+    gains: list[tuple[object, ...]] = []
+    names = {
+        "log": "the log's own targets at rest", "arm": "the arm's data", "model": "the model", "given": "given",
+        "gravity": "fitted to gravity", "assumed": "assumed by the joint's size", "torque": "the log holds torque",
+    }  # fmt: skip
+    for j, title in enumerate(_titles(done)):
+        gains.append((
+            title, number(float(done.gain[j])), names[done.source[j]], number(float(model.scale[j]), 4),
+            number(float(drive.gain[j])) if np.isfinite(done.gain[j]) else "–",
+            number(float(drive.stiction[j]), 3), number(float(drive.spread[j]), 3),
+            number(1e3 * float(drive.width[j]), 2),
+        ))  # fmt: skip
+    head = (
+        "", "gain [Nm/A]", "from", "× by gravity", "used [Nm/A]", "stiction [Nm]", "spread [Nm]",
+        "turns round in [mrad/s]",
+    )  # fmt: skip
+    lag = f" Reported torque lags the motion by {1e3 * drive.delay:.1f} ms." if drive.delay > 0.0 else ""
+    text = (
+        "Stiction: what a standing joint may hide. Spread: standard deviation of what is left in motion, per 20 ms."
+        + lag
+    )
+    terms = _parameters(done, "joint", TERMS)
+    fold = tag(
+        "details", tag("summary", "Every term with its standard deviation"),
+        table(("", "value", "", "", "0 in the middle, ± σ"), terms), open="open",
+    )  # fmt: skip
+    return Section("drives", "Drives", join(table(head, gains), tag("p", text), fold))
+
+
+def _bodies(done: Identification) -> Section | None:
+    model = done.model
+    if model.inertial == "payload" and model.payload is not None:
+        n = done.robot.dof
+        at = [model.parameters.index(f"link {n} {key}") for key in ("m", "hx", "hy", "hz")]
+        sigma = model.sigma[at]
+        com = model.payload.com
+        rows: list[tuple[object, ...]] = [
+            ("mass", f"{number(model.payload.mass)} kg", f"± {number(float(sigma[0]), 2)}")
+        ]
+        for axis, value, error in zip("xyz", com, sigma[1:], strict=True):
+            spread = 1e3 * float(error) / model.payload.mass
+            rows.append((f"centre of mass, {axis}", f"{number(1e3 * float(value))} mm", f"± {number(spread, 2)}"))
+        return Section("payload", "Payload", table(("in flange axes", "", ""), rows))
+    if model.inertial != "links":
+        return None
+    rows = []
+    for link, sheet in zip(model.links, done.robot.model.links, strict=True):
+        centre = " ".join(number(1e3 * float(v), 3) for v in link.com)
+        rows.append(
+            (
+                link.name,
+                number(link.mass),
+                number(sheet.mass),
+                centre,
+                " ".join(number(1e3 * float(v), 3) for v in sheet.com),
+            )
+        )
+    text = (
+        "Only combinations of these numbers move the joints: masses pass from link to link as far as the data sheet "
+        "allows, and the torque is the same. Every link is a body that can exist."
+    )
+    every = _parameters(done, "link", ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"))
+    fold = tag(
+        "details", tag("summary", "Every parameter with its standard deviation"),
+        table(("", "value", "", "", "0 in the middle, ± σ"), every),
+    )  # fmt: skip
+    head = ("link", "mass [kg]", "data sheet", "centre of mass [mm]", "data sheet")
+    return Section("links", "Links", join(table(head, rows), tag("p", text), fold))
+
+
+def _excitation(done: Identification) -> Section:
+    rows: list[tuple[object, ...]] = []
+    drive = done.model.drive
+    q = np.concatenate([log.motion.q for log in done.used])
+    qd = np.concatenate([log.motion.qd for log in done.used])
+    for j, title in enumerate(_titles(done)):
+        fast = drive.moving(qd)[:, j]
+        ahead, back = (100.0 * float(np.mean(fast & (sign * qd[:, j] > 0.0))) for sign in (1.0, -1.0))
+        rows.append((
+            title, number(float(np.rad2deg(np.ptp(q[:, j]))), 3), number(float(np.abs(qd[:, j]).max()), 3),
+            number(ahead, 2), number(back, 2),
+        ))  # fmt: skip
+    head = ("", "range [deg]", "fastest [rad/s]", "moving forwards [% of the time]", "backwards [%]")
+    parts = [table(head, rows)]
+    seen = done.model.excitation
+    if done.model.inertial == "links":
+        parts.append(tag("p",
+            f"Of {seen.base} base parameters (combinations that can move a joint at all) the logs tell {seen.told} "
+            "better than the data sheet does. Condition number of the observations, in units of how far a real arm may "
+            f"be from its sheet: {number(seen.condition, 3)}; below 100 all are well told, above 10 000 "
+            "some are not told at all and keep the sheet's value. More poses, faster and slower motion help.",
+        ))  # fmt: skip
+    return Section("excitation", "How exciting the motion was", join(*parts))
+
+
+def _logs(done: Identification, command: str) -> Section:
+    used = {log.name for log in done.used}
+    seen = [*done.used, *(log for log in done.judges if log.name not in used)]
+    rows: list[tuple[object, ...]] = [
+        (log.name, "used" if log.name in used else "judges", number(float(np.ptp(log.motion.time)), 4),
+         number(1.0 / float(np.median(np.diff(log.motion.time))), 3), tag("code", log.motion.digest[:16]),
+         "; ".join(log.problems) or "–")
+        for log in seen
+    ]  # fmt: skip
+    head = ("log", "", "duration [s]", "rate [Hz]", "sha256", "remarks")
+    line = tag("pre", command, class_="command") if command else None
+    return Section("logs", "Logs", join(line, table(head, rows)))

@@ -1,0 +1,256 @@
+"""The report of watching: events, what the detector looked at against its thresholds, and where the arm was touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.touch.options import extrapolated
+from tangere.identification.watch import Watched
+from tangere.logs.files import write_text
+from tangere.observe.detect import REGIMES, Event
+from tangere.report.encode import floats
+from tangere.report.markup import Raw, join, number, tag
+from tangere.report.page import page_html
+from tangere.report.plots import Band, Panel, Series, TimeFigure
+from tangere.report.scene import scene
+from tangere.report.section import Section, again, page_head, table
+from tangere.types import Array
+
+_SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
+_DRAWN = 12  # events with a drawing of the arm
+_ARROW = 0.25  # m, length of the arrow of a force: seen from afar on arms of 0.5 to 1.7 m
+
+
+def write_watched(done: Sequence[Watched], path: str | os.PathLike[str], command: str = "") -> Path:
+    """Write the page to `path` and say where it is."""
+    target = Path(path)
+    write_text(target, watched_html(done, command))
+    return target
+
+
+def watched_html(done: Sequence[Watched], command: str = "") -> str:
+    """The page as text. Times count from the first sample of each log."""
+    if not done:
+        return page_html("Nothing watched", page_head("Nothing watched", "no log", []), [], None)
+    ranked = sorted(done, key=lambda seen: (-len(seen.alarms), -len(seen.events)))[:_SHOWN]
+    chosen = [seen for seen in done if any(seen is entry for entry in ranked)]
+    sections = [_events(done)]
+    for k, seen in enumerate(chosen):
+        sections += [section for section in (_residual(seen, k, command), _places(seen, k)) if section is not None]
+    sections += [_thresholds(done[0]), _logs(done, command)]
+    return page_html(_title(done), _head(done), sections, None)
+
+
+def _title(done: Sequence[Watched]) -> str:
+    return done[0].log.name if len(done) == 1 else f"{done[0].log.name} and {len(done) - 1} more"
+
+
+def _start(seen: Watched) -> float:
+    return float(seen.log.motion.time[0])
+
+
+def _head(done: Sequence[Watched]) -> Raw:
+    believed = done[0].belief
+    kinds: dict[str, int] = {}
+    for seen in done:
+        for event in seen.events:
+            kinds[event.kind] = kinds.get(event.kind, 0) + 1
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1]))
+    seconds = sum(seen.seconds for seen in done)
+    tiles: list[tuple[str, object, str]] = [
+        ("alarms", sum(len(seen.alarms) for seen in done), ""),
+        ("events in all", sum(len(seen.events) for seen in done), f" {told}" if told else ""),
+        ("watched", number(seconds, 4), " s"),
+        ("logs", len(done), ""),
+        ("false alarms promised", number(believed.thresholds.rate, 3) if believed.tuned else "none", " per hour"
+         if believed.tuned else ""),
+    ]  # fmt: skip
+    known = (
+        "an identified and tuned model" if believed.tuned
+        else "an identified model, thresholds not tuned" if believed.model is not None
+        else "the data sheet and the friction of other arms: no model was given"
+    )  # fmt: skip
+    problems = [f"{seen.log.name}: {text}" for seen in done for text in (*seen.log.problems, *seen.said)]
+    more = [f"and {len(problems) - 8} more, under Logs"] if len(problems) > 8 else []
+    alarm = ("What to know of the logs", "\n".join([*problems[:8], *more])) if problems else None
+    return page_head(_title(done), f"{believed.robot.model.title}, held against {known}", tiles, alarm)
+
+
+def _link(event: Event) -> str:
+    if event.link is not None:
+        return f"{event.link} ({100.0 * event.link_probability:.0f} %)"
+    rest = " or ".join(f"{_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])
+    why = event.why_no_link or ("cannot tell" if rest else "–")
+    return f"{why}: {rest}" if rest else why
+
+
+def _name(link: int | None) -> str:
+    return "not one push" if link is None else f"link {link}"
+
+
+def _events(done: Sequence[Watched]) -> Section:
+    rows: list[tuple[object, ...]] = []
+    for seen in done:
+        first = _start(seen)
+        for event in seen.events:
+            name = f"{seen.log.name} · {event.number}" if len(done) > 1 else str(event.number)
+            others = ", ".join(f"{kind} {100.0 * p:.0f} %" for kind, p in event.alternatives[:2])
+            lasts = "open" if event.end_s is None else number(event.end_s - event.onset_s, 3)
+            rows.append((
+                name, f"{event.time_s - first:.3f}", f"{event.onset_s - first:.3f}", lasts,
+                join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %", tag("br"), tag("small", others))
+                if others else join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %"),
+                "yes" if event.alarm else "no", _link(event), event.joint, number(event.torque_nm, 3),
+                "–" if event.force_n is None else number(event.force_n, 3), event.channel,
+            ))  # fmt: skip
+    if not rows:
+        return Section("events", "Events", tag("p", "Nothing touched the arm."))
+    head = (
+        "event", "alarm at [s]", "began [s]", "lasts [s]", "what", "alarm", "link", "joint", "added [Nm]",
+        "force [N]", "raised by",
+    )  # fmt: skip
+    text = (
+        "Times from the first sample of the log. Began: estimated backwards. Added: what the event added to the torque "
+        "of that joint. Stops, wanted contacts and drift raise no alarm."
+    )
+    return Section("events", "Events", join(table(head, rows), tag("p", text)))
+
+
+def _bands(seen: Watched) -> tuple[Band, ...]:
+    first, last = _start(seen), float(seen.log.motion.time[-1])
+    return tuple(
+        Band(e.onset_s - first, (e.end_s or last) - first, f"{e.number}: {e.kind}, joint {e.joint}")
+        for e in seen.events
+    )
+
+
+def _joints(seen: Watched) -> list[str]:
+    names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in seen.belief.robot.model.joints)
+    return [f"Joint {j + 1} · {name}" for j, name in enumerate(names)]
+
+
+def _residual(seen: Watched, k: int, command: str) -> Section:
+    """Level and change of each joint against their thresholds."""
+    time, traces = seen.log.motion.time - _start(seen), seen.traces
+    level, change = [], []
+    for j, title in enumerate(_joints(seen)):
+        level.append(Panel(title, "Nm", (
+            Series("residual", seen.residual[:, j], "soft"), Series("level", traces.level[:, j], "a"),
+            *_both(traces.level_bound[:, j]),
+        ), at_least=1e-2))  # fmt: skip
+        change.append(Panel(title, "Nm", (
+            Series("change", traces.change[:, j], "b"), *_both(traces.change_bound[:, j]),
+        ), at_least=1e-2))  # fmt: skip
+    suffix = f"-{k + 1}" if k else ""
+    figures = (
+        TimeFigure(
+            f"level{suffix}", f"{seen.log.name}: residual of the momentum observer, its slow level, and the level's "
+            "thresholds: lower while a joint moves, higher where stiction hides something. Friction is followed: what "
+            "the log has shown of its level and film by then is taken off. Events shaded from their onset to their "
+            "end.", time, tuple(level), _bands(seen),
+        ),
+        TimeFigure(
+            f"change{suffix}", f"{seen.log.name}: change against the mean of the last quarter of a second, which a "
+            "wrong mass or a warm gear leaves quiet, and its thresholds.", time, tuple(change), _bands(seen),
+        ),
+    )  # fmt: skip
+    data = tuple(_own_time(figure) for figure in figures)
+    body = join(*(figure.html(again(command, figure.identifier)) for figure in figures))
+    return Section(f"touch{suffix}", f"Residual, {seen.log.name}", body, data)
+
+
+def _both(bound: Array) -> tuple[Series, Series]:
+    return Series("threshold", bound, "limit"), Series("threshold", -bound, "limit")
+
+
+def _own_time(figure: TimeFigure) -> dict[str, Any]:
+    """Each log has a time of its own."""
+    return figure.data() | {"t": floats(figure.time)}
+
+
+def _places(seen: Watched, k: int) -> Section | None:
+    """The arm at each alarm, with the push where it could be placed, and how likely each link is."""
+    touches = [event for event in seen.alarms if event.link is not None or event.links][:_DRAWN]
+    if not touches:
+        return None
+    parts = []
+    for event in touches:
+        row = int(np.argmin(np.abs(seen.log.motion.time - event.residual_s)))
+        q = seen.log.motion.q[row]
+        paths: tuple[tuple[str, Array], ...] = ()
+        if event.link is not None and event.point is not None and event.force is not None:
+            paths = (("b", _arrow(seen, q, event)),)
+        name = f"arm-{k + 1}-{event.number}"
+        drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, paths=paths)
+        size = "" if event.force_n is None else f", {event.force_n:.0f} N"
+        said = f"Event {event.number}, {event.kind} at {event.time_s - _start(seen):.2f} s: {_link(event)}{size}."
+        likely = list(event.links)
+        if event.link is not None:
+            likely.insert(0, (event.link, event.link_probability))
+        rows: list[tuple[object, ...]] = [
+            (_name(link), f"{100.0 * p:.0f} %", tag("i", class_="bar", style=f"width:{100.0 * p:.1f}%"))
+            for link, p in likely[:5]
+        ]
+        parts.append(tag(
+            "figure", tag("div", drawing.still(), class_="stage"), tag("figcaption", said), table((), rows, "bars"),
+        ))  # fmt: skip
+    text = (
+        "The posture at each alarm. Where the torques tell the link, the arrow is the push on its surface; bars say "
+        "how likely each link is. Few joints feel the first links, so that these are told least often."
+    )
+    identifier = f"places-{k + 1}" if k else "places"
+    return Section(identifier, f"Where, {seen.log.name}", join(tag("p", text), tag("div", *parts, class_="pair")))
+
+
+def _arrow(seen: Watched, q: Array, event: Event) -> Array:
+    """Shaft and head (5, 3) of an arrow that ends at the point of contact, base axes [m]."""
+    assert event.link is not None
+    assert event.point is not None
+    assert event.force is not None
+    T = seen.belief.robot.link_poses(q)[event.link - 1]
+    tip = T[:3, :3] @ event.point + T[:3, 3]
+    along = event.force / max(float(np.linalg.norm(event.force)), 1e-9)
+    across = np.cross(along, [0.0, 0.0, 1.0] if abs(along[2]) < 0.9 else [1.0, 0.0, 0.0])
+    across /= np.linalg.norm(across)
+    wing = 0.06 * across
+    return np.array([tip - _ARROW * along, tip, tip - 0.08 * along + wing, tip, tip - 0.08 * along - wing])
+
+
+def _thresholds(seen: Watched) -> Section:
+    t = seen.belief.thresholds
+    rows: list[tuple[object, ...]] = []
+    for j, title in enumerate(_joints(seen)):
+        cells = (number(float(row[g, j]), 3) for row in (t.level, t.change, t.impact) for g in range(len(REGIMES)))
+        rows.append((title, *cells))
+    head = ("[Nm]", *(f"{what}, {regime}" for what in ("level", "change", "impact") for regime in REGIMES))
+    of = extrapolated(t, f"{number(t.hours, 3)} h of free motion")
+    promised = (
+        f"Tuned for {number(t.rate, 3)} false alarms per hour, {of}."
+        if t.tuned else "Not tuned: from the uncertainty of the drive model; no rate of false alarms is promised."
+    )  # fmt: skip
+    notes = tag("ul", *(tag("li", note) for note in t.notes)) if t.notes else None
+    return Section("thresholds", "Thresholds", join(tag("p", promised), table(head, rows), notes))
+
+
+def _logs(done: Sequence[Watched], command: str) -> Section:
+    rows: list[tuple[object, ...]] = []
+    for seen in done:
+        time = seen.log.motion.time
+        gains = "torque" if seen.log.torque else ", ".join(
+            f"{gain:.4g} ({source})" for gain, source in zip(seen.log.gain, seen.log.source, strict=True)
+        )  # fmt: skip
+        rows.append((
+            seen.log.name, number(float(np.ptp(time)), 4), number(1.0 / float(np.median(np.diff(time))), 3),
+            number(_start(seen), 9), gains, tag("code", seen.log.motion.digest[:16]),
+            "; ".join((*seen.log.problems, *seen.said)) or "–",
+        ))  # fmt: skip
+    head = ("log", "duration [s]", "rate [Hz]", "first stamp [s]", "gains [Nm/A]", "sha256", "remarks")
+    line = tag("pre", command, class_="command") if command else None
+    left = len(done) - min(len(done), _SHOWN)
+    text = tag("p", f"Figures of {_SHOWN} logs, those with most events; {left} more were watched.") if left else None
+    return Section("logs", "Logs", join(line, text, table(head, rows, "wide")))

@@ -1,0 +1,310 @@
+"""The command that finds touches in a log or a stream: watch; `tune`, which it builds on, is in cli_tune."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tangere.apps.touch import tune_command as cli_tune
+from tangere.apps.touch.options import (
+    arm_of,
+    arm_options,
+    extrapolated,
+    hours_text,
+    model_of,
+    note,
+    sample_rate,
+    tell,
+)
+from tangere.errors import InvalidValue
+from tangere.report.progress import Bar
+from tangere.report.terminal import numbers, paint, table, wants_colour
+
+if TYPE_CHECKING:
+    from tangere.identification.watch import Watched
+    from tangere.observe.detect import Event, Thresholds
+    from tangere.robots import Robot
+
+EXAMPLES = """examples:
+  tangere watch log.csv --robot ur5e        an RTDE recording, nothing known of this arm but its type
+  tangere watch log.csv --robot ur5e --model tuned.toml --report touches.html
+                                            thresholds with a promise; a page with residuals, thresholds and events
+  tangere watch 'runs.npz:*_105' --rate 500 --robot ur3e --model tuned.toml --json
+                                            arrays of an npz (q, qd, current or --columns); one JSON object per event
+  tangere watch push.csv --columns t,q,qd,current,_:6 --robot ur10e
+                                            csv without a header: every name but t stands for six columns, _:6 skips six
+  recorder | tangere watch - --robot ur10e --model tuned.toml --json
+                                            lines of csv from a pipe, events as they happen
+  tangere watch growing.csv --follow --robot ur10e
+                                            a file that is still being written; Ctrl-C ends it
+  tangere watch log.csv --robot ur5e --wanted 12,15:5,6 --payload-change 20,22
+                                            from 12 to 15 s joints 5 and 6 may be touched; the gripper closes at 20 s
+
+Times are the log's own stamps; --wanted and --payload-change are in these, or with a + (+12,+15) from the first one.
+A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, kind (collision, push, payload, drift,
+stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
+torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
+ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended.
+joint: the one that raised the event first (from 1 at the base), whichever link was touched; torque_nm: what the event
+added to its torque, as residual_nm has it for all joints.
+Exit code 0, whether anything was found or not. Problems of the log are on standard error. Not a safety function."""
+
+
+def add(commands: Any) -> None:
+    """Add both commands to the parser's."""
+    cli_tune.add(commands)
+    raw = argparse.RawDescriptionHelpFormatter
+    p = commands.add_parser(
+        "watch",
+        help="find touches in a log, or in a stream as they happen",
+        description="Replay or follow a log and tell what touched the arm: when, how, which link, how hard.\n"
+        "Works with the arm's type alone; better with a model file of `tangere identify`, best with one of\n"
+        "`tangere tune`.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    p.add_argument("log", metavar="LOG|-", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB; - for a pipe")
+    arm_options(p)
+    p.add_argument("--model", metavar="FILE", help="a model file of `tangere identify` or `tangere tune`")
+    p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
+    p.add_argument("--json", action="store_true", help="one JSON object per line and event instead of a table")
+    p.add_argument(
+        "--wanted", action="append", default=[], metavar="FROM,TO[:J,..]",
+        help="a contact is wanted then [s], of these joints (default: all): thresholds three times higher; repeatable",
+    )  # fmt: skip
+    p.add_argument(
+        "--payload-change", action="append", default=[], metavar="FROM,TO",
+        help="something is taken up or put down then [s]: no alarm; repeatable",
+    )  # fmt: skip
+    p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
+    p.add_argument("--report", metavar="FILE", help="also write a page with residuals, thresholds and events (HTML)")
+    p.set_defaults(run=watch)
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Find events and tell them."""
+    from tangere.identification.watch import belief
+
+    arm, payload = arm_of(arguments)
+    model = model_of(arguments, arm)
+    believed = belief(arm, model, payload=payload)
+    hertz = sample_rate(arguments.rate, "--rate")
+    stream = arguments.log == "-" or arguments.follow
+    # what a tuned file says of itself was said when it was made; without a model each log is learned from, and says so
+    if not believed.tuned and (stream or model is not None):
+        for text in believed.notes:
+            note(text)
+    if stream:
+        if arguments.report:
+            raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
+        return _stream(arguments, arm, believed, hertz)
+    return _files(arguments, arm, believed, hertz, payload)
+
+
+def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
+    from tangere.identification import watch as watching
+    from tangere.logs.recordings import recordings
+
+    bar = Bar()
+    done: list[Watched] = []
+    try:
+        bar(f"reading {arguments.log}", 0.0)
+        read = recordings(arguments.log, columns=arguments.columns, rate=hertz)
+        for k, recording in enumerate(read):
+
+            def shown(share: float, k: int = k, name: str = recording.name) -> None:
+                bar(name, (k + share) / len(read))
+
+            log = watching.read(recording, arm, believed.model, payload)
+            own, said = watching.with_stated_payload(believed, log)
+            if believed.model is None:
+                bar(f"{log.name}: learning friction", k / len(read))
+                log, own = watching.learned(log, arm)
+                said = own.notes
+            first = float(log.motion.time[0])
+            wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
+            seen = watching.watch(log, own, wanted=wanted, payload_changes=changes, progress=shown)
+            bar.end()
+            stamps = log.motion.time
+            outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
+            seen = dataclasses.replace(seen, said=(*seen.said, *said, *outside))
+            tell(log.name, (*log.problems, *seen.said))
+            done.append(seen)
+            if arguments.json:
+                for event in seen.events:
+                    _json(event, log.name, first, "open" if event.end_s is None else "ended")
+    finally:
+        bar.end()
+    if not arguments.json:
+        print(summary(done, wants_colour()))
+    if arguments.report:
+        from tangere.apps.touch.page_watched import write_watched
+
+        where = write_watched(done, arguments.report, "tangere " + " ".join(arguments.words))
+        print(f"report: {where}", file=sys.stderr if arguments.json else sys.stdout)
+    return 0
+
+
+def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
+    from tangere.identification.follow import Follower, lines_of
+
+    name = arguments.log
+    if any("+" in text for text in (*arguments.wanted, *arguments.payload_change)):
+        raise InvalidValue("--wanted, --payload-change: of a stream in its own stamps, not with a +")
+    follower = Follower(
+        arm, believed, name="stdin" if name == "-" else name, columns=arguments.columns, rate=hertz,
+        wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0),
+    )  # fmt: skip
+    source: Any = sys.stdin if name == "-" else lines_of(name)
+    if name == "-" and hasattr(source, "reconfigure"):
+        source.reconfigure(newline=None)  # line ends of any system
+    if not arguments.json:
+        print(_line("", _HEAD), flush=True)
+    try:
+        for notice in follower.follow(source):
+            _said(follower, name)
+            if arguments.json:
+                _json(notice.event, name, follower.first, notice.phase)
+            else:
+                print(_line(notice.phase, _row(notice.event, follower.first)), flush=True)
+    except KeyboardInterrupt:
+        pass  # the usual end of following
+    finally:
+        _said(follower, name)
+        tell(name, [f"{count} {what}" for what, count in follower.problems.items()])
+    if not arguments.json:
+        print(f"{len(follower.events)} events in {follower.seconds:.1f} s")
+    return 0
+
+
+def _said(follower: Any, name: str) -> None:
+    tell(name, follower.said)
+    follower.said.clear()
+
+
+def _span(text: str, option: str, first: float) -> tuple[float, float]:
+    """FROM,TO in stamps; with a + from the first one."""
+    start, end = numbers(text.replace("+", ""), option, (2,))
+    if "+" in text:
+        start, end = start + first, end + first
+    return start, end
+
+
+def _wanted(arguments: argparse.Namespace, n: int, first: float) -> list[Any]:
+    from tangere.observe.detect import wanted
+
+    masks = []
+    for text in arguments.wanted:
+        span, _, joints = text.partition(":")
+        start, end = _span(span, "--wanted FROM,TO", first)
+        chosen = None
+        if joints:
+            if not re.fullmatch(r"\d+(,\d+)*", joints):
+                raise InvalidValue(f"--wanted: joints with commas between after the colon, got {text!r}")
+            chosen = [int(joint) for joint in joints.split(",")]
+        masks.append(wanted(n, chosen, start=start, end=end))
+    return masks
+
+
+def _outside(masks: list[Any], option: str, time: Any) -> list[str]:
+    """Masks that never hold: the stamps of a robot count from its power-on."""
+    first, last = float(time[0]), float(time[-1])
+    return [
+        f"{option} {mask.start:g},{mask.end:g} lies outside the log's stamps, {first:.6g} to {last:.6g} s; with a + "
+        "(+12,+15) times count from the first"
+        for mask in masks
+        if mask.end < first or mask.start > last
+    ]
+
+
+def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
+    from tangere.observe.detect import PayloadChange
+
+    return [PayloadChange(*_span(text, "--payload-change FROM,TO", first)) for text in arguments.payload_change]
+
+
+_HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "torque", "force", "")
+_ALIGN = "rrrrlrlrrrl"
+
+
+_WIDTHS = (9, 12, 9, 6, 9, 5, 30, 5, 9, 6, 8)  # of a table that is written line by line
+
+
+def _line(phase: str, cells: tuple[str, ...]) -> str:
+    """A line of the table of a stream, whose widths must be known beforehand."""
+    set_ = (
+        cell.rjust(width) if align == "r" else cell.ljust(width)
+        for cell, width, align in zip(cells, _WIDTHS, _ALIGN, strict=True)
+    )
+    return f"{phase:7s} {'  '.join(set_)}".rstrip()
+
+
+def _row(event: Event, first: float) -> tuple[str, ...]:
+    """An event as cells of the table."""
+    lasts = "open" if event.end_s is None else f"{event.end_s - event.onset_s:.2f}"
+    link = event.why_no_link or ("-" if event.masked else "?")  # of what was expected nobody asks which link
+    if event.link is not None:
+        link = f"{event.link} ({100.0 * event.link_probability:.0f} %)"
+    elif event.links:
+        rest = [f"{'two' if name is None else name} {100.0 * p:.0f} %" for name, p in event.links[:2]]
+        link += ": " + " or ".join(rest)
+    remark = "" if event.alarm else "no alarm"
+    force = "" if event.force_n is None else f"{event.force_n:.0f} N"
+    return (
+        f"{event.time_s - first:.3f}", f"{event.time_s:.3f}", f"{event.onset_s - first:.3f}", lasts, event.kind,
+        f"{100.0 * event.confidence:.0f} %", link, str(event.joint), f"{event.torque_nm:.3g} Nm", force, remark,
+    )  # fmt: skip
+
+
+def summary(done: list[Watched], colour: bool = False) -> str:
+    """The events of all logs, for a terminal."""
+    lines: list[str] = []
+    quiet = [seen for seen in done if not seen.events] if len(done) > 1 else []
+    for seen in done:
+        if any(seen is entry for entry in quiet):
+            continue
+        alarms = len(seen.alarms)
+        others = len(seen.events) - alarms
+        said = f"{alarms or 'no'} alarm{'' if alarms == 1 else 's'}"
+        said += f", {others} other event{'' if others == 1 else 's'}" if others else ""
+        lines.append(paint(f"{seen.log.name}: {said} in {seen.seconds:.1f} s", "heading", colour))
+        if seen.events:
+            rows = [_row(event, float(seen.log.motion.time[0])) for event in seen.events]
+            lines += table(rows, _HEAD, _ALIGN)
+    if quiet:
+        seconds = sum(seen.seconds for seen in quiet)
+        names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
+        what = "1 log" if len(quiet) == 1 else f"{len(quiet)} logs"
+        lines.append(f"{what} without any event in {seconds:.1f} s: {names}")
+    if done:
+        lines += ["", _standard(done[0].belief.thresholds)]
+    return "\n".join(lines)
+
+
+def _standard(thresholds: Thresholds) -> str:
+    if thresholds.tuned:
+        of = f"{hours_text(thresholds.hours)} of free motion"
+        return f"thresholds tuned for {thresholds.rate:.3g} false alarms per hour, {extrapolated(thresholds, of)}"
+    return "thresholds from the drive model's uncertainty: no rate of false alarms is promised"
+
+
+def _json(event: Event, log: str, first: float, phase: str) -> None:
+    about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first}
+    print(json.dumps(_plain(about | event.record()), allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON knows: nan and infinity become null."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value

@@ -1,0 +1,1 @@
+"""The command line: it shows and connects apps, and computes nothing."""

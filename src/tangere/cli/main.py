@@ -1,0 +1,189 @@
+"""The command line: `tangere COMMAND`.
+
+Start-up stays fast because each command imports what it needs itself. An error of our own becomes one line on standard
+error and exit code 1, wrong usage exit code 2 (argparse); anything else is a fault of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+from tangere.apps.drawing import command as cli_draw
+from tangere.apps.fmu import command as cli_fmu
+from tangere.apps.study import command as cli_study
+from tangere.apps.touch import identify_command as cli_identify
+from tangere.apps.touch import watch_command as cli_watch
+from tangere.cli import run as cli_run
+from tangere.errors import TangereError
+from tangere.report.terminal import paint, table, wants_colour
+
+EXAMPLES = """\
+examples:
+  tangere run circle --push joint=2,torque=20,start=3,duration=2
+                                            simulate, feel the push, leave a report
+  tangere identify LOG... --robot ur3e --out model.toml
+                                            gains, friction, rotor inertia and links from logs of your arm
+  tangere tune LOG... --robot ur3e --model model.toml --rate 0.1/h --out tuned.toml
+                                            thresholds for a promised rate of false alarms
+  tangere watch LOG --robot ur3e --model tuned.toml
+                                            touches: when, where, how hard, of what kind
+  tangere draw snail                        a picture, drawn with a pen pressed with 5 N
+  tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
+  tangere models                            the arms that come with Tangere
+  tangere check ur10e                       every number of an arm, with its source and grade
+  tangere check ur10e --parameters ur-ros2  the same for another parameter set
+  tangere check my_arm.urdf                 read and validate a file of your own (TOML or URDF)
+  tangere demo                              a UR10e: pose, inverse kinematics, dynamics
+  tangere bench --quick                     speed beside the peers that are installed
+"""
+
+
+def models(arguments: argparse.Namespace) -> int:
+    """Print the arms that come with the package and their parameter sets."""
+    from tangere.errors import UnphysicalModel
+    from tangere.model.loading import load, names, parameter_sets
+
+    def marked(name: str, parameters: str) -> str:
+        try:
+            load(name, parameters=parameters)
+        except UnphysicalModel:
+            return parameters + "*"
+        return parameters
+
+    rows = []
+    for name in names():
+        model = load(name)
+        sets = ", ".join(marked(name, parameters) for parameters in parameter_sets(name))
+        rows.append((name, model.title, str(model.dof), sets))
+    lines = table(rows, ("name", "title", "joints", "parameter sets (default first)"), "llrl", indent=0)
+    lines[0] = paint(lines[0], "heading", wants_colour())
+    if any("*" in sets for *_, sets in rows):
+        lines += ["", "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"]
+    print("\n".join(lines))
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print every number of an arm with its source; an arm that cannot be is an error."""
+    from tangere.model.checked import check_text
+
+    options = {key: getattr(arguments, key) for key in ("parameters", "calibration", "tip")}
+    print(check_text(arguments.model, **options))
+    return 0
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measure ourselves beside the peers that are installed."""
+    from tangere.apps.bench import bench as benchmark
+
+    return benchmark.main(arguments) or 0
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Print a UR10e pose, its inverse kinematics and its dynamics."""
+    from tangere.cli import demo as demonstration
+
+    return demonstration.main(wants_colour())
+
+
+class _Version(argparse.Action):
+    """--version, read only when asked for: looking up package metadata costs more than the rest of the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        import tangere
+
+        print(f"tangere {tangere.__version__}")  # parser.exit would write it to standard error
+        parser.exit(0)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line as an argparse parser."""
+    raw = argparse.RawDescriptionHelpFormatter
+    root = argparse.ArgumentParser(
+        prog="tangere",
+        description="Torque-level control and the sense of touch for Universal Robots arms.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    for module in (cli_run, cli_identify, cli_watch, cli_study, cli_draw, cli_fmu):
+        module.add(commands)
+
+    p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
+    p.set_defaults(run=models)
+
+    p = commands.add_parser(
+        "check",
+        help="validate an arm and show its numbers with their sources",
+        description="Load an arm, validate it, and show its joints, links, limits and drives, each group of numbers\n"
+        "with its source and grade (vendor, measured, approximated). Exit code 1 if it cannot be loaded.",
+        epilog="examples:\n  tangere check ur5e\n  tangere check ur10e --parameters 000-C\n  tangere check my_arm.urdf",
+        formatter_class=raw,
+    )
+    p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML or URDF file")
+    p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
+    p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
+    p.add_argument("--tip", metavar="LINK", help="for a URDF with several branches: the link at which the arm ends")
+    p.set_defaults(run=check)
+
+    p = commands.add_parser(
+        "bench",
+        help="measure speed beside the peers that are installed",
+        description="Measure single calls, batches and inverse kinematics, each contender interleaved in one run,\n"
+        "against pinocchio, mujoco, ur-analytic-ik and eaik where they are installed (pip install 'tangere[bench]').",
+        epilog="examples:\n  tangere bench\n  tangere bench --quick --json",
+        formatter_class=raw,
+    )
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON instead of tables, or write FILE")
+    p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm to measure (default: ur10e)")
+    p.add_argument("--seconds", type=float, metavar="S", help="seconds of measuring (default: 42, with --quick 5)")
+    p.add_argument("--quick", action="store_true", help="fewer rounds: a rough answer within seconds")
+    p.set_defaults(run=bench)
+
+    p = commands.add_parser("demo", help="show a UR10e: pose, inverse kinematics, dynamics", description=demo.__doc__)
+    p.set_defaults(run=demo)
+    return root
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person at a terminal wants it: the sentence, without the line of code that it came from."""
+    print(f"note: {message}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
+    arguments = parser().parse_args(argv)
+    arguments.words = list(sys.argv[1:] if argv is None else argv)  # as typed, for the manifest of a run
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            code: int = arguments.run(arguments)
+        sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
+        return code
+    except TangereError as error:
+        message = " ".join(str(error).split())  # one line, whatever the message held
+        print(paint("error: ", "bad", wants_colour(sys.stderr)) + message, file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # e.g. `tangere models | head -1`: not an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, what a shell expects
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,223 @@
+"""The commands that run: run, scenarios, report, rerun."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tangere.report.progress import Clock
+from tangere.report.terminal import table
+
+EXAMPLES = """examples:
+  tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
+  tangere run circle --model 000-C --plant rigid --set drives=off period=2ms
+  tangere run hold --push link=4,force=0/0/-30,start=2,duration=1 --set friction=full
+  tangere run my_scenario.toml --out out/mine
+  tangere scenarios                         what can be run, and every setting"""
+
+
+def add(commands: Any) -> None:
+    """Add the four commands to the parser's."""
+    raw = argparse.RawDescriptionHelpFormatter
+    p = commands.add_parser(
+        "run",
+        help="simulate a scenario: log, summary and report into a folder",
+        description="Run a scenario, or a TOML file with `scenario = NAME` and settings, and leave log.mcap, log.csv,\n"
+        "manifest.json, summary.json and report.html in a folder.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
+    p.add_argument("--robot", metavar="NAME|FILE", help="the arm")
+    p.add_argument("--model", metavar="NAME|FILE", help="parameter set that controller and observer believe")
+    p.add_argument("--plant", choices=("mujoco", "rigid"), help="what is simulated with")
+    p.add_argument(
+        "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
+        help="something pushes; may be given several times",
+    )  # fmt: skip
+    p.add_argument("--seed", type=int, metavar="N", help="of everything random")
+    p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
+    p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
+    p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
+    p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
+    p.set_defaults(run=run)
+
+    p = commands.add_parser("scenarios", help="list the scenarios and their settings")
+    p.add_argument("scenario", nargs="?", metavar="NAME", help="one of them, with all its settings")
+    p.set_defaults(run=scenarios)
+
+    p = commands.add_parser("report", help="make the report of a run, a drawing or a log again")
+    p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
+    p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
+    p.set_defaults(run=report)
+
+    p = commands.add_parser("rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit")
+    p.add_argument("folder", metavar="DIR", help="the folder of a run or a drawing")
+    p.set_defaults(run=rerun)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a scenario into a folder."""
+    from tangere.apps.scenarios.execute import execute
+    from tangere.apps.scenarios.scenarios import push_of
+    from tangere.loop.settings import assignments, read_scenario
+
+    name, told, pushes = arguments.scenario, {}, []
+    if name.endswith(".toml") or "/" in name:
+        told = read_scenario(name)
+        name = told.pop("scenario")
+        listed = told.pop("push", [])
+        pushes = [push_of(p) for p in (listed if isinstance(listed, list) else [listed])]
+    for key in ("robot", "model", "plant", "seed"):
+        if getattr(arguments, key) is not None:
+            told[key] = getattr(arguments, key)
+    told |= assignments([text for group in arguments.set for text in group])
+    pushes += [push_of(text) for text in arguments.push]
+    out = Path(arguments.out or Path("out") / name)
+    command = ["tangere", *arguments.words]
+    bar = Clock()
+    try:
+        done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
+    finally:
+        bar.end()
+    if arguments.video:
+        _video(done)
+    where = _report(done.folder, done)
+    _tell(done.summary, where)
+    return 1 if done.result.aborted else 0
+
+
+def _video(done: Any) -> None:
+    from tangere.report.video import write_video
+
+    try:
+        write_video(done.built.plant, done.result.log, done.folder / "video.mp4")
+    except Exception as problem:  # graphics libraries raise what they like; the report must not be lost over a clip
+        print(f"no video: {problem}", file=sys.stderr)
+
+
+def _report(folder: Path, done: Any) -> Path:
+    from tangere.report import write_report
+
+    changes: dict[str, Any] = {}
+    if done is not None:
+        built = done.built
+        changes = {
+            "robot": built.world.true,
+            "thresholds": built.detector.on,
+        }
+    return write_report(folder, folder / "report.html", **changes)
+
+
+def _tell(summary: dict[str, Any], where: Path) -> None:
+    """The few numbers that matter, and where the rest is."""
+    if summary["aborted"]:
+        print(f"aborted: {summary['aborted']}")
+    if summary["log_error"]:
+        print(f"log.mcap is not complete: {summary['log_error']}")
+    rows = []
+    for key, label, unit in (
+        ("tracking_rms_mm", "tracking rms", "mm"),
+        ("tracking_max_mm", "tracking max", "mm"),
+        ("tracking_push_max_mm", "tracking max while pushed", "mm"),
+        ("realtime_factor", "faster than real time", "x"),
+    ):
+        if summary.get(key) is not None:
+            rows.append((label, f"{summary[key]:.4g}", unit))
+    if summary.get("residual_rms_nm") and "force" not in summary:
+        rows.append(("quiet residual, largest rms", f"{max(summary['residual_rms_nm']):.4g}", "Nm"))
+    if summary.get("force", {}).get("samples"):
+        force = summary["force"]
+        rows.append(("force of the wall, mean", f"{force['mean_n']:.4g}", "N"))
+        rows.append(("force of the wall, least and most", f"{force['min_n']:.4g} to {force['max_n']:.4g}", "N"))
+    touched = summary.get("touch") or {}
+    for key, label, unit in (
+        ("peak_n", "force of the obstacle, peak", "N"),
+        ("remaining_n", "the same one second later", "N"),
+        ("felt_ms", "felt after", "ms"),
+        ("impulse_ns", "impulse", "Ns"),
+        ("energy_j", "energy given to it, most", "J"),
+    ):
+        if touched.get(key) is not None:
+            rows.append((label, f"{touched[key]:.4g}", unit))
+    print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
+    for event in summary["events"]:
+        delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
+        torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
+        true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
+        print(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}")
+    for note, periods in summary["interventions"].items():
+        print(f"{note}: in {periods} periods")
+    print(f"report: {where}")
+
+
+def scenarios(arguments: argparse.Namespace) -> int:
+    """List what can be run."""
+    from tangere.apps.scenarios.scenarios import COMMON, SCENARIOS, keys_of
+
+    if arguments.scenario is None:
+        every = [(name, s.title, ", ".join(s.keys)) for name, s in SCENARIOS.items()]
+        print("\n".join(table(every, ("scenario", "what", "own settings"), "lll", indent=0)))
+        print("\nevery scenario also takes: " + ", ".join(COMMON))
+        print("`tangere scenarios NAME` shows each setting with its default; --set key=value changes it")
+        return 0
+    rows = []
+    for key, k in keys_of(arguments.scenario).items():
+        what = f"{k.help}: {' | '.join(k.choices)}" if k.choices else k.help
+        rows.append((key, _plain(k.default), k.unit, what))
+    print("\n".join(table(rows, ("setting", "default", "unit", "what"), "llll", indent=0)))
+    return 0
+
+
+def _plain(default: Any) -> str:
+    """A default as it would be typed."""
+    if default is None:
+        return ""
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Make a report again from what a run left."""
+    from tangere.apps.drawing.again import is_drawing, read_drawing
+    from tangere.loop.manifest import load_manifest
+    from tangere.report import write_report
+
+    source = Path(arguments.source)
+    default = source / "report.html" if source.is_dir() else source.with_suffix(".html")
+    out = Path(arguments.out) if arguments.out else default
+    out = out / "report.html" if out.is_dir() else out
+    if is_drawing(source):
+        from tangere.apps.drawing.page import write_drawn
+
+        where = write_drawn(read_drawing(source), out, load_manifest(source).command)
+    else:
+        where = write_report(source, out)
+    print(f"report: {where}")
+    return 0
+
+
+def rerun(arguments: argparse.Namespace) -> int:
+    """Repeat a run or a drawing and compare."""
+    from tangere.apps.drawing.again import draw_again, interrupted, is_drawing
+    from tangere.apps.scenarios.execute import again, difference
+
+    bar, broken = Clock(), ""
+    try:
+        if is_drawing(arguments.folder):
+            broken = interrupted(arguments.folder)
+            pairs = list(draw_again(arguments.folder, progress=bar).values())
+        else:
+            done, kept = again(arguments.folder, progress=bar)
+            pairs = [(kept, done.result.log)]
+    finally:
+        bar.end()
+    differs = next((text for text in (difference(*pair) for pair in pairs) if text), "")
+    samples = sum(len(kept) for kept, _ in pairs)
+    print(f"differs: {differs}" if differs else f"the same, bit by bit: {samples} samples")
+    if broken:
+        print(f"note: the drawing was {broken}; compared up to there")
+    return 1 if differs else 0

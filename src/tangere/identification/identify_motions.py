@@ -1,0 +1,308 @@
+"""From logs to a model: the drives, and the links or the payload, of one arm."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.errors import InvalidValue
+from tangere.identification.check import findings
+from tangere.identification.consider import considered
+from tangere.identification.delay import torque_delay
+from tangere.identification.excitation import Excitation, excitation
+from tangere.identification.freedom import link_freedom
+from tangere.identification.levels import friction_states
+from tangere.identification.model import IdentifiedModel
+from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
+from tangere.identification.refine import late_friction, refined
+from tangere.identification.residual import moving_rms
+from tangere.identification.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
+from tangere.identification.scales import torque_scales
+from tangere.identification.smoothing import smooth_log, smoothing
+from tangere.identification.solve import Problem, Solution, errors, solved
+from tangere.identification.widths import widths
+from tangere.model.loading import load, names
+from tangere.model.model import Link, Payload
+from tangere.observe.drive_model import RIPPLE_ORDERS, WIDTH, DriveModel
+from tangere.observe.inertial import SIZE, link_of, parameters_of_link
+from tangere.robots import Robot
+from tangere.types import Array
+
+Inertial = Literal["links", "payload", "none"]
+Mask = NDArray[np.bool_]
+_POSITIVE = ("coulomb", "viscous", "rotor_inertia")
+_OPTIONAL = ("quadratic", "load")
+# Wald statistic per added number below which a term is dropped: 5 standard deviations. Neighbouring samples are alike
+# and friction drifts with temperature, so that 3 would let in terms that the next log does not confirm.
+SUPPORT = 25.0
+STICTION_QUANTILE = 0.995  # of |residual| at standstill: one window in 200 beyond, without letting single shocks in
+
+
+def identify(
+    robot: Robot,
+    motions: Sequence[Motion],
+    *,
+    inertial: Inertial = "links",
+    gain: Array | None = None,
+    held_out: Sequence[Motion] = (),
+    orders: tuple[int, ...] = RIPPLE_ORDERS,
+    refine_gains: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+) -> IdentifiedModel:
+    """The drives of an arm, and its links ("links"), its payload ("payload") or neither ("none"), from logs.
+
+        tau = Y(q, qd, qdd) pi + friction(q, qd) + rotor_inertia qdd       while the joint moves
+
+    Least squares over windows of 20 ms, each joint weighted by its own spread, contacts and stops bounded by Huber's
+    weights; regularised towards the arm's data sheet where the logs say nothing; every link a body that can exist.
+    Terms of friction that the logs do not support (SUPPORT) are left out; how far links may leave the data sheet is
+    chosen on parts of the logs that the fit did not see (link_freedom); accelerations are such that noise does not
+    shrink inertia (accelerations). Friction is smoothed as the logs were, where they were (smoothing). A payload's
+    covariance counts what links and gains may be off (considered).
+
+    robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
+    Nm. gain: Nm/A with which tau was made from currents, to be kept in the model; None (the log holds torques) also
+    lets friction's lag behind reversals count as delay (torque_delay). held_out: logs for the figures
+    before and after (the motions themselves where there are none). refine_gains: also let gravity correct the gains
+    joint by joint (torque_scales): the model's gain is then another than the one given, `scale` says by how much, and
+    logs must be turned into torque with the model's (touch_log does). progress: called with 0 to 1.
+    """
+    if inertial not in ("links", "payload", "none"):
+        raise InvalidValue(f"inertial: must be 'links', 'payload' or 'none', got {inertial!r}")
+    if not motions:
+        raise InvalidValue("identify: at least one log")
+    cutoff = smoothing(robot, motions)
+    orders = () if cutoff else orders  # ripple is faster than what such a log has left
+    rows = windows(robot, list(motions), orders, smoothing=cutoff)
+    moved = rows.moving.sum(axis=0) >= LEAST_WINDOWS
+    if not np.any(moved):
+        raise InvalidValue(
+            f"not exciting enough: no joint moves faster than the standstill speed for {LEAST_WINDOWS * rows.period:g} "
+            "s; friction needs motion of every joint in both directions"
+        )
+    said = findings(robot, motions, gain)
+    said += (smooth_log(cutoff),) if cutoff else ()
+    progress(0.2)
+    solution, problem = _answer(robot, rows, inertial, orders)
+    freedom = LINK_SIGMA
+    if inertial == "links":
+        freedom = link_freedom(problem, solution, len(problem.bodies))
+        solution, problem = _answer(robot, rows, inertial, orders, freedom)
+    progress(0.5)
+    given, scale = list(motions), np.ones(robot.dof)
+    if refine_gains:
+        scale = torque_scales(rows, problem, solution, _load(robot, motions, solution, inertial))
+        motions = [_scaled(motion, scale) for motion in motions]
+        rows = dataclasses.replace(rows, tau=rows.tau * scale)
+        solution, problem = _answer(robot, rows, inertial, orders, freedom)
+        gain = None if gain is None else gain * scale
+    # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
+    width = np.full(robot.dof, WIDTH) if cutoff else widths(problem.rows, solution)  # no log tells once smoothed
+    loaded = _loaded(robot, solution, inertial)
+    rows = windows(robot, list(motions), orders, loaded=loaded, width=width, smoothing=cutoff)
+    progress(0.7)
+    # currents and positions of a sample are of one cycle: a delay must be shown apart from friction's own lag;
+    # torques have been through somebody's filter, and then whatever lag predicts best is taken
+    # (a filter both ways has no delay: what then looks like one is friction's lag, and predicts no better)
+    delay = 0.0 if cutoff else torque_delay(rows, list(motions), memory=gain is not None)
+    if delay > 0.0:
+        rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
+    solution, problem = _answer(robot, rows, inertial, orders, freedom)
+    if inertial == "payload":
+        known = rows.tau - problem.rows.tau
+        wider = considered(problem, solution, known, link_prior(robot.model, 1.0)[1])
+        solution = dataclasses.replace(solution, covariance=wider)
+    drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay, cutoff)
+    links, payload = _bodies(robot, solution.x, inertial)
+    told = _told(solution, problem)
+    for j in np.flatnonzero(~moved):
+        said += (f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told",)
+    logs = tuple((motion.name, motion.digest) for motion in motions)
+    judged = excitation(robot, rows, solution) if inertial == "links" else Excitation(np.nan, 0, 0)
+    model = IdentifiedModel(
+        robot.name, inertial, drive, links, payload, _names(robot.dof, orders), solution.x, solution.covariance, told,
+        judged, logs, tuple(bool(m) for m in moved), said, gravity=_gravity(robot),
+    )  # fmt: skip
+    progress(0.85)
+    freely = refined(model, robot, motions)
+    if freely is not None:
+        said += (late_friction(freely),)
+        model = dataclasses.replace(model, twin=freely, findings=said)
+    progress(0.95)
+    judges = list(held_out) or given
+    plain = Robot(robot.model)
+    before = moving_rms(plain, DriveModel.of(robot.drives), judges)
+    judges, fitted = [_scaled(motion, scale) for motion in judges], model.robot(robot)
+    after, following = (moving_rms(fitted, drive, judges, following=how) for how in (False, True))
+    progress(1.0)
+    return dataclasses.replace(
+        model, before=before, after=after, following=following, unseen=bool(held_out), scale=scale
+    )  # fmt: skip
+
+
+def _loaded(robot: Robot, solution: Solution, inertial: Inertial) -> Robot:
+    """The arm with the bodies of a solution."""
+    links, payload = _bodies(robot, solution.x, inertial)
+    return Robot(dataclasses.replace(robot.model, links=links, payload=payload))
+
+
+def _load(robot: Robot, motions: Sequence[Motion], solution: Solution, inertial: Inertial) -> Array:
+    """Mean |g| (n,) [Nm] over the logs, of the arm as the solution has it; every 50th sample is enough."""
+    q = np.concatenate([motion.q[::50] for motion in motions])
+    q = q[np.isfinite(q).all(axis=1)]
+    return np.asarray(np.mean(np.abs(_loaded(robot, solution, inertial).gravity_torque(q)), axis=0))
+
+
+def _scaled(motion: Motion, scale: Array) -> Motion:
+    return motion if np.all(scale == 1.0) else dataclasses.replace(motion, tau=motion.tau * scale)
+
+
+def _gravity(robot: Robot) -> Array | None:
+    """The mounting, where it is another than the arm's file has; an arm that is no longer a name keeps its own."""
+    if robot.name in names() and np.array_equal(load(robot.name).gravity, robot.model.gravity):
+        return None
+    return robot.model.gravity
+
+
+def _answer(
+    robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...], freedom: float = LINK_SIGMA
+) -> tuple[Solution, Problem]:
+    """Solve, drop what is not supported, solve again; for a payload, once more with the inertia of its mass."""
+    n, model = robot.dof, robot.model
+    links = np.concatenate([parameters_of_link(link) for link in model.links])
+    fixed = np.zeros(SIZE * n)
+    if inertial == "payload":
+        fixed = links
+        mean, information = payload_prior(model)
+    else:
+        mean, information = link_prior(model, freedom)
+        if model.payload is not None:
+            body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
+            fixed[-SIZE:] = parameters_of_link(body)
+    rows = dataclasses.replace(rows, tau=rows.tau - rows.Y @ fixed)
+    f, own = drive_information(model, len(orders))
+    x0 = np.concatenate([mean, f.ravel()])
+    prior = np.zeros((len(x0), len(x0)))
+    prior[: SIZE * n, : SIZE * n] = information
+    terms = f.shape[1]
+    for j in range(n):
+        at = slice(SIZE * n + j * terms, SIZE * n + (j + 1) * terms)
+        prior[at, at] = own[j]
+    free = np.ones(len(x0), dtype=bool)
+    if inertial != "links":
+        free[: SIZE * n] = False
+    positive = [SIZE * n + j * terms + TERMS.index(name) for j in range(n) for name in _POSITIVE]
+    if inertial == "payload":
+        free[SIZE * (n - 1) : SIZE * (n - 1) + 4] = True
+        positive.append(SIZE * (n - 1))
+    problem = Problem(
+        rows, x0, prior, free, np.array(positive), np.zeros(len(positive)), range(n if inertial == "links" else 0)
+    )
+    solution = solved(problem)
+    problem = dataclasses.replace(problem, free=free & _supported(solution, n, terms))
+    if inertial == "payload":
+        x0 = x0.copy()
+        m, h = solution.x[SIZE * (n - 1)], solution.x[SIZE * (n - 1) + 1 : SIZE * (n - 1) + 4]
+        x0[SIZE * n - 6 : SIZE * n] = parameters_of_link(Link("", float(m), h / m, np.zeros((3, 3))))[4:]
+        moment = np.arange(SIZE * (n - 1) + 1, SIZE * (n - 1) + 4)
+        prior[moment, moment] = 1.0 / (PAYLOAD_ARM * float(m)) ** 2
+        problem = dataclasses.replace(problem, x0=x0, prior=prior)
+    return solved(problem), problem
+
+
+def _supported(solution: Solution, n: int, terms: int) -> Mask:
+    """Which numbers stay: all but the optional terms whose Wald statistic is below SUPPORT per number.
+
+    Errors are dependent over a second because they are slow; the ripple is fast, and meets them as if independent.
+    """
+    keep = np.ones(len(solution.x), dtype=bool)
+    groups: list[tuple[int, ...]] = [(TERMS.index(name),) for name in _OPTIONAL]
+    groups += [(k, k + 1) for k in range(len(TERMS), terms, 2)]
+    for j in range(n):
+        for group in groups:
+            at = SIZE * n + j * terms + np.array(group)
+            value = solution.x[at]
+            wald = float(value @ np.linalg.solve(solution.covariance[np.ix_(at, at)], value))
+            if group[0] >= len(TERMS):
+                wald *= solution.dependence[j]
+            keep[at] = wald > SUPPORT * len(at)
+    return keep
+
+
+def _told(solution: Solution, problem: Problem) -> tuple[bool, ...]:
+    """Whether the data, not the prior, decide a number: at least half of its prior variance is gone."""
+    free = np.flatnonzero(problem.free)
+    before = np.zeros(len(solution.x))
+    before[free] = np.diag(np.linalg.inv(problem.prior[np.ix_(free, free)]))
+    after = np.diag(solution.covariance)
+    return tuple(bool(a < 0.5 * b) for a, b in zip(after, before, strict=True))
+
+
+def _drive(
+    robot: Robot,
+    rows: Windows,
+    solution: Solution,
+    gain: Array | None,
+    orders: tuple[int, ...],
+    moved: Mask,
+    width: Array,
+    delay: float,
+    cutoff: float,
+) -> DriveModel:
+    n = robot.dof
+    f = solution.x[SIZE * n :].reshape(n, -1)
+    term = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
+    known = DriveModel.of(robot.drives)
+    for name in ("coulomb", "viscous"):  # of a joint that did not move the log says nothing: what the arm's data says
+        term[name][~moved] = getattr(known, name)[~moved]
+    error = errors(rows, solution.x)
+    stiction = term["coulomb"].copy()  # where the log never stands: all of it may hide
+    for j in range(n):
+        standing = rows.standing[:, j]
+        if standing.sum() >= LEAST_WINDOWS:
+            stiction[j] = np.quantile(np.abs(error[standing, j]), STICTION_QUANTILE)
+    friction = term["coulomb"] + term["load"] * rows.mean_load
+    film, level_sigma, level_noise = friction_states(rows, error, solution.spread, friction)
+    return DriveModel(
+        gain=robot.drives.gain if gain is None else gain,
+        ripple=f[:, len(TERMS) :],
+        stiction=stiction,
+        spread=solution.spread,
+        mean_load=rows.mean_load,
+        orders=orders,
+        width=width,
+        delay=delay,
+        smoothing=cutoff,
+        coulomb=term["coulomb"],
+        viscous=term["viscous"],
+        offset=term["offset"],
+        rotor_inertia=term["rotor_inertia"],
+        quadratic=term["quadratic"],
+        load=term["load"],
+        film=np.where(moved, film, 0.0),
+        level_sigma=np.where(moved, level_sigma, 0.0),
+        level_noise=level_noise,
+    )
+
+
+def _bodies(robot: Robot, x: Array, inertial: Inertial) -> tuple[tuple[Link, ...], Payload | None]:
+    n, model = robot.dof, robot.model
+    if inertial == "links":
+        bodies = x[: SIZE * n].reshape(n, SIZE)
+        return tuple(link_of(pi, link.name) for pi, link in zip(bodies, model.links, strict=True)), model.payload
+    if inertial == "payload":
+        body = x[SIZE * (n - 1) : SIZE * n]
+        return model.links, Payload(float(body[0]), body[1:4] / body[0])
+    return model.links, model.payload
+
+
+def _names(n: int, orders: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the numbers: link 1 m, ..., joint 1 coulomb, ..., joint 1 sin 101, ..."""
+    inertial = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    names = [f"link {i + 1} {p}" for i in range(n) for p in inertial]
+    ripple = [f"{wave} {order}" for order in orders for wave in ("sin", "cos")]
+    return tuple(names + [f"joint {j + 1} {t}" for j in range(n) for t in (*TERMS, *ripple)])

@@ -1,0 +1,273 @@
+"""Identification of a set of recordings to the end: read, turned into torque, split, identified, judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.errors import InvalidValue
+from tangere.identification import IdentifiedModel, Motion, identify, momentum_residual, prior_drive
+from tangere.identification.check import findings
+from tangere.identification.consensus import runs, touched
+from tangere.identification.free_parts import SURELY
+from tangere.identification.free_run import FreeRun, twin
+from tangere.identification.touch_logs import TouchLog, touch_log
+from tangere.logs.recordings import Recording, recordings
+from tangere.model.model import Payload
+from tangere.observe.detect import Thresholds
+from tangere.observe.drive_model import STANDSTILL
+from tangere.robots import Robot
+from tangere.types import Array
+
+HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
+WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
+LEAST_MOTION = 1.0  # s in which some joint moves, for a log to teach or to judge: what identification needs at least
+BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
+FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
+LASTS = 0.1  # s that a fit must leave far too much before a touch is suspected: the observer's lag is a fifth of it
+LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The model, and what a report shows of how it came about."""
+
+    model: IdentifiedModel
+    robot: Robot  # what it started from, with its payload
+    used: tuple[TouchLog, ...]
+    judges: tuple[TouchLog, ...]  # logs that were not used; those that were, where there are no others
+    gain: Array  # (n,) as read, before gravity refined it; nan for torques
+    source: tuple[str, ...]  # (n,) where it comes from
+    payload_from: str  # "", "given" or "log"
+    twin: dict[str, FreeRun]
+
+    @property
+    def judged(self) -> list[Motion]:
+        """The motions of the judges, in the torque of the model."""
+        return [_scaled(log.motion, self.model.scale) for log in self.judges]
+
+
+def identification(
+    robot: Robot,
+    sources: Sequence[str],
+    *,
+    columns: str | None = None,
+    rate: float | None = None,
+    gain: Sequence[float] | None = None,
+    hold_out: str | float | None = None,
+    inertial: Literal["links", "payload", "none"] = "links",
+    refine_gains: bool = True,
+    progress: Callable[[str, float], None] = lambda what, share: None,
+) -> Identification:
+    """Identify `robot` from files (as `recordings` takes them: FILE.csv, FILE.mcap, FILE.npz:GLOB).
+
+    hold_out: share of the logs that only judge (0 for none), or names of them with commas between (globs allowed).
+    A single log is split in time. A payload that all logs state (RTDE) is taken where the robot has none.
+    """
+    read: list[Recording] = []
+    for k, source in enumerate(sources):
+        progress(f"reading {source}", 0.25 * k / len(sources))
+        read += recordings(source, columns=columns, rate=rate)
+    robot, payload_from = _with_payload(robot, read, inertial)
+    logs = [possible(robot, touch_log(recording, robot, gain=gain)) for recording in read]
+    if len({log.torque for log in logs}) > 1:
+        raise InvalidValue("logs of one kind: some hold torques, others currents; identify from one kind at a time")
+    used, judges = split(logs, hold_out)
+    gains, origin = _one_gain(used)
+    if not used[0].torque:
+        used, judges = ([_with_gain(log, gains) for log in part] for part in (used, judges))
+    refuse_units(robot, used, None if used[0].torque else gains)
+    model = identify(
+        robot,
+        [log.motion for log in used],
+        inertial=inertial,
+        gain=None if used[0].torque else gains,
+        held_out=[log.motion for log in judges],
+        refine_gains=refine_gains,
+        progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
+    )
+    again = ("gravity does not", "gravity fits")  # what identify itself says of all logs together
+    said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith(again)]
+    for log in used:
+        said += looks_touched(robot, log) or left_touched(robot, model, log)
+    said += _worse(model)
+    model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
+    progress("running the twin", 0.92)
+    shown = tuple(judges) or tuple(used)
+    runs = twin(model, robot, [_scaled(log.motion, model.scale) for log in shown])
+    progress("done", 1.0)
+    return Identification(model, robot, tuple(used), shown, gains, origin, payload_from, runs)
+
+
+def possible(robot: Robot, log: TouchLog) -> TouchLog:
+    """The log without samples whose torque no drive of this arm has, and with a sentence about them."""
+    with np.errstate(invalid="ignore"):
+        out = np.any(np.abs(log.motion.tau) > BEYOND * robot.tau_max, axis=1)
+    if not np.any(out) or np.mean(out) > FEW:
+        return log
+    j = int(np.argmax(np.nanmax(np.abs(log.motion.tau[out]), axis=0) / robot.tau_max))
+    most = float(np.nanmax(np.abs(log.motion.tau[out, j])))
+    count = "1 sample" if out.sum() == 1 else f"{out.sum()} samples"
+    said = f"{count} left out as impossible: up to {most:.3g} Nm in joint {j + 1}, whose drive has {robot.tau_max[j]:g}"
+    return dataclasses.replace(_part(log, ~out), problems=(*log.problems, said))
+
+
+def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> None:
+    """Raise where logs are certainly in other units than they are said to be: nothing is to be learned from them."""
+    for log in logs:
+        for text in log.problems:
+            if "look like degrees" in text or ("stamps" in text and "look like" in text):
+                raise InvalidValue(f"{log.name}: {text}; no model was made")
+    for text in findings(robot, [log.motion for log in logs], gain):
+        if "look like" in text:
+            raise InvalidValue(f"{text}; no model was made: say so in --columns (current, or torque)")
+
+
+def looks_touched(robot: Robot, log: TouchLog) -> list[str]:
+    """What in a log does not belong to the rest of it, long and in one joint: identification wants free motion."""
+    return _touches(log, touched(robot, log.motion)[1])
+
+
+def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[str]:
+    """What the model leaves of its own log and friction of no arm of this type explains, standing or moving.
+
+    The thresholds are those of the type, not the model's: a push on a standing arm has become its stiction.
+    """
+    motion = _scaled(log.motion, model.scale)
+    left = np.abs(momentum_residual(model.robot(robot), model.drive, motion))
+    level = Thresholds.of_drive(prior_drive(robot)).level  # (moving, turning, standing)
+    bound = np.where(np.abs(motion.qd) > STANDSTILL, level[0], level[2])
+    spans = []
+    for j in range(robot.dof):
+        for a, b in runs(left[:, j] > SURELY * bound[:, j]):
+            if motion.time[b] - motion.time[a] >= LASTS:
+                spans.append((j, float(motion.time[a]), float(motion.time[b])))
+    return _touches(log, sorted(spans, key=lambda span: span[1]))
+
+
+def _touches(log: TouchLog, spans: Sequence[tuple[int, float, float]]) -> list[str]:
+    """Stretches (joint, from, to [s, stamps]) as a sentence; none where there are none."""
+    first = float(log.motion.time[0])
+    if not spans:
+        return []
+    when = ", ".join(f"joint {j + 1} from {a - first:.2f} to {b - first:.2f} s" for j, a, b in spans[:3])
+    more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
+    return [
+        f"{log.name}: looks touched: {when}{more} after its start; free motion is needed: if it was touched, leave it "
+        "out or cut it"
+    ]
+
+
+def _worse(model: IdentifiedModel) -> list[str]:
+    """Joints whose torque the model predicts worse than the arm's data did."""
+    worse = [j for j in range(len(model.after)) if model.after[j] > WORSE * model.before[j]]
+    if not worse:
+        return []
+    shown = ", ".join(f"joint {j + 1} {model.after[j]:.3g} Nm instead of {model.before[j]:.3g}" for j in worse)
+    what = "logs that were not used" if model.unseen else "its own logs"
+    return [f"the model is worse than the arm's data on {what}: {shown}; look at the logs before using it"]
+
+
+def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[TouchLog], list[TouchLog]]:
+    """Logs that are used, and logs that judge; every k-th that moves, so that both are from the whole recording.
+
+    Where fewer than two logs move, all are used and none judges.
+    """
+    share: float
+    try:
+        share = HOLD_OUT if hold_out is None else float(hold_out)
+    except ValueError:
+        return _by_name(logs, [name.strip() for name in str(hold_out).split(",")])
+    if not 0.0 <= share < 1.0:
+        raise InvalidValue(f"--holdout: a share from 0 to below 1, or names of logs, got {hold_out!r}")
+    if share == 0.0:
+        return list(logs), []
+    if len(logs) == 1:
+        time = logs[0].motion.time
+        if hold_out is None and time[-1] - time[0] < LEAST_TO_SPLIT:
+            return list(logs), []
+        at = int(np.searchsorted(time, time[-1] - share * (time[-1] - time[0])))
+        return [_part(logs[0], slice(0, at), "used part")], [_part(logs[0], slice(at, None), "rest")]
+    # logs that hardly move teach nothing and judge nothing: those that do are divided, one at least is used
+    lively = [k for k, log in enumerate(logs) if _moves(log)]
+    if len(lively) < 2:
+        return list(logs), []
+    step = max(2, round(1.0 / share))
+    judging = set(lively[::step])
+    return [log for k, log in enumerate(logs) if k not in judging], [logs[k] for k in sorted(judging)]
+
+
+def _moves(log: TouchLog) -> bool:
+    """Whether a log moves at least one joint long enough to be identified from."""
+    motion = log.motion
+    period = float(np.median(np.diff(motion.time))) if len(motion.time) > 1 else 0.0
+    return bool(np.any(np.sum(np.abs(motion.qd) > STANDSTILL, axis=0) * period > LEAST_MOTION))
+
+
+def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[TouchLog], list[TouchLog]]:
+    for name in names:
+        if not any(fnmatch.fnmatchcase(log.name, name) for log in logs):
+            known = ", ".join(log.name for log in logs[:8]) + (" ..." if len(logs) > 8 else "")
+            raise InvalidValue(f"--holdout: no log is called {name!r}; there are {known}")
+    judges = [log for log in logs if any(fnmatch.fnmatchcase(log.name, name) for name in names)]
+    used = [log for log in logs if log not in judges]
+    if not used:
+        raise InvalidValue("--holdout: no log is left to identify from; name fewer logs")
+    return used, judges
+
+
+def _part(log: TouchLog, rows: slice | NDArray[np.bool_], name: str = "") -> TouchLog:
+    m = log.motion
+    called = f"{m.name} ({name})" if name else m.name
+    motion = Motion(m.time[rows], m.q[rows], m.qd[rows], m.tau[rows], called, m.digest)
+
+    def cut(values: Array | None) -> Array | None:
+        return None if values is None else values[rows]
+
+    return dataclasses.replace(
+        log, name=motion.name, motion=motion, q_des=cut(log.q_des), qd_des=cut(log.qd_des), qdd_des=cut(log.qdd_des),
+        target_moment=cut(log.target_moment), target_current=cut(log.target_current),
+    )  # fmt: skip
+
+
+def _with_payload(robot: Robot, read: Sequence[Recording], inertial: str) -> tuple[Robot, str]:
+    if robot.model.payload is not None:
+        return robot, "given"
+    if inertial == "payload":
+        return robot, ""
+    stated: list[Payload | None] = [touch_log(recording, robot).payload for recording in read]
+    first = stated[0] if stated else None
+    if first is None or any(
+        p is None or p.mass != first.mass or not np.array_equal(p.com, first.com) for p in stated
+    ):  # fmt: skip
+        return robot, ""
+    return Robot(dataclasses.replace(robot.model, payload=first), robot.rotor_inertia), "log"
+
+
+def _one_gain(logs: Sequence[TouchLog]) -> tuple[Array, tuple[str, ...]]:
+    """One set of gains for all logs: the one read from targets goes before data, data before guesses."""
+    order = ("given", "model", "log", "arm", "gravity", "assumed", "torque")
+    n = len(logs[0].gain)
+    gain, source = np.empty(n), [""] * n
+    for j in range(n):
+        best = min((log.source[j] for log in logs), key=order.index)
+        gain[j] = np.median([log.gain[j] for log in logs if log.source[j] == best])
+        source[j] = best
+    return gain, tuple(source)
+
+
+def _with_gain(log: TouchLog, gain: Array) -> TouchLog:
+    if np.array_equal(log.gain, gain):
+        return log
+    motion = dataclasses.replace(log.motion, tau=log.motion.tau * (gain / log.gain))
+    return dataclasses.replace(log, motion=motion, gain=gain)
+
+
+def _scaled(motion: Motion, scale: Array) -> Motion:
+    return dataclasses.replace(motion, tau=motion.tau * scale)

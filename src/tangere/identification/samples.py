@@ -1,0 +1,182 @@
+"""Logs as rows of a linear model: midpoints of the samples, averaged over short windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.errors import InvalidValue
+from tangere.identification.acceleration import LENGTHS, accelerations
+from tangere.identification.low_pass import silent_above, smoothed
+from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
+from tangere.robots import Robot
+from tangere.types import Array
+
+WINDOW = 0.02  # s, about the lag of the momentum observer at its default gain: what identification and detection see
+GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
+LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers of a joint's friction apart
+TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
+_STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
+_SILENT = 6.0  # times the cutoff: above, a smoothed log's speeds hold nothing; found: 1.6
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One log: stamps (N,) [s], q, qd (N, n) and the joint torque of the drives tau (N, n) [Nm], gravity included."""
+
+    time: Array
+    q: Array
+    qd: Array
+    tau: Array
+    name: str = ""
+    digest: str = ""  # sha256 of the file that it comes from
+
+    def __post_init__(self) -> None:
+        for entry in ("time", "q", "qd", "tau"):
+            object.__setattr__(self, entry, np.asarray(getattr(self, entry), dtype=np.float64))
+        if self.q.ndim != 2 or not (self.q.shape == self.qd.shape == self.tau.shape):
+            raise InvalidValue(f"q, qd, tau: one shape (N, n), got {self.q.shape}, {self.qd.shape}, {self.tau.shape}")
+        if self.time.shape != (len(self.q),):
+            raise InvalidValue(f"time: shape ({len(self.q)},) to match q, got {self.time.shape}")
+
+
+def was_smoothed(motion: Motion, cutoff: float) -> bool:
+    """Whether a log went through a low-pass of this cutoff [Hz] (0: none), as its speeds show.
+
+    Speeds, as the torque may have had contacts added since.
+    """
+    whole = cutoff > 0.0 and bool(np.isfinite(motion.q + motion.tau).all())
+    return whole and silent_above(motion.time, motion.qd) < _SILENT * cutoff
+
+
+@dataclass(frozen=True)
+class Midpoints:
+    """Between each two usable neighbours of a log: what the momentum residual is made of."""
+
+    h: Array  # (K,) s
+    q: Array  # (K, n)
+    qd: Array
+    qdd: Array  # difference quotient of the velocity
+    tau: Array
+    index: NDArray[np.int64]  # (K,) of the later sample
+
+
+def midpoints(motion: Motion, delay: float = 0.0) -> Midpoints:
+    """Midpoints of neighbours with a stamp that rises by at most GAP median periods and finite values.
+
+    delay [s]: the torque is taken that much later, where the log has it (the last samples keep the last).
+    """
+    h = np.diff(motion.time)
+    good = np.asarray(np.isfinite(motion.q + motion.qd + motion.tau).all(axis=1))
+    rising = h[np.isfinite(h) & (h > 0.0)]
+    if rising.size == 0:
+        raise InvalidValue(f"{motion.name or 'log'}: no two samples with rising stamps among {len(motion.time)}")
+    use = good[1:] & good[:-1] & (h > 0.0) & (h <= GAP * float(np.median(rising)))
+    k = np.flatnonzero(use)
+    q, qd, tau = motion.q, motion.qd, motion.tau
+    if delay > 0.0:
+        usable = good & np.isfinite(motion.time)
+        usable &= motion.time >= np.maximum.accumulate(np.where(usable, motion.time, -np.inf))  # np.interp needs order
+        late, have = motion.time + delay, motion.time[usable]
+        tau = np.stack([np.interp(late, have, column[usable]) for column in tau.T], axis=1)
+    return Midpoints(
+        h[k], 0.5 * (q[k] + q[k + 1]), 0.5 * (qd[k] + qd[k + 1]), (qd[k + 1] - qd[k]) / h[k, None],
+        0.5 * (tau[k] + tau[k + 1]), k + 1,
+    )  # fmt: skip
+
+
+def friction_terms(
+    q: Array, qd: Array, qdd: Array, gravity_torque: Array, orders: tuple[int, ...], width: Array | float = WIDTH
+) -> Array:
+    """Columns (K, n, 6 + 2 len(orders)) of what a drive adds: TERMS, then sin and cos of each order of the ripple."""
+    sign = np.tanh(qd / width)
+    columns = [sign, qd, np.ones_like(qd), qdd, qd * np.abs(qd), sign * np.abs(gravity_torque)]
+    for order in orders:
+        columns += [np.sin(order * q), np.cos(order * q)]
+    return np.stack(columns, axis=-1)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Means over windows: Y pi + F f = tau row by row, joint by joint, where the joint moves."""
+
+    Y: Array  # (W, n, 10 n)
+    F: Array  # (W, n, terms)
+    tau: Array  # (W, n)
+    moving: NDArray[np.bool_]  # (W, n): above the standstill speed all through the window, one direction
+    standing: NDArray[np.bool_]  # (W, n): below it all through
+    log: NDArray[np.int64]  # (W,) which log
+    period: float  # s, length of a window
+    mean_load: Array  # (n,) Nm, mean |g|
+
+
+def grouped(m: Midpoints) -> tuple[NDArray[np.int64], Array]:
+    """Rows (W, size) of the midpoints in each window, and their weights by duration (W, size)."""
+    size = max(1, round(WINDOW / float(np.median(m.h))))
+    start = np.arange(0, len(m.h) - size + 1, size)
+    start = start[m.index[start + size - 1] - m.index[start] == size - 1]  # none with a gap inside
+    rows = start[:, None] + np.arange(size)
+    return rows, m.h[rows] / m.h[rows].sum(axis=1, keepdims=True)
+
+
+def window_torques(motions: list[Motion], delay: float) -> Array:
+    """Torque (W, n) of the same windows as windows() makes, taken `delay` [s] later."""
+    parts = []
+    for motion in motions:
+        m = midpoints(motion, delay)
+        rows, weight = grouped(m)
+        parts.append(np.einsum("ws,wsn->wn", weight, m.tau[rows]))
+    return np.concatenate(parts)
+
+
+def windows(
+    robot: Robot,
+    motions: list[Motion],
+    orders: tuple[int, ...] = RIPPLE_ORDERS,
+    *,
+    loaded: Robot | None = None,
+    width: Array | float = WIDTH,
+    delay: float = 0.0,
+    lengths: tuple[float, ...] = LENGTHS,
+    smoothing: float = 0.0,
+) -> Windows:
+    """Rows of all logs. Windows do not reach over gaps or from one log into another.
+
+    loaded: whose gravity torque is the load of the load-dependent friction, if not that of `robot`. width: of the
+    Coulomb term, (n,) or one for all [rad/s]. delay: of the reported torque [s]. lengths [s]: of the slopes that
+    accelerations are made of, () for difference quotients. smoothing [Hz]: the low-pass that logs went through, and
+    friction with them; 0: none.
+    """
+    parts: list[tuple[Array, ...]] = []
+    logs: list[int] = []
+    periods: list[float] = []
+    for number, motion in enumerate(motions):
+        if motion.q.shape[1] != robot.dof:
+            raise InvalidValue(f"{motion.name or 'log'}: {motion.q.shape[1]} joints, {robot.name} has {robot.dof}")
+        m = midpoints(motion, delay)
+        rows, weight = grouped(m)
+        size = rows.shape[1]
+        g = (loaded or robot).gravity_torque(m.q)
+        qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
+        friction = friction_terms(m.q, m.qd, qdd, g, orders, width)
+        if was_smoothed(motion, smoothing):
+            steps = (0, *range(_STEPS, friction.shape[-1]))
+            friction[..., steps] = smoothed(friction[..., steps], float(np.median(m.h)), smoothing)
+        columns = (robot.regressor(m.q, m.qd, qdd), friction, m.tau, np.abs(g))
+        means = tuple(np.einsum("ws,ws...->w...", weight, c[rows]) for c in columns)
+        speed = m.qd[rows]
+        fast = (np.abs(speed) > STANDSTILL).all(axis=1) & (np.abs(np.sign(speed).sum(axis=1)) == size)
+        slow = np.asarray((np.abs(speed) <= STANDSTILL).all(axis=1))
+        parts.append((*means, np.asarray(fast, dtype=np.float64), slow.astype(np.float64)))
+        logs += [number] * len(rows)
+        periods.append(size * float(np.median(m.h)))
+    Y, F, tau, load, fast, slow = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if len(tau) < LEAST_WINDOWS:
+        raise InvalidValue(
+            f"too short: {len(tau) * WINDOW:.2g} s of usable samples, {LEAST_WINDOWS * WINDOW:g} s needed at least"
+        )
+    return Windows(
+        Y, F, tau, fast.astype(bool), slow.astype(bool), np.array(logs), float(np.median(periods)), load.mean(axis=0)
+    )

@@ -1,0 +1,224 @@
+"""From a recording to a motion in Nm: which gain, from where, what was commanded, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.errors import InvalidValue
+from tangere.identification import IdentifiedModel, Motion, drive_gains
+from tangere.identification.check import NO_WITNESS, findings, gravity_slopes, target_findings
+from tangere.identification.units import SLOWEST, torque_findings, unit_findings
+from tangere.logs.log import Log
+from tangere.logs.recordings import Recording
+from tangere.model.model import Payload
+from tangere.robots import Robot
+from tangere.types import Array
+
+# Nm/A by the joint's peak torque [Nm]: the sizes of UR's joints, as their controllers' targets tell them on a UR10e and
+# a UR3e. For an arm whose own gains nobody has measured the nearest size (by ratio) is assumed.
+_SIZES = ((9.0, 3.7), (28.0, 7.572), (54.0, 10.8), (150.0, 9.839), (330.0, 11.976))
+# Relative standard deviation up to which a gain read from the log goes before that of the arm's data: targets recorded
+# with six digits are exact to 1e-3 or better, with four they scatter by per cents.
+PRECISE = 0.005
+_DISAGREE = 0.02  # relative difference between the log's gain and that used from which on it is said
+# Times the gain of the joint's size, either way, that a gain fitted to gravity may be: sizes are some 30 % off, a tool
+# of some kg 20 %; another size of arm makes it a third or three times
+_PLAUSIBLE = 1.8
+_LEAST_SHARE = 0.9  # of the current's variance that gravity and friction must explain before a gain is taken from it
+
+
+@dataclass(frozen=True)
+class TouchLog:
+    """A recording as observers and identification take it: torque in Nm, gravity included, and what was commanded."""
+
+    name: str
+    motion: Motion  # time, q, qd, tau
+    gain: Array  # (n,) Nm/A with which tau was made from currents; nan where the log itself holds torque
+    # (n,) where each gain is from: "log" (targets at rest), "model", "arm" (data), "gravity" (fitted), "given",
+    # "assumed" (by size); "torque": the log itself holds torque
+    source: tuple[str, ...]
+    problems: tuple[str, ...]  # sentences, those of the recording first
+    misfit: tuple[str, ...] = ()  # of the problems those that gravity tells: another arm, torques for currents
+    payload: Payload | None = None  # what the controller was told of it, where the log says so; not used here
+    q_des: Array | None = None  # (N, n) what the controller wanted, where the log has it
+    qd_des: Array | None = None
+    qdd_des: Array | None = None
+    target_moment: Array | None = None  # (N, n) Nm, gravity included, friction not
+    target_current: Array | None = None  # (N, n) A
+
+    @property
+    def torque(self) -> bool:
+        """Whether the log held torque; else currents."""
+        return "torque" in self.source
+
+
+def touch_log(
+    recording: Recording, robot: Robot, *, model: IdentifiedModel | None = None, gain: ArrayLike | None = None
+) -> TouchLog:
+    """The motion of a recording with its torques in Nm, from whatever the recording has of these, the first found:
+
+    tau (torque, effort), gravity included; actual_current times the gain; actual_current_as_torque, which UR reports
+    without gravity: g(q) is added. Torques are multiplied by the model's scale. Gains, joint by joint: as given; the
+    model's, so that its friction keeps its scale; the log's own targets at rest where they are precise; the arm's data;
+    a fit of the currents to gravity; by size.
+    Velocities are differences of the positions where the log has none. What does not fit the arm is in `problems`.
+    """
+    log, n = recording.log, robot.dof
+    problems = list(recording.problems)
+    q = _column(log, "q", n, recording.name)
+    if q is None:
+        raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {', '.join(log.columns)}")
+    qd = _column(log, "qd", n, recording.name)
+    tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
+    period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0
+    if period > SLOWEST:  # nothing could be watched or learned, and filters would run over hours
+        raise InvalidValue(
+            f"{recording.name}: samples lie {period:.3g} s apart (median): the stamps look like milliseconds or "
+            "microseconds, seconds are needed"
+        )
+    problems += unit_findings(
+        log.time, q, qd, current if tau is None else tau, "currents" if tau is None else "torques"
+    )  # fmt: skip
+    if qd is None:
+        qd = np.gradient(q, log.time, axis=0)
+        problems.append("has no velocities: differences of the positions are used, which are noisier")
+    free = _column(log, "actual_current_as_torque", n, recording.name)
+    targets = {
+        "q_des": "q_des", "qd_des": "qd_des", "qdd_des": "qdd_des",
+        "target_moment": "tau_cmd", "target_current": "target_current",
+    }  # fmt: skip
+    wanted = {ours: _column(log, name, n, recording.name) for ours, name in targets.items()}
+    used, source = np.full(n, np.nan), ("torque",) * n
+    if tau is None and current is not None and not (free is not None and _unknown(robot, model, gain)):
+        bare = Motion(log.time, q, qd, current)
+        used, source, said = _gains(bare, robot, wanted["target_current"], wanted["target_moment"], model, gain)
+        problems += said
+        tau = current * used
+    else:
+        tau = free + robot.gravity_torque(q) if tau is None and free is not None else tau
+        if tau is not None and model is not None and model.scale.shape == (n,):
+            tau = tau * model.scale
+    if tau is None:
+        raise InvalidValue(
+            f"{recording.name}: has neither torque (tau, effort, actual_current_as_torque) nor motor current (current, "
+            f"actual_current); it has {', '.join(log.columns)}"
+        )
+    motion = Motion(log.time, q, qd, tau, recording.name, recording.digest)
+    misfit = arm_findings(robot, motion, None if "torque" in source else used)
+    problems += misfit
+    if wanted["target_moment"] is not None:
+        problems += target_findings(robot, q, qd, wanted["target_moment"])
+    return TouchLog(recording.name, motion, used, source, tuple(problems), misfit, _payload(log), **wanted)
+
+
+def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[str, ...]:
+    """What gravity tells of a log that is not of this arm, or whose currents are torques; sentences.
+
+    gain (n,) [Nm/A]: with which the torques were made from currents, None where they are torques themselves.
+    """
+    found = tuple(text for text in findings(robot, [motion], gain) if text != NO_WITNESS)  # short logs are no fault
+    if found or gain is None:
+        return found
+    sizes = np.array([_by_size(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
+    return tuple(torque_findings(robot.gravity_torque(motion.q), motion.tau / gain, sizes))
+
+
+def too_heavy(robot: Robot, mass: float) -> tuple[str, ...]:
+    """A tool that no joint of the arm could hold stretched out is none: at q = 0 the flange is the whole reach away."""
+    reach = float(np.linalg.norm(robot.pose(np.zeros(robot.dof))[:3, 3]))
+    most = float(np.max(robot.tau_max)) / (float(np.linalg.norm(robot.model.gravity)) * reach)
+    if not mass > most:
+        return ()
+    return (
+        f"a tool of {mass:.2g} kg is more than a {robot.name} could hold ({most:.2g} kg, stretched out): are the "
+        "currents torques, or is it another arm?",
+    )
+
+
+def _payload(log: Log) -> Payload | None:
+    """What the controller was told of its payload (RTDE: payload, payload_cog), None where nothing or not the same."""
+    mass, com = log.get("payload"), log.get("payload_cog")
+    if mass is None or mass.ndim != 1 or not np.all(mass == mass[0]) or not mass[0] > 0.0:
+        return None
+    if com is None or com.shape != (len(mass), 3) or not np.all(np.isfinite(com)) or not np.all(com == com[0]):
+        return None
+    return Payload(float(mass[0]), np.array(com[0]))
+
+
+def _column(log: Log, name: str, n: int, where: str) -> Array | None:
+    values = log.get(name)
+    if values is None:
+        return None
+    if values.ndim != 2 or values.shape[1] != n:
+        raise InvalidValue(f"{where}: {name} has shape {values.shape}, the arm has {n} joints")
+    return values
+
+
+def _unknown(robot: Robot, model: IdentifiedModel | None, gain: ArrayLike | None) -> bool:
+    """Whether some gain would have to be guessed."""
+    known = robot.drives.gain if model is None else np.where(np.isfinite(model.drive.gain), 1.0, robot.drives.gain)
+    return gain is None and not bool(np.all(np.isfinite(known)))
+
+
+def _gains(
+    currents: Motion,
+    robot: Robot,
+    target_current: Array | None,
+    target_moment: Array | None,
+    model: IdentifiedModel | None,
+    given: ArrayLike | None,
+) -> tuple[Array, tuple[str, ...], list[str]]:
+    """Gains (n,), their sources, and what is to be said about them."""
+    n = robot.dof
+    if given is not None:
+        values = np.array(given, dtype=np.float64)
+        if values.shape not in ((), (n,)) or not np.all(np.isfinite(values) & (values > 0.0)):
+            raise InvalidValue(f"gain: one number > 0 or {n} of them [Nm/A], got {given!r}")
+        return np.broadcast_to(values, (n,)).copy(), ("given",) * n, []
+    read, sigma = np.full(n, np.nan), np.full(n, np.nan)
+    if target_current is not None and target_moment is not None:
+        told = drive_gains(target_current, target_moment, currents.qd)
+        read, sigma = told.gain, told.sigma
+    precise = np.where(sigma < PRECISE * read, read, np.nan)
+    choices = [("log", precise), ("arm", robot.drives.gain), ("log", read)]
+    if model is not None:
+        choices.insert(0, ("model", model.drive.gain))
+    gain, source = np.full(n, np.nan), [""] * n
+    for name, values in choices:
+        for j in np.flatnonzero(np.isnan(gain) & np.isfinite(values)).tolist():
+            gain[j], source[j] = values[j], name
+    if np.any(np.isnan(gain)):
+        slopes, shares = gravity_slopes(robot, [currents])
+        for j in np.flatnonzero(np.isnan(gain)).tolist():
+            if shares[j] > _LEAST_SHARE and slopes[j] > 0.0:
+                gain[j], source[j] = 1.0 / slopes[j], "gravity"
+            else:
+                gain[j], source[j] = _by_size(float(robot.tau_max[j])), "assumed"
+    said = []
+    for j in range(n):
+        if abs(read[j] - gain[j]) > max(_DISAGREE * gain[j], 3.0 * sigma[j]):
+            said.append(
+                f"joint {j + 1}: the log's targets say {read[j]:.4g} +- {sigma[j]:.2g} Nm/A, the {source[j]}'s gain is "
+                f"{gain[j]:.4g}"
+            )
+    fitted = {j: gain[j] / _by_size(float(robot.tau_max[j])) for j in range(n) if source[j] == "gravity"}
+    strange = [j for j, ratio in fitted.items() if not 1.0 / _PLAUSIBLE < ratio < _PLAUSIBLE]
+    if strange:
+        shown = ", ".join(f"joint {j + 1} {gain[j]:.3g}" for j in strange)
+        said.append(
+            f"gravity of a {robot.name} asks for gains that its drives hardly have: {shown} Nm/A, expected about "
+            f"{', '.join(f'{gain[j] / fitted[j]:.3g}' for j in strange)}; another arm, another mounting or a heavy tool"
+        )
+    guessed = [str(j + 1) for j in range(n) if source[j] == "assumed"]
+    if guessed:
+        said.append(f"no gain is known for joint {', '.join(guessed)}: assumed by the joint's size, perhaps 30 % off")
+    return gain, tuple(source), said
+
+
+def _by_size(peak: float) -> float:
+    if not np.isfinite(peak):
+        return 10.0  # about the mean of those known
+    return min(_SIZES, key=lambda size: abs(np.log(size[0] / peak)))[1]

@@ -1,0 +1,145 @@
+"""manifest.json: what a run was made of, so that it can be made again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.logs.files import write_text
+
+FORMAT = 1  # of the file; raised when a reader of the old form would misread the new one
+NAME = "manifest.json"
+# packages whose version can change the numbers of a run
+PACKAGES = ("tangere", "numpy", "mujoco", "ruckig")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Versions, platform, models, seeds, command and scenario of a run."""
+
+    command: tuple[str, ...]  # the command line, word by word
+    scenario: Mapping[str, Any]  # everything that the run was told, as plain data
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)  # "plant", "controller" -> model_hash
+    versions: Mapping[str, str] = field(default_factory=dict)
+    platform: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        command: Sequence[str],
+        scenario: Mapping[str, Any],
+        *,
+        seeds: Mapping[str, int] | None = None,
+        models: Mapping[str, Any] | None = None,
+    ) -> Manifest:
+        """Of a run on this machine; models: name -> tangere.Robot or model, hashed here."""
+        hashes = {name: model_hash(model) for name, model in (models or {}).items()}
+        return cls(tuple(command), dict(scenario), dict(seeds or {}), hashes, versions(), machine())
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change the numbers; "" where one is not installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Platform that the bits of a run may depend on; nothing that names the machine or its user."""
+    return {"system": platform.system(), "machine": platform.machine(), "byteorder": sys.byteorder}
+
+
+def model_hash(model: Any) -> str:
+    """SHA-256 of every number and name of a model (or of a robot's model and its rotor inertia), as 64 hex digits.
+
+    Two models with the same hash compute the same; where a number came from (sources) does not count.
+    """
+    digest = hashlib.sha256()
+    inner = getattr(model, "model", None)
+    if inner is not None:
+        _feed(digest, np.asarray(model.rotor_inertia))
+        model = inner
+    _feed(digest, model)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if is_dataclass(value):
+        for part in fields(value):
+            if part.name != "sources":
+                digest.update(f"{part.name}=".encode())
+                _feed(digest, getattr(value, part.name))
+    elif isinstance(value, tuple | list):
+        digest.update(f"[{len(value)}]".encode())
+        for entry in value:
+            _feed(digest, entry)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
+    elif isinstance(value, float):
+        digest.update(np.float64(value).tobytes())
+    else:
+        digest.update(f"{value!r};".encode())
+
+
+def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> Path:
+    """Write folder/manifest.json, whole or not at all."""
+    path = Path(folder) / NAME
+    write_json({"format": FORMAT, **asdict(manifest)}, path)
+    return path
+
+
+def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Read folder/manifest.json (or that file itself)."""
+    path = Path(folder)
+    path = path / NAME if path.is_dir() else path
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
+    except ValueError as problem:
+        raise InvalidValue(f"{path} is no manifest: {problem}") from problem
+    if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+        raise InvalidValue(f"{path} is no manifest of format {FORMAT}, the one that this version reads")
+    known = {part.name for part in fields(Manifest)}
+    if not {"command", "scenario"} <= set(data) <= known:
+        raise InvalidValue(f"{path}: fields {sorted(data)}, expected {sorted(known)}")
+    return Manifest(**{**data, "command": tuple(data["command"])})
+
+
+def write_json(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write JSON that every reader accepts: floats by their shortest exact form, NaN and infinity as null."""
+    write_text(path, json.dumps(_plain(data), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise InvalidValue(f"{value!r} ({type(value).__name__}) cannot be written as JSON")

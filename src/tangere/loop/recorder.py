@@ -1,0 +1,110 @@
+"""Recording in the loop: rows into preallocated blocks, handed on about once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.logs.log import Log, Note
+from tangere.types import Array
+
+# rows per block: 2 s of a run at 1 kHz, some 2 MB; a new block costs less than a row of numbers
+BLOCK = 2048
+# s of wall time after which rows are handed on although the block is not full: what a kill may cost at most
+HAND_ON = 1.0
+
+
+class Sink(Protocol):
+    """Takes finished rows away from the loop; must return at once."""
+
+    def rows(self, block: Array) -> None:
+        """Rows (k, width), columns in the order of the recorder; never changed again."""
+
+    def note(self, note: Note) -> None:
+        """A note that belongs to rows handed on before or after."""
+
+
+class Recorder:
+    """A table that grows by a row at a time; about 2 us a row.
+
+    scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
+    `append`. sink: where rows go as well, about once a second.
+    """
+
+    def __init__(self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Sink | None = None) -> None:
+        names = [*scalars, *vectors]
+        if "time" not in scalars or len(set(names)) != len(names):
+            raise InvalidValue(f"columns: 'time' among the scalars and no name twice, got {names}")
+        self._scalars = tuple(scalars)
+        self._vectors = dict(vectors)
+        self._first = len(self._scalars)
+        self._width = self._first + sum(vectors.values())
+        self._sink = sink
+        self._blocks: list[Array] = []  # full ones
+        self._notes: list[Note] = []
+        self._handed = 0
+        self._due = perf_counter() + HAND_ON
+        self._new_block()
+
+    @property
+    def layout(self) -> dict[str, slice]:
+        """Where each column lies in a row."""
+        widths = [1] * self._first + list(self._vectors.values())
+        edges = [0, *np.cumsum(widths).tolist()]
+        return {n: slice(*e) for n, e in zip([*self._scalars, *self._vectors], pairwise(edges), strict=True)}
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """Names of the columns of shape (N,)."""
+        return self._scalars
+
+    @property
+    def samples(self) -> int:
+        """Rows so far."""
+        return len(self._blocks) * BLOCK + self._count
+
+    def append(self, scalars: tuple[float, ...], vectors: tuple[Array, ...], now: float = 0.0) -> None:
+        """Add a row: the scalars, then the vectors, as declared; now: the caller's perf_counter()."""
+        row = self._block[self._count]
+        row[: self._first] = scalars
+        np.concatenate(vectors, out=row[self._first :])
+        self._count += 1
+        if self._count == BLOCK or now > self._due:
+            self._hand_on()
+            self._due = now + HAND_ON
+
+    def note(self, time: float, text: str) -> None:
+        """Add a note."""
+        note = Note(time, text)
+        self._notes.append(note)
+        if self._sink is not None:
+            self._sink.note(note)
+
+    def log(self) -> Log:
+        """Everything so far, as a log of its own."""
+        blocks, columns = [*self._blocks, self._block[: self._count]], {}
+        for name, where in self.layout.items():
+            part = where.start if name in self._scalars else where
+            columns[name] = np.concatenate([block[:, part] for block in blocks])
+        return Log(columns, notes=tuple(self._notes))
+
+    def flush(self) -> None:
+        """Hand on what has not been."""
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        if self._sink is not None and self._count > self._handed:
+            self._sink.rows(self._block[self._handed : self._count])
+        self._handed = self._count
+        if self._count == BLOCK:
+            self._blocks.append(self._block)
+            self._new_block()
+
+    def _new_block(self) -> None:
+        self._block: Array = np.zeros((BLOCK, self._width))  # zeros: pages are mapped when they are first written
+        self._count = self._handed = 0

@@ -1,0 +1,145 @@
+"""summary.json: a run in a dozen numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tangere.logs.log import Log
+from tangere.loop.result import RunResult
+from tangere.observe.momentum import GAIN
+from tangere.observe.threshold import Detection
+from tangere.robots import Robot
+from tangere.types import Array
+
+# s after the end of a push that do not count as undisturbed tracking: ten time constants of a loop with kp = 100
+AFTER_PUSH = 1.0
+# time constants after which exp(-5) = 0.7 % of a step is still missing from a residual
+SETTLED = 5.0
+
+Mask = NDArray[np.bool_]
+
+
+class Push(Protocol):
+    """When something pushed, such as plants.pushes.Push or PushForce."""
+
+    @property
+    def start(self) -> float:
+        """s."""
+
+    @property
+    def duration(self) -> float:
+        """s."""
+
+
+def summarise(
+    result: RunResult,
+    *,
+    pushes: Sequence[Push] = (),
+    settle: float = 0.0,
+    robot: Robot | None = None,
+    gain: ArrayLike = GAIN,
+) -> dict[str, Any]:
+    """The numbers of summary.json; None where the log does not hold what a number needs.
+
+    pushes: what really happened, as far as it is known. settle [s]: end of the start ramp, tracking counts from there.
+    robot: places the tcp where the log has joints only (its true kinematics). gain: K of the first observer [1/s].
+
+    tracking_rms_mm, tracking_max_mm: distance of the tcp from its reference after `settle`, without the times from a
+    push's start to 1 s after its end; tracking_push_max_mm: within those times. residual_rms_nm (n): before the first
+    push. events: time_s is the stamp of the sample that raised it, delay_ms counts from the start of the push that it
+    answers, torque_nm is the mean residual of its joint from five time constants after the onset until the end (of the
+    push; where no push is known, until five time constants before the end was seen), true_torque_nm the truth there.
+    """
+    log = result.log
+    error = tracking_error(log, robot)
+    pushed = _pushed(log, pushes)
+    counted = ~pushed & (log.time >= settle)
+    quiet = log.time < min((push.start for push in pushes), default=np.inf)
+    residual = log.get("residual")
+    timing = result.timing
+    rms = None if residual is None or not quiet.any() else np.sqrt(np.mean(residual[quiet] ** 2, axis=0)).tolist()
+    return {
+        "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
+        "tracking_max_mm": _millimetres(error, counted, np.max),
+        "tracking_push_max_mm": _millimetres(error, pushed, np.max),
+        "residual_rms_nm": rms,
+        "events": [_event(log, detection, pushes, gain) for detection in result.detections],
+        "realtime_factor": result.realtime_factor,
+        "duration_s": result.duration,
+        "samples": len(log),
+        "aborted": result.aborted,
+        "log_error": result.log_error,
+        "interventions": dict(result.interventions),
+        "period_us": {
+            "nominal": 1e6 * result.period,
+            "median": 1e6 * timing.median,
+            "p99": 1e6 * timing.p99,
+            "p99.99": 1e6 * timing.p9999,
+            "worst": 1e6 * timing.worst,
+            "missed": timing.missed,
+            "late": timing.late,
+            "busiest": None if timing.busiest is None else 1e6 * timing.busiest,
+            "pauses": timing.pauses,
+            "longest_pause": None if timing.longest_pause is None else 1e6 * timing.longest_pause,
+            "waited": None if timing.waited is None else 1e6 * timing.waited,
+        },
+    }
+
+
+def tracking_error(log: Log, robot: Robot | None = None) -> Array | None:
+    """Distance (N,) [m] of the tcp (true, else measured) from its reference; None where the log cannot tell."""
+    if "T_des" in log:
+        wanted = log.position("T_des")
+    elif "q_des" in log and robot is not None:
+        wanted = robot.pose(log["q_des"])[:, :3, 3]
+    else:
+        return None
+    if "T_true" in log:
+        actual = log.position("T_true")
+    elif robot is not None:
+        actual = robot.pose(log["q"])[:, :3, 3]
+    else:
+        return None
+    return np.asarray(np.linalg.norm(actual - wanted, axis=1))
+
+
+def _pushed(log: Log, pushes: Sequence[Push]) -> Mask:
+    mask = np.zeros(len(log), dtype=np.bool_)
+    for push in pushes:
+        mask |= (log.time >= push.start) & (log.time <= push.start + push.duration + AFTER_PUSH)
+    return mask
+
+
+def _millimetres(error: Array | None, where: Mask, reduce: Any) -> float | None:
+    return None if error is None or not where.any() else float(1e3 * reduce(error[where]))
+
+
+def _event(log: Log, detection: Detection, pushes: Sequence[Push], gain: ArrayLike) -> dict[str, Any]:
+    j = detection.joint - 1
+    settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (detection.residual.size,))[j])
+    end = float(log.time[-1]) if detection.end is None else detection.end
+    push = _answered(detection, pushes, settling)
+    if push is not None:
+        end = min(end, push.start + push.duration)
+    elif detection.end is not None:
+        end -= settling
+    window = (log.time >= detection.time + settling) & (log.time <= end)
+    felt, true = log.get("residual"), log.get("tau_ext_true")
+    return {
+        "time_s": detection.time,
+        "end_s": detection.end,
+        "delay_ms": None if push is None else 1e3 * (detection.time - push.start),
+        "joint": detection.joint,
+        "torque_nm": None if felt is None or not window.any() else float(felt[window, j].mean()),
+        "true_torque_nm": None if true is None or not window.any() else float(true[window, j].mean()),
+    }
+
+
+def _answered(detection: Detection, pushes: Sequence[Push], settling: float) -> Push | None:
+    """The last push that had begun, and was not over for long, when the touch was raised."""
+    begun = [p for p in pushes if p.start <= detection.time <= p.start + p.duration + settling]
+    return max(begun, key=lambda p: p.start, default=None)

@@ -1,0 +1,98 @@
+"""The report: sections in order, written as one HTML file that asks nothing of anyone else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.logs.files import write_text
+from tangere.report.data import RunData
+from tangere.report.encode import WHOLE, floats
+from tangere.report.markup import Raw, join, json_block, tag
+from tangere.report.section import Section
+from tangere.report.sections import SECTIONS, head
+from tangere.types import Array
+
+
+def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> Path:
+    """Write the report of a run to `path` and say where it is. The file is whole or not there.
+
+    source: a RunData, the folder of a run, a log file, a Log, or what tangere.loop.run returned. changes: fields of
+    RunData that are known better, e.g. name, command, robot, blocks, thresholds.
+    """
+    data = replace(source, **changes) if isinstance(source, RunData) else RunData.of(source, **changes)
+    page = report_html(data)
+    target = Path(path)
+    write_text(target, page)
+    return target
+
+
+def report_html(data: RunData) -> str:
+    """The page of a run as text."""
+    sections = [section for make in SECTIONS if (section := make(data)) is not None]
+    return page_html(data.name, head(data), sections, data.time)
+
+
+def page_html(title: str, top: Raw, sections: Sequence[Section], time: Array | None = None) -> str:
+    """A page as text: its head (section.page_head), its sections, and the time that whole columns of figures share."""
+    script = _asset("decode.js") + _asset("plot.js") + _asset("scene.js") + _asset("start.js")
+    # only our own script may run, whatever else came into the page: its hash is the one that is allowed
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    own = "style-src 'unsafe-inline'; media-src data:; img-src data:"
+    policy = f"default-src 'none'; {own}; script-src 'sha256-{digest}'"
+    page = join(
+        Raw("<!doctype html>\n"),
+        tag(
+            "html",
+            tag(
+                "head",
+                tag("meta", charset="utf-8"),
+                tag("meta", http_equiv="Content-Security-Policy", content=policy),
+                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                tag("meta", name="color-scheme", content="light dark"),
+                tag("title", f"{title} – Tangere"),
+                Raw(f"<style>{_asset('style.css')}</style>"),
+            ),
+            tag(
+                "body",
+                top,
+                tag("nav", *(tag("a", s.title, href=f"#{s.identifier}") for s in sections), aria_label="Sections"),
+                tag("main", *(_section(section) for section in sections)),
+                _foot(),
+                json_block("data", _data(time, sections)),
+                Raw(f"<script>{script}</script>"),
+            ),
+            lang="en",
+        ),
+    )
+    return str(page) + "\n"
+
+
+def _data(time: Array | None, sections: Sequence[Section]) -> dict[str, Any]:
+    """Figures, and the time that the whole columns among them share; a longer run has no whole columns."""
+    shared = np.zeros(0) if time is None or len(time) > WHOLE else time
+    return {"t": floats(shared), "figures": [figure for section in sections for figure in section.figures]}
+
+
+def _section(section: Section) -> Raw:
+    return tag("section", tag("h2", section.title), section.body, id=section.identifier)
+
+
+def _foot() -> Raw:
+    import tangere
+
+    hint = Raw("<noscript><p>Without JavaScript the figures are still drawings: no zoom, no read-out.</p></noscript>")
+    text = f"Written by Tangere {tangere.__version__}. One file, no network. The detector is not a safety function."
+    return tag("footer", hint, tag("p", text))
+
+
+def _asset(name: str) -> str:
+    return resources.files("tangere.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,118 @@
+"""The path of the tool seen square on, with the error drawn larger than it is, by a factor that is said."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.report.axes import ticks
+from tangere.report.encode import strided
+from tangere.report.markup import Raw, number, tag
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+WIDTH, HEIGHT = 640, 480  # px, the same as the scene beside it
+MARGIN = 36  # px around the path, for the labels of the axes
+# How large the largest error shall appear, as a share of the drawing: seen at a glance, the shape still recognised.
+SHOWN = 0.07
+
+
+def exaggeration(error: Array, size: float) -> float:
+    """1, 2 or 5 times a power of ten, at least 1: the largest error [m] becomes at most SHOWN of `size` [m].
+
+    The 99th percentile stands for the largest, so that one bad sample does not hide all others.
+    """
+    finite = error[np.isfinite(error)]
+    largest = float(np.percentile(finite, 99.0)) if finite.size else 0.0
+    if not (largest > 0.0 and size > 0.0):
+        return 1.0
+    wanted = SHOWN * size / largest
+    if not 1.0 < wanted < 1e9:  # beyond it the error is rounding and nothing is worth showing
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return float(max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= wanted))
+
+
+def plane(points: Array) -> tuple[Array, Array, str]:
+    """Two axes of the plane that the path lies in, and what the view is called.
+
+    A base plane where the path lies in one (within 3 degrees), otherwise the two main directions of its points.
+    """
+    centred = points - points.mean(axis=0)
+    directions = np.linalg.eigh(centred.T @ centred)[1].T[::-1]  # rows, the longest extent first
+    normal = directions[2]
+    x, y, z = np.eye(3)
+    for axis, (right, up, name) in zip(
+        (z, y, x), ((x, y, "from above"), (x, z, "along y"), (y, z, "along x")), strict=True
+    ):
+        if abs(float(normal @ axis)) > math.cos(math.radians(3.0)) or len(points) < 3:
+            return right, up, f"seen {name}"
+    return directions[0], directions[1], "seen square onto its plane"
+
+
+def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tuple[Raw, str]:
+    """SVG of both paths (N, 3) [m], and a sentence that says from where and how much the error is exaggerated.
+
+    disturbed (N,): samples of pushes and of the time after them; drawn apart, with a factor of their own, because their
+    error is so much larger.
+    """
+    good = np.all(np.isfinite(real), axis=1) & np.all(np.isfinite(desired), axis=1)
+    pushed = np.zeros(len(real), dtype=bool) if disturbed is None else disturbed
+    if np.all(pushed[good]):
+        pushed = ~good  # nothing is undisturbed: all of it is drawn alike
+    real, desired, pushed = real[good], desired[good], pushed[good]
+    right, up, name = plane(desired)
+    axes = np.stack([right, up])
+    flat, error = desired @ axes.T, (real - desired) @ axes.T
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    size = float(np.max(high - low))
+    centre, half = (low + high) / 2.0, max(0.6 * size, 1e-4)
+    scale = (HEIGHT / 2 - MARGIN) / half
+    reach = (half * (WIDTH / 2 - MARGIN) / (HEIGHT / 2 - MARGIN), half)
+
+    def pixel(points: Array) -> tuple[Array, Array]:
+        return WIDTH / 2 + scale * (points[:, 0] - centre[0]), HEIGHT / 2 - scale * (points[:, 1] - centre[1])
+
+    parts = []
+    letters = [("xyz"[int(np.argmax(np.abs(axis)))] if np.max(np.abs(axis)) > 1 - 1e-9 else "") for axis in axes]
+    for k in range(2):
+        for value in ticks(float(centre[k] - reach[k]), float(centre[k] + reach[k]), 7):
+            at = float(pixel(np.full((1, 2), value))[k][0])
+            if k == 0:
+                parts.append(tag("path", class_="grid", d=f"M{at:.1f} {MARGIN}V{HEIGHT - MARGIN}"))
+                parts.append(tag("text", number(value, 3), class_="x", x=f"{at:.1f}", y=HEIGHT - MARGIN + 17))
+            else:
+                parts.append(tag("path", class_="grid", d=f"M{MARGIN} {at:.1f}H{WIDTH - MARGIN}"))
+                parts.append(tag("text", number(value, 3), class_="y", x=MARGIN - 4, y=f"{at + 4:.1f}"))
+    parts.append(tag("text", f"{letters[0]} [m]", class_="x", x=WIDTH - MARGIN - 12, y=HEIGHT - MARGIN - 6))
+    parts.append(tag("text", f"{letters[1]} [m]", class_="unit", x=MARGIN + 5, y=MARGIN + 12))
+    parts.append(tag("path", class_="line soft", d=_polyline(*pixel(flat))))
+    words = []
+    for where, style, what in ((~pushed, "a", ""), (pushed, "b", "from an event to 1 s after it (other colour), ")):
+        if np.any(where):
+            factor = exaggeration(np.linalg.norm(error[where], axis=1), size)
+            shown = np.where(where[:, None], flat + factor * error, np.nan)
+            parts.append(tag("path", class_=f"line {style}", d=_polyline(*pixel(shown))))
+            words.append(what + ("to scale" if factor == 1.0 else f"{factor:.0f} times larger than it is"))
+    start = pixel(flat[:1])
+    parts.append(tag("circle", cx=f"{start[0][0]:.1f}", cy=f"{start[1][0]:.1f}", r=4, class_="start"))
+    title = tag("title", f"Path of the tool, {name}")
+    sentence = f"The path {name}. The error is drawn {'; '.join(words)}."
+    return tag("svg", title, *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img"), sentence
+
+
+def _polyline(x: Array, y: Array) -> str:
+    """Evenly chosen samples joined by lines, gaps where they are not finite; 1500 of a 10 s run are 7 ms apart."""
+    rows = strided(len(x), 1500)
+    out: list[str] = []
+    down = False
+    for px, py in np.clip(np.stack([x[rows], y[rows]], axis=1), -1e5, 1e5).tolist():
+        if math.isfinite(px) and math.isfinite(py):
+            out.append(("L" if down else "M") + f"{px:.1f} {py:.1f}")
+            down = True
+        else:
+            down = False
+    return "".join(out) + ("h0.01" if len(out) == 1 else "")

@@ -1,0 +1,111 @@
+"""What a report is a list of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.report.data import RunData
+from tangere.report.markup import Raw, tag
+from tangere.report.plots import Band
+
+if TYPE_CHECKING:
+    from tangere.robots import Robot
+
+
+Array = NDArray[np.float64]
+
+# rad or m; a joint that went further has left the room: a log with such values is shown, the arm is not drawn there
+_LARGEST = 1e3
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of the page, and the data of its live figures."""
+
+    identifier: str  # the anchor
+    title: str
+    body: Raw
+    figures: tuple[dict[str, Any], ...] = ()
+
+
+def page_head(title: str, line: str, tiles: list[tuple[str, object, str]], alarm: tuple[str, str] | None = None) -> Raw:
+    """The head of a page: title, a line below it, an alarm (heading, sentence), and tiles (name, value, unit)."""
+    boxes = [tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in tiles]
+    warning = None
+    if alarm is not None:
+        warning = tag("div", tag("b", alarm[0]), tag("p", alarm[1]), class_="alarm", role="alert")
+    return tag(
+        "header",
+        tag("p", "Tangere", class_="brand"),
+        tag("h1", title),
+        tag("p", line, class_="sub"),
+        warning,
+        tag("dl", *boxes, class_="tiles") if boxes else None,
+    )
+
+
+def again(command: str, anchor: str) -> Raw | None:
+    """The line beside a figure that says how to make it again."""
+    if not command:
+        return None
+    return tag("span", "Again: ", tag("code", command), f" → #{anchor}", class_="again")
+
+
+def table(header: tuple[str, ...], rows: list[tuple[object, ...]], class_: str = "") -> Raw:
+    """A table whose cells are escaped; columns after the first are numbers and set to the right."""
+    cells = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
+    top = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in header))) if header else None
+    return tag("div", tag("table", top, tag("tbody", *cells), class_=class_ or None), class_="scroll")
+
+
+def robot_of(data: RunData) -> tuple[Robot | None, str]:
+    """The robot of a run (loaded by name where only that is known), or None and a sentence why not."""
+    if data.robot is None:
+        return None, "the run does not name its robot."
+    if not isinstance(data.robot, str):
+        return data.robot, ""
+    import tangere
+
+    try:
+        return tangere.robot(data.robot), ""
+    except (tangere.TangereError, OSError) as error:
+        return None, str(error)
+
+
+def drawable(q: Array) -> NDArray[np.bool_]:
+    """Rows of q (N, n) that are joint positions: finite, and not so large that nobody can have meant them."""
+    return np.asarray(np.all(np.abs(np.nan_to_num(q, nan=np.inf)) <= _LARGEST, axis=1))
+
+
+def tool_positions(robot: Robot, q: Array) -> Array:
+    """Where the tool is (N, 3) [m] for q (N, n); NaN where q is no joint position."""
+    good = drawable(q)
+    out = np.full((len(q), 3), np.nan)
+    if np.any(good):
+        out[good] = robot.pose(q[good])[:, :3, 3]
+    return out
+
+
+def joint_titles(data: RunData) -> list[str]:
+    """1 shoulder pan, 2 shoulder lift, ...: as the model names them, or just counted."""
+    robot, _ = robot_of(data)
+    if robot is None or robot.dof != data.dof:
+        return [f"Joint {i + 1}" for i in range(data.dof)]
+    return [f"Joint {i + 1} · {_words(joint.name)}" for i, joint in enumerate(robot.model.joints)]
+
+
+def event_bands(data: RunData) -> tuple[Band, ...]:
+    """The events as stretches of time; one that did not end lasts until the last sample."""
+    last = float(data.time[-1]) if len(data.time) else 0.0
+    return tuple(
+        Band(e.time, last if e.end is None else e.end, f"event {k}: joint {e.joint}")
+        for k, e in enumerate(data.events, start=1)
+    )
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_joint").replace("_", " ")

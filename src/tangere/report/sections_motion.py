@@ -1,0 +1,174 @@
+"""Reference against real: in joints, in space, and as an error over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.report.data import RunData
+from tangere.report.encode import strided
+from tangere.report.markup import Raw, join, number, tag
+from tangere.report.path_view import path_view
+from tangere.report.plots import Panel, Series, TimeFigure
+from tangere.report.scene import scene
+from tangere.report.section import (
+    Section,
+    again,
+    drawable,
+    event_bands,
+    joint_titles,
+    robot_of,
+    table,
+    tool_positions,
+)
+
+Array = NDArray[np.float64]
+
+_POSES = 160  # poses of the arm in the page: 16 a second for a 10 s run look like motion
+_PATH = 600  # points of a path in space: a circle of 0.15 m radius drawn to 2 micrometres
+
+
+def joints(data: RunData) -> Section | None:
+    """000's figure 3: q_des and q joint by joint; beneath it their difference."""
+    if data.q is None or not len(data.time):
+        return Section("joints", "In joints", tag("p", "The log holds no joint positions."))
+    titles = joint_titles(data)
+    panels = []
+    for i in range(data.q.shape[1]):
+        curves = [Series("real", data.q[:, i], "a")]
+        if data.q_des is not None:
+            curves.insert(0, Series("reference", data.q_des[:, i], "soft"))
+        panels.append(Panel(titles[i], "rad", tuple(curves), at_least=1e-3))  # a milliradian: a joint at rest looks so
+    first = TimeFigure(
+        "joint-position",
+        "Reference and real joint positions (as figure 3 of document 000).",
+        data.time,
+        tuple(panels),
+        event_bands(data),
+        smooth=True,
+    )
+    figures = [first]
+    if data.q_des is not None:
+        error = (data.q_des - data.q) * 1e3
+        figures.append(
+            TimeFigure(
+                "joint-error",
+                "Reference minus real, joint by joint, in thousandths of a radian.",
+                data.time,
+                tuple(Panel(titles[i], "mrad", (Series("error", error[:, i], "b"),), at_least=1e-6)
+                      for i in range(error.shape[1])),
+                event_bands(data),
+            )
+        )  # fmt: skip
+    body = join(*(figure.html(again(data.command, figure.identifier)) for figure in figures))
+    return Section("joints", "In joints", body, tuple(figure.data() for figure in figures))
+
+
+def tool_paths(data: RunData) -> tuple[Array | None, Array | None]:
+    """tcp and tcp_des (N, 3): as logged, else from the joints by the robot's kinematics, else None."""
+    robot, _ = robot_of(data)
+    tcp, tcp_des = data.tcp, data.tcp_des
+    if robot is not None and data.dof == robot.dof and len(data.time):
+        if tcp is None and data.q is not None:
+            tcp = tool_positions(robot, data.q)
+        if tcp_des is None and data.q_des is not None:
+            tcp_des = tool_positions(robot, data.q_des)
+    return tcp, tcp_des
+
+
+def space(data: RunData) -> Section | None:
+    """000's figure 4: the path of the tool, with the arm that draws it, and square on with its error exaggerated."""
+    tcp, tcp_des = tool_paths(data)
+    if tcp is None or not np.any(np.all(np.isfinite(tcp), axis=1)):
+        return Section("space", "In space", tag("p", "The log holds no path of the tool."))
+    rows = strided(len(tcp), _PATH)
+    paths = ([("soft", tcp_des[rows])] if tcp_des is not None else []) + [("a", tcp[rows])]
+    robot, _ = robot_of(data)
+    parts: list[Raw] = []
+    figures = []
+    if robot is not None and data.q is not None and data.dof == robot.dof:
+        good = np.flatnonzero(drawable(data.q))
+        if len(good):
+            poses = good[strided(len(good), _POSES)]
+            drawing = scene(robot, data.q[poses], data.time[poses], "motion", frames=False, paths=tuple(paths))
+            slider = tag("input", type="range", min=0, max=len(poses) - 1, value=0, aria_label="time of the run")
+            play = tag("button", "Play", type="button", class_="play")
+            bar = tag("div", play, slider, tag("output"), class_="player", hidden="")
+            caption = "The arm and the path of its tool. Drag to turn; the pose follows the cursor of every plot."
+            parts.append(
+                tag(
+                    "figure",
+                    tag("div", drawing.still(), class_="stage"),
+                    bar,
+                    tag("figcaption", caption, again(data.command, "motion")),
+                    id="motion",
+                    class_="scene",
+                )
+            )
+            figures.append(drawing.data())
+    if tcp_des is not None and np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
+        drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
+        caption = f"{sentence} Wide line: reference; thin line: real; dot: start (as figure 4 of document 000)."
+        parts.append(
+            tag("figure", tag("div", drawn, class_="stage"), tag("figcaption", caption, again(data.command, "path")),
+                id="path", class_="path")
+        )  # fmt: skip
+    return Section("space", "In space", tag("div", *parts, class_="pair"), tuple(figures))
+
+
+def _disturbed(data: RunData) -> NDArray[np.bool_]:
+    """Samples from the onset of an event to 1 s after its end: ten time constants of a loop with kp = 100."""
+    mask = np.zeros(len(data.time), dtype=bool)
+    for band in event_bands(data):
+        mask |= (data.time >= band.start - 0.02) & (data.time <= band.end + 1.0)  # 20 ms: felt a little after its onset
+    return mask
+
+
+def tracking(data: RunData) -> Section | None:
+    """Distance of the tool from where it should be, and what share the causes of 000 section 4.3.1 have in it."""
+    tcp, tcp_des = tool_paths(data)
+    if tcp is None or tcp_des is None or not len(data.time):
+        return Section("tracking", "Tracking error", tag("p", "No reference in space to compare with."))
+    error = (tcp - tcp_des) * 1e3
+    curves = (
+        Series("distance", np.linalg.norm(error, axis=1), "a"),
+        *(Series(axis, error[:, k], style) for k, (axis, style) in enumerate(zip("xyz", "bcd", strict=True))),
+    )
+    figure = TimeFigure(
+        "tracking-error",
+        "Real minus desired position of the tool: distance, and along the axes of the base.",
+        data.time,
+        (Panel("Tool", "mm", curves, at_least=1e-6),),
+        event_bands(data),
+        hidden=("x", "y", "z"),
+    )
+    body = join(figure.html(again(data.command, figure.identifier)), _shares(data))
+    return Section("tracking", "Tracking error", body, (figure.data(),))
+
+
+def _shares(data: RunData) -> Raw:
+    """summary["shares"]: cause -> mm rms, or cause -> {column: number}; drawn as bars."""
+    shares = data.summary.get("shares")
+    if not isinstance(shares, Mapping) or not shares:
+        return tag("p", "What share inertia, friction and kinematics have in this error was not asked of this run.")
+    rows: list[tuple[object, ...]] = []
+    if all(isinstance(value, Mapping) for value in shares.values()):
+        columns = list(dict.fromkeys(key for value in shares.values() for key in value))
+        rows = [(cause, *(number(value.get(key)) for key in columns)) for cause, value in shares.items()]
+        return join(tag("h3", "Where it comes from"), table(("cause", *map(str, columns)), rows))
+    sizes = {
+        str(k).removesuffix("_mm"): float(v)
+        for k, v in shares.items()
+        if isinstance(v, (int, float)) and np.isfinite(v)
+    }
+    largest = max((abs(v) for v in sizes.values()), default=0.0) or 1.0
+    for cause, value in sizes.items():
+        bar = tag("i", class_="bar", style=f"width:{100.0 * abs(value) / largest:.1f}%")
+        rows.append((cause, number(value), bar))
+    return join(
+        tag("h3", "Where it comes from"),
+        tag("p", "Error that each cause alone would leave (000, section 4.3.1), rms of the tool's position."),
+        table(("cause", "mm", ""), rows, "bars"),
+    )

@@ -1,0 +1,188 @@
+"""What was run: command, parameters, summary, and the parts that took part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.report.data import Event, RunData
+from tangere.report.diagram import diagram
+from tangere.report.markup import Raw, join, number, tag
+from tangere.report.scene import scene
+from tangere.report.section import Section, again, drawable, robot_of, table
+
+if TYPE_CHECKING:
+    from tangere.robots import Robot
+
+Array = NDArray[np.float64]
+
+# Keys of the summary in words; what is not here is shown under its own name.
+WORDS = {
+    "tracking_rms_mm": "tracking error rms, after the start ramp and without the push [mm]",
+    "tracking_max_mm": "tracking error max, likewise [mm]",
+    "tracking_push_max_mm": "tracking error max from push to 1 s after it [mm]",
+    "residual_rms_nm": "residual rms before the push, joint by joint [Nm]",
+    "realtime_factor": "simulated seconds per second, log included",
+    "duration_s": "duration [s]",
+    "thresholds_nm": "thresholds of the detection [Nm]",
+    "log_error": "why the log file is not complete",
+    "step_us controller_and_observer": "controller and observer of a period [us]",
+    "step_us bare_mj_step": "MuJoCo's own step [us]",
+    "touch obstacle": "obstacle",
+    "touch reaction": "reaction",
+    "touch speed_m_s": "speed of the tcp just before the touch [m/s]",
+    "touch effective_mass_kg": "mass felt there along the motion [kg]",
+    "touch contact_s": "first touch at [s]",
+    "touch felt_ms": "felt after [ms]",
+    "touch peak_n": "largest force [N]",
+    "touch peak_after_ms": "after the touch [ms]",
+    "touch late_peak_n": "largest force later than 50 ms after the touch [N]",
+    "touch impulse_ns": "impulse [Ns]",
+    "touch energy_j": "most energy given to the obstacle [J]",
+    "touch received_j": "most energy taken from it [J]",
+    "touch contact_ms": "time in contact [ms]",
+    "touch remaining_n": "force one second after the touch [N]",
+    "touch torque_share": "largest torque, of its limit",
+    "touch end_speed_rad_s": "fastest joint at the end [rad/s]",
+    "touch backed_mm": "backed off by [mm]",
+}
+_SHOWN = 40  # notes in the page; the log has all of them
+
+
+def what(data: RunData) -> Section:
+    """Command and parameters."""
+    parts: list[Raw] = []
+    if data.command:
+        parts.append(tag("pre", tag("code", data.command), class_="command"))
+    if data.parameters:
+        rows: list[tuple[object, ...]] = [(key, value_text(value)) for key, value in data.parameters.items()]
+        half = -(-len(rows) // 2)  # two tables side by side
+        parts.append(tag("div", *(table((), part) for part in (rows[:half], rows[half:]) if part), class_="pair"))
+    if data.video:
+        import base64
+
+        clip = "data:video/mp4;base64," + base64.b64encode(data.video).decode("ascii")
+        player = tag("video", src=clip, controls="", loop="", muted="")
+        parts.append(tag("figure", player, tag("figcaption", "The run.", again(data.command, "what"))))
+    if not parts:
+        parts.append(tag("p", "The run did not say with which command and parameters it was made."))
+    return Section("what", "What was run", join(*parts))
+
+
+def summary(data: RunData) -> Section:
+    """The figures of summary.json, the events and what the controller had to say."""
+    rows: list[tuple[object, ...]] = [
+        (WORDS.get(key, key.replace("_", " ")), value_text(value))
+        for key, value in _entries(data.summary)
+        if value is not None and value != ""
+    ]
+    parts = [table((), rows, "wide")] if rows else [tag("p", "The run left no summary.")]
+    if data.events:
+        parts.append(tag("h3", "Events"))
+        header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]")
+        parts.append(table(header, [_event_row(event) for event in data.events]))
+    elif "events" in data.summary:
+        parts.append(tag("p", "No event: nothing rose above its threshold."))
+    elif data.residuals:
+        parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
+    interventions = data.summary.get("interventions")
+    if isinstance(interventions, Mapping) and interventions:
+        parts.append(tag("h3", "Interventions of the controller"))
+        counted: list[tuple[object, ...]] = [(note, value_text(count)) for note, count in interventions.items()]
+        parts.append(table(("", "periods"), counted))
+    if data.notes:
+        parts.append(tag("h3", "What happened"))
+        notes: list[tuple[object, ...]] = [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]]
+        parts.append(table((), notes, "notes"))
+        if len(data.notes) > _SHOWN:
+            parts.append(tag("p", f"and {len(data.notes) - _SHOWN} more, in the log."))
+    return Section("summary", "Summary", join(*parts))
+
+
+def setup(data: RunData) -> Section:
+    """Block diagram, and the frames of the arm where its model is known."""
+    names = dict(data.blocks)
+    robot, reason = robot_of(data)
+    names.setdefault("reference", data.name)
+    names.setdefault("plant", robot.name if robot is not None else str(data.robot or ""))
+    names.setdefault("observer", ", ".join(data.residuals))
+    parts = [
+        tag(
+            "figure",
+            diagram(names),
+            diagram(names, tall=True),
+            tag("figcaption", "Who hands what to whom in this run.", again(data.command, "setup")),
+            class_="diagram",
+        )
+    ]
+    figures = []
+    if robot is None:
+        parts.append(tag("p", f"The frames of the arm are not drawn: {reason}"))
+    else:
+        first = data.q[:1] if data.q is not None and data.dof == robot.dof and np.all(drawable(data.q[:1])) else None
+        q = first if first is not None and len(first) else np.zeros((1, robot.dof))
+        drawing = scene(robot, q, np.zeros(1), "frames", frames=True)
+        kind = "Denavit-Hartenberg frames 0 to" if robot.model.dh is not None else "Link frames up to"
+        where = "where the run starts" if q is first else "with every joint at zero"
+        caption = f"{kind} {robot.dof} of {robot.model.title}, {where}; to scale, floor lines 0.2 m apart."
+        picture = tag(
+            "figure",
+            tag("div", drawing.still(), class_="stage"),
+            tag("figcaption", caption, again(data.command, "frames")),
+            id="frames",
+            class_="scene",
+        )
+        parts.append(tag("div", picture, _joint_table(robot, q[0]), class_="pair uneven"))
+        figures.append(drawing.data())
+    return Section("setup", "The parts and the frames", join(*parts), tuple(figures))
+
+
+def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
+    for key, value in summary.items():
+        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark"):
+            continue
+        if isinstance(value, Mapping):
+            yield from _entries(value, f"{before}{key} ")
+        else:
+            yield f"{before}{key}", value
+
+
+def _event_row(event: Event) -> tuple[object, ...]:
+    end = "not ended" if event.end is None else number(event.end, 6)
+    felt = (number(value) for value in (event.torque_nm, event.true_torque_nm, event.delay_ms))
+    return (event.joint, number(event.time, 6), end, *felt)
+
+
+def _joint_table(robot: Robot, q: Array) -> Raw:
+    """DH parameters, or names where the chain is not DH, with the position that is drawn."""
+    dh = robot.model.dh
+    if dh is None:
+        rows: list[tuple[object, ...]] = [
+            (i + 1, joint.name, number(float(value)))
+            for i, (joint, value) in enumerate(zip(robot.model.joints, q, strict=True))
+        ]
+        return table(("joint", "name", "q [rad, m]"), rows)
+    rows = [
+        (i + 1, *(number(float(v), 6) for v in (dh.a[i], dh.d[i], dh.alpha[i])), number(float(q[i]), 5))
+        for i in range(robot.dof)
+    ]
+    return table(("joint", "a [m]", "d [m]", "α [rad]", "q [rad]"), rows)
+
+
+def value_text(value: object) -> str:
+    """A parameter or result as people read it: numbers short, lists with commas."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {value_text(inner)}" for key, inner in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(value_text(inner) for inner in value)
+    return number(value)
