@@ -29,7 +29,7 @@ FOLDER = Path(__file__).resolve().parent / "frozen"
 
 def command_line(words: Sequence[str]) -> int:
     """The console entry point."""
-    from tangere.interfaces.cli import main
+    from tangere.cli.main import main
 
     return main(list(words))
 

@@ -10,22 +10,22 @@ from test_control_force_touch import descent
 from test_control_simulator import Wave, simulate
 from test_reactions import KINDS, MOVE, ROBOT, Q, contact_at
 
+from tangere.apps.drawing.drawing import CanvasError, draw, drawing_robot
+from tangere.apps.drawing.force.gains import blind_touch_speed, height_gains, hybrid_gains, touch_speed
+from tangere.apps.drawing.force.surface import Found, StiffnessEstimate
+from tangere.apps.drawing.force.task import PenTask
+from tangere.apps.drawing.force.velocity import VelocityFilter
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.planning.strokes import Strokes
 from tangere.control import CartesianImpedance, HandGuiding, JointImpedance, OperationalSpace, QuasiStatic
 from tangere.control.computed_torque import ComputedTorque
-from tangere.control.force_gains import blind_touch_speed, height_gains, hybrid_gains, touch_speed
-from tangere.control.force_surface import Found, StiffnessEstimate
-from tangere.control.force_task import PenTask
-from tangere.control.force_velocity import VelocityFilter
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
-from tangere.planning.drawing.canvas import Canvas
-from tangere.planning.drawing.plan import plan_drawing
-from tangere.planning.drawing.strokes import Strokes
 from tangere.plants import MujocoPlant, Push, PushForce, RigidPlant, Stuck, TorqueLoss
 from tangere.plants.faults import TorqueOffset
 from tangere.plants.sensors import SensorModel
 from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
-from tangere.run.drawing import CanvasError, draw, drawing_robot
 from tangere.types import Array, Command, Reference, State
 
 TOUCH = 60  # period of the touch: 5 ms each

@@ -15,19 +15,19 @@ from watched_logs import ROBOT as WATCHED
 from watched_logs import columns_of, log_of, model_of
 
 import tangere
+from tangere.identification import identify, prior_drive
+from tangere.identification.gains import drive_gains
+from tangere.identification.watch import belief, tuning, watch
 from tangere.model.link_surfaces import link_surfaces
-from tangere.model.load import names
+from tangere.model.loading import names
 from tangere.model.model import Payload
 from tangere.observe.detect import Detector, FreeMotion, tune
 from tangere.observe.detect.felt import felt, sticking
-from tangere.observe.identify import identify, prior_drive
-from tangere.observe.identify.gains import drive_gains
 from tangere.observe.isolation import ContactIsolator
 from tangere.observe.isolation_added import added
 from tangere.observe.isolation_evidence import explain, placed
 from tangere.observe.isolation_wrench import tool_wrench
-from tangere.robot import Robot
-from tangere.run.watch import belief, tuning, watch
+from tangere.robots import Robot
 
 
 def rounded(value: Any, step: float) -> Any:

@@ -22,8 +22,8 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 HEAD = ["number", "what it says", "in print", "ours", "proved by"]
 VERDICTS = ("right", "typo", "wrong", "ambiguous")
 PACKAGES = (
-    "Robot", "codegen", "control", "dynamics", "interfaces", "kernels", "kinematics", "model", "observe", "planning",
-    "plants", "run",
+    "Robot", "codegen", "control", "dynamics", "apps", "cli", "identification", "logs", "loop", "report", "kernels", "kinematics", "model", "observe", "planning",
+    "plants",
 )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_sanitised(fmus, kind, tmp_path):
     library, master = tmp_path / "block.so", tmp_path / "driver"
     options = ["-std=c99", *flags, "-fPIC", "-shared", "-ffp-contract=off"]
     subprocess.run(["cc", *options, "fmu.c", "-o", library, "-lm"], cwd=fmu.folder / "sources", check=True)
-    c = os.path.join(os.path.dirname(tangere.__file__), "interfaces", "fmu", "c")
+    c = os.path.join(os.path.dirname(tangere.__file__), "apps", "fmu", "c")
     subprocess.run(["cc", "-std=c99", *flags, "driver.c", "-o", master, "-ldl", "-lm"], cwd=c, check=True)
     counts = [str(sum(v.kind == k for v in fmu.variables)) for k in ("Real", "Integer", "Boolean")]
     words = [master, "fuzz", library, fmu.resources_uri, fmu.guid, "11", "20000", *counts]

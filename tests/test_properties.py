@@ -14,12 +14,12 @@ from test_reactions import KINDS
 from test_wrench_sensor import Rising
 
 import tangere
+from tangere.identification import prior_drive
 from tangere.observe.compare import all_observers
 from tangere.observe.detect import Detector, detect
 from tangere.observe.detect.felt import felt, sticking
 from tangere.observe.detect.signals import Signals
 from tangere.observe.friction_state import without_friction_state
-from tangere.observe.identify import prior_drive
 from tangere.observe.isolation_added import added, observer_input
 from tangere.observe.replay import replay_momentum
 from tangere.observe.threshold import ThresholdDetector
@@ -118,7 +118,7 @@ def test_the_detector_does_not_look_ahead(cut: int) -> None:
 
 
 def test_the_threshold_detector_shifts_and_does_not_look_ahead() -> None:
-    time, residual, q, qd = _touched()
+    time, residual, _, _ = _touched()
     seen = []
     for by, count in ((0.0, len(time)), (LATER, len(time)), (0.0, 800)):
         detector = ThresholdDetector(np.full(6, 2.0))
