@@ -22,8 +22,8 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 HEAD = ["number", "what it says", "in print", "ours", "proved by"]
 VERDICTS = ("right", "typo", "wrong", "ambiguous")
 PACKAGES = (
-    "Robot", "codegen", "control", "dynamics", "apps", "cli", "identification", "logs", "loop", "report", "kernels", "kinematics", "model", "observe", "planning",
-    "plants",
+    "Robot", "apps", "cli", "codegen", "control", "dynamics", "identification", "kernels", "kinematics", "logs", "loop",
+    "model", "observe", "planning", "plants", "report",
 )  # fmt: skip
 
 
@@ -197,8 +197,8 @@ def test_the_checks_can_fail(tmp_path: Path) -> None:
         "Robot.pose",
         "kinematics.rotation.skew",
     ]
-    assert code_names("`run.shares.error_shares`, `planning.circles`, `control.x`") == [
-        "run.shares.error_shares",
+    assert code_names("`loop.shares.error_shares`, `planning.circles`, `control.x`") == [
+        "loop.shares.error_shares",
         "planning.circles",
         "control.x",
     ]
