@@ -19,8 +19,8 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
+from tangere.figures.encode import WHOLE, decode
 from tangere.report import Event, RunData, write_report
-from tangere.report.encode import WHOLE, decode
 from tangere.report.page import report_html
 
 EVIL = "<script>alert(1)</script>\"' onload=x </style></title>-->&amp;\x00\u2028\udcff"

@@ -12,12 +12,12 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
+from tangere.figures.axes import curve, span, ticks
+from tangere.figures.encode import decode, floats, series, strided, thinned
+from tangere.figures.markup import json_block, number, tag, text
+from tangere.figures.path_view import exaggeration, path_view, plane
+from tangere.figures.scene import KINDS, painting_order, scene, view
 from tangere.logs.log import Log
-from tangere.report.axes import curve, span, ticks
-from tangere.report.encode import decode, floats, series, strided, thinned
-from tangere.report.markup import json_block, number, tag, text
-from tangere.report.path_view import exaggeration, path_view, plane
-from tangere.report.scene import KINDS, painting_order, scene, view
 from tangere.report.video import write_still, write_video
 
 

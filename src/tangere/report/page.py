@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tangere.figures.encode import WHOLE, floats
+from tangere.figures.markup import Raw, join, json_block, tag
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
-from tangere.report.encode import WHOLE, floats
-from tangere.report.markup import Raw, join, json_block, tag
 from tangere.report.section import Section
 from tangere.report.sections import SECTIONS, head
 from tangere.types import Array

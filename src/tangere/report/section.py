@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.markup import Raw, tag
+from tangere.figures.plots import Band
 from tangere.report.data import RunData
-from tangere.report.markup import Raw, tag
-from tangere.report.plots import Band
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tangere.figures.markup import Raw, join, number, tag
 from tangere.report.data import RunData
-from tangere.report.markup import Raw, join, number, tag
 from tangere.report.section import Section, page_head, robot_of
 from tangere.report.sections_motion import joints, space, tracking
 from tangere.report.sections_run import setup, summary, what

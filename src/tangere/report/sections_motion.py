@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.encode import strided
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.path_view import path_view
+from tangere.figures.plots import Panel, Series, TimeFigure
+from tangere.figures.scene import scene
 from tangere.report.data import RunData
-from tangere.report.encode import strided
-from tangere.report.markup import Raw, join, number, tag
-from tangere.report.path_view import path_view
-from tangere.report.plots import Panel, Series, TimeFigure
-from tangere.report.scene import scene
 from tangere.report.section import (
     Section,
     again,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.diagram import diagram
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.scene import scene
 from tangere.report.data import Event, RunData
-from tangere.report.diagram import diagram
-from tangere.report.markup import Raw, join, number, tag
-from tangere.report.scene import scene
 from tangere.report.section import Section, again, drawable, robot_of, table
 
 if TYPE_CHECKING:

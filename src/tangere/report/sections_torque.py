@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.histogram import histogram
+from tangere.figures.markup import join, number, tag
+from tangere.figures.plots import Level, Panel, Series, TimeFigure
 from tangere.report.data import RunData
-from tangere.report.histogram import histogram
-from tangere.report.markup import join, number, tag
-from tangere.report.plots import Level, Panel, Series, TimeFigure
 from tangere.report.section import Section, again, event_bands, joint_titles, robot_of, table
 
 Array = NDArray[np.float64]

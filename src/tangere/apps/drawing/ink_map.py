@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from tangere.apps.drawing.ink import Ink
-from tangere.report.axes import tick_label, ticks
-from tangere.report.markup import Raw, join, tag
+from tangere.figures.axes import tick_label, ticks
+from tangere.figures.markup import Raw, join, tag
 from tangere.types import Array
 
 WIDTH = 520  # px of the longer side

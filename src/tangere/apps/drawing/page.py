@@ -23,11 +23,11 @@ from tangere.apps.drawing.planning.raster import png_bytes, rendered
 from tangere.apps.drawing.planning.svg_read import is_svg, read_svg
 from tangere.apps.drawing.planning.tracing import fitted
 from tangere.errors import TangereError
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.plots import Level, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
-from tangere.report.markup import Raw, join, number, tag
 from tangere.report.page import page_html
-from tangere.report.plots import Level, Panel, Series, TimeFigure
 from tangere.report.section import Section, again, page_head, table
 from tangere.report.sections_motion import joints, space
 from tangere.report.sections_run import value_text

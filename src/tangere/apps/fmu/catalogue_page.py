@@ -8,7 +8,7 @@ from tangere.apps.fmu.drawings import block_diagram, frames_drawing
 from tangere.apps.fmu.numbers import Arm
 from tangere.apps.fmu.package import Written
 from tangere.apps.fmu.pages import STYLE, equations_of, variables_section
-from tangere.report.markup import Raw, join, tag
+from tangere.figures.markup import Raw, join, tag
 from tangere.report.page import page_html
 from tangere.report.section import Section, page_head, table
 

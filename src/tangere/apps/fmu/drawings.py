@@ -9,7 +9,7 @@ from tangere.apps.fmu.kinds import Kind
 from tangere.apps.fmu.numbers import Arm
 from tangere.apps.fmu.units import units_of
 from tangere.apps.fmu.variables import Group, Table
-from tangere.report.markup import Raw, tag
+from tangere.figures.markup import Raw, tag
 
 _ROW = 24  # px between ports
 _QUARTER = np.pi / 2

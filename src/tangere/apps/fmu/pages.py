@@ -10,7 +10,7 @@ from tangere.apps.fmu.kinds import Kind
 from tangere.apps.fmu.numbers import Arm
 from tangere.apps.fmu.units import CHOICES, units_of
 from tangere.apps.fmu.variables import Group, Table
-from tangere.report.markup import Raw, join, tag
+from tangere.figures.markup import Raw, join, tag
 from tangere.report.page import page_html
 from tangere.report.section import Section, page_head, table
 

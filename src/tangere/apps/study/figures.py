@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from tangere.figures.axes import tick_label, ticks
+from tangere.figures.markup import Raw, number, tag
 from tangere.observe.statistics import Estimate
-from tangere.report.axes import tick_label, ticks
-from tangere.report.markup import Raw, number, tag
 from tangere.types import Array
 
 WIDTH, HEIGHT = 520, 260  # px

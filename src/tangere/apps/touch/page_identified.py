@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.plots import Panel, Series, TimeFigure
+from tangere.figures.xy import XY, xy_figure
 from tangere.identification import Motion, momentum_residual
 from tangere.identification.logs import Identification
 from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
-from tangere.report.markup import Raw, join, number, tag
 from tangere.report.page import page_html
-from tangere.report.plots import Panel, Series, TimeFigure
 from tangere.report.section import Section, again, page_head, table
-from tangere.report.xy import XY, xy_figure
 from tangere.types import Array
 
 _UNITS = {

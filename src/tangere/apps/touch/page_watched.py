@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.touch.options import extrapolated
+from tangere.figures.encode import floats
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.plots import Band, Panel, Series, TimeFigure
+from tangere.figures.scene import scene
 from tangere.identification.watch import Watched
 from tangere.logs.files import write_text
 from tangere.observe.detect import REGIMES, Event
-from tangere.report.encode import floats
-from tangere.report.markup import Raw, join, number, tag
 from tangere.report.page import page_html
-from tangere.report.plots import Band, Panel, Series, TimeFigure
-from tangere.report.scene import scene
 from tangere.report.section import Section, again, page_head, table
 from tangere.types import Array
 

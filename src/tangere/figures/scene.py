@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.encode import floats
+from tangere.figures.markup import Raw, join, tag
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
-from tangere.report.encode import floats
-from tangere.report.markup import Raw, join, tag
 
 if TYPE_CHECKING:
     from tangere.model.model import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tangere.report.markup import Raw, tag
+from tangere.figures.markup import Raw, tag
 
 BOX_W, BOX_H = 178, 62  # px
 _LONGEST = 24  # characters of a name that fit into a box at 13 px

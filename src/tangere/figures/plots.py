@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.report.axes import curve, span, tick_label, ticks
-from tangere.report.encode import floats, series, strided
-from tangere.report.markup import Raw, join, tag
+from tangere.figures.axes import curve, span, tick_label, ticks
+from tangere.figures.encode import floats, series, strided
+from tangere.figures.markup import Raw, join, tag
 
 Array = NDArray[np.float64]
 

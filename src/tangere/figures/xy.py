@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.report.axes import curve, span, tick_label, ticks
-from tangere.report.markup import Raw, tag
-from tangere.report.plots import BOTTOM, LEFT, RIGHT, TOP
+from tangere.figures.axes import curve, span, tick_label, ticks
+from tangere.figures.markup import Raw, tag
+from tangere.figures.plots import BOTTOM, LEFT, RIGHT, TOP
 
 Array = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.report.axes import ticks
-from tangere.report.encode import strided
-from tangere.report.markup import Raw, number, tag
+from tangere.figures.axes import ticks
+from tangere.figures.encode import strided
+from tangere.figures.markup import Raw, number, tag
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.report.axes import tick_label, ticks
-from tangere.report.markup import Raw, number, tag
+from tangere.figures.axes import tick_label, ticks
+from tangere.figures.markup import Raw, number, tag
 
 WIDTH, HEIGHT = 520, 220  # px
 LEFT, RIGHT, TOP, BOTTOM = 50, 10, 8, 36

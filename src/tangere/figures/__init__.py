@@ -1,0 +1,1 @@
+"""Figures as SVG text: axes, curves, points, bars, the arm in space; they know numbers and a model, no logs."""
