@@ -4,10 +4,6 @@ StopOnPath slows the path's own time to a halt, StopOnContact holds softly, Retr
 FloatOnContact lets the arm be led by hand. None of them is a safety function.
 """
 
-from tangere.control.reactions.floating import FloatOnContact
-from tangere.control.reactions.path_clock import PathClock
-from tangere.control.reactions.retreat import Retreat
-from tangere.control.reactions.soft_hold import StopOnContact
-from tangere.control.reactions.stop_on_path import StopOnPath
+from tangere.lazy import attach
 
-__all__ = ["FloatOnContact", "PathClock", "Retreat", "StopOnContact", "StopOnPath"]
+__getattr__, __dir__ = attach(__name__)

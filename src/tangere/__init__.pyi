@@ -1,0 +1,53 @@
+"""What `import tangere` offers; each is loaded when it is first used (tangere.lazy)."""
+
+from tangere import control, identification, kinematics, logs, model, observe, planning, plants, types
+from tangere.errors import (
+    InvalidValue,
+    MissingExtra,
+    ModelFileError,
+    NoSolution,
+    TangereError,
+    UnknownName,
+    UnphysicalModel,
+)
+from tangere.kernels.solutions import IKBatch, IKSolutions
+from tangere.logs.log import Log
+from tangere.loop.run import run
+from tangere.model.loading import names as models
+from tangere.model.model import Model, Payload
+from tangere.observe.detect.event import Event
+from tangere.robots import Robot, robot
+from tangere.types import Command, State
+
+__all__ = [
+    "Command",
+    "Event",
+    "IKBatch",
+    "IKSolutions",
+    "InvalidValue",
+    "Log",
+    "MissingExtra",
+    "Model",
+    "ModelFileError",
+    "NoSolution",
+    "Payload",
+    "Robot",
+    "State",
+    "TangereError",
+    "UnknownName",
+    "UnphysicalModel",
+    "control",
+    "identification",
+    "kinematics",
+    "logs",
+    "model",
+    "models",
+    "observe",
+    "planning",
+    "plants",
+    "robot",
+    "run",
+    "types",
+]
+
+__version__: str
