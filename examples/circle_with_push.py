@@ -18,7 +18,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.loop.run import run
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
-from tangere.planning import circle_000
+from tangere.planning import ramped_circle
 from tangere.plants import Push, RigidPlant
 
 PERIOD = 0.002  # s: 500 Hz, what a UR e-Series takes
@@ -30,7 +30,7 @@ PUSH = Push(joint=2, torque=20.0, start=2.0, duration=1.5)
 def main() -> None:
     robot = tangere.robot("ur10e", rotor_inertia=True)  # the drives' inertia is most of the wrist's
     friction = JointFriction.of(robot.drives)
-    circle = circle_000(robot, duration=5.0, period=PERIOD)
+    circle = ramped_circle(robot, duration=5.0, period=PERIOD)
 
     result = run(
         RigidPlant(robot, PERIOD, friction=friction, pushes=[PUSH]),

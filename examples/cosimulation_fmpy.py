@@ -16,7 +16,7 @@ import numpy as np
 import tangere
 from tangere.apps.fmu import write_fmu
 from tangere.dynamics.friction import JointFriction
-from tangere.planning import circle_000
+from tangere.planning import ramped_circle
 
 PERIOD = 0.001  # s
 STEPS = 2500
@@ -25,7 +25,7 @@ PUSH = np.array([0.0, 20.0, 0.0, 0.0, 0.0, 0.0])  # Nm
 
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 FRICTION = JointFriction.of(ROBOT.drives)
-CIRCLE = circle_000(ROBOT, duration=5.0, period=PERIOD)
+CIRCLE = ramped_circle(ROBOT, duration=5.0, period=PERIOD)
 
 
 class Block:

@@ -19,7 +19,7 @@ from tangere.apps.fmu import Written, write_fmu
 from tangere.control import ComputedTorque
 from tangere.dynamics.friction import JointFriction
 from tangere.observe.momentum import MomentumObserver
-from tangere.planning import circle_000
+from tangere.planning import ramped_circle
 from tangere.plants import Push, RigidPlant
 
 PERIOD = 0.001  # s: the observer's own period, and the communication step
@@ -28,7 +28,7 @@ PUSH = Push(joint=2, torque=20.0, start=1.5, duration=0.5)
 
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 FRICTION = JointFriction.of(ROBOT.drives)
-CIRCLE = circle_000(ROBOT, duration=5.0, period=PERIOD)
+CIRCLE = ramped_circle(ROBOT, duration=5.0, period=PERIOD)
 START = CIRCLE.at(0.0)
 
 

@@ -8,10 +8,10 @@ from oracles import frames
 
 from tangere.errors import InvalidValue
 from tangere.model.conventions import (
-    official_from_002,
+    flipped_elbow_from_official,
+    official_from_flipped_elbow,
     official_from_seed,
     official_links,
-    q_002_from_official,
     seed_forward,
     seed_from_official,
     seed_link_transforms,
@@ -90,9 +90,9 @@ def test_002_is_the_same_mechanism(rng: np.random.Generator) -> None:
             c, s, ca, sa = np.cos(q[i] + offset[i]), np.sin(q[i] + offset[i]), np.cos(alpha[i]), np.sin(alpha[i])
             step = [[c, -s * ca, s * sa, a[i] * c], [s, c * ca, -c * sa, a[i] * s], [0, sa, ca, d[i]], [0, 0, 0, 1]]
             T = T @ np.array(step)
-        official = frames(model, official_from_002(q))[1][-1] @ model.T_flange_tcp
+        official = frames(model, official_from_flipped_elbow(q))[1][-1] @ model.T_flange_tcp
         np.testing.assert_allclose(T, np.diag((-1.0, -1.0, 1.0, 1.0)) @ official, atol=1e-14)
-        np.testing.assert_allclose(q_002_from_official(official_from_002(q)), q, atol=1e-15)
+        np.testing.assert_allclose(flipped_elbow_from_official(official_from_flipped_elbow(q)), q, atol=1e-15)
 
 
 def test_misuse() -> None:

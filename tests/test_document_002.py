@@ -10,24 +10,24 @@ import pytest
 from oracles import relative_error
 
 import tangere
-from tangere.model.conventions import official_from_002
+from tangere.model.conventions import official_from_flipped_elbow
 from tangere.model.model import Array
 
 ROBOT = tangere.robot("ur10", parameters="002")
 YAW = np.diag([-1.0, -1.0, 1.0])  # our base axes to 002's
-SIGN = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])  # d q_official / d q_002
+SIGN = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])  # d q_official / d q_flipped
 RADIUS, RATE = 0.1, 2 * np.pi / 200  # m, rad/s: what 002 calls a period is this rate
 START = np.array([0.0002, 0.0001, -0.0001, 0.0001, 0.0004, 0.00001])  # 002's q_init
 
 
 def tip(q: Array) -> Array:
     """Pen tip in 002's base [m]."""
-    return YAW @ ROBOT.pose(official_from_002(q))[:3, 3]
+    return YAW @ ROBOT.pose(official_from_flipped_elbow(q))[:3, 3]
 
 
 def jacobian(q: Array) -> Array:
     """J of the pen tip in 002's base and joint angles."""
-    return np.kron(np.eye(2), YAW) @ ROBOT.jacobian(official_from_002(q)) * SIGN
+    return np.kron(np.eye(2), YAW) @ ROBOT.jacobian(official_from_flipped_elbow(q)) * SIGN
 
 
 def circle(t: float) -> Array:
@@ -93,10 +93,10 @@ def test_quasi_static_torque_holds_against_the_wall(rng: np.random.Generator) ->
     """
     F, h = np.array([0.0, -5.0, 0.0, 0.0, 0.0, 0.0]), 1e-5
     for q, qd in zip(rng.uniform(-np.pi, np.pi, (20, 6)), rng.normal(size=(20, 6)), strict=True):
-        official = official_from_002(q)
+        official = official_from_flipped_elbow(q)
         tau = ROBOT.gravity_torque(official) - (jacobian(q) * SIGN).T @ F  # torques of official joints
         v = (tip(q + h * qd) - tip(q - h * qd)) / (2 * h)
-        up = [ROBOT.energy(official_from_002(q + k * h * qd), np.zeros(6))[1] for k in (1, -1)]
+        up = [ROBOT.energy(official_from_flipped_elbow(q + k * h * qd), np.zeros(6))[1] for k in (1, -1)]
         assert tau @ (SIGN * qd) + F[:3] @ v == pytest.approx((up[0] - up[1]) / (2 * h), abs=1e-6)
         pressing = ROBOT.gravity_torque(official) @ (SIGN * qd) + 5.0 * v[1]
         assert tau @ (SIGN * qd) == pytest.approx(pressing, abs=1e-6)

@@ -27,15 +27,15 @@ from tangere.planning import (
     Slerp,
     SmoothRate,
     arc,
-    circle_000,
     facing,
     moved_to,
+    ramped_circle,
     wall_circle,
 )
 from tangere.types import Reference, Trajectory
 
 ROBOT = tangere.robot("ur10e")
-CIRCLE = circle_000(ROBOT)
+CIRCLE = ramped_circle(ROBOT)
 HOME = np.array([0.3, -1.2, 1.4, -0.9, -1.2, 0.5])
 
 
@@ -113,7 +113,7 @@ def test_circle_000_is_the_corrected_circle() -> None:
     assert r.T[:3, 2] == pytest.approx([0, 0, -1], abs=1e-12)
     assert np.linalg.norm(r.v[:3]) == pytest.approx(0.15, rel=1e-10)
     assert r.a[:3] == pytest.approx([-0.15 * np.cos(th), -0.15 * np.sin(th), 0], abs=1e-10)
-    on = circle_000(ROBOT, stop=False, duration=4.0)
+    on = ramped_circle(ROBOT, stop=False, duration=4.0)
     assert on.at(3.0).q == pytest.approx(r.q, abs=1e-12)
     assert np.linalg.norm(on.at(4.0).v) == pytest.approx(0.15, rel=1e-10)
     assert on.at(4.1).qd == pytest.approx(np.zeros(6), abs=0.0)
@@ -141,7 +141,7 @@ def test_every_branch_is_followed_without_a_jump() -> None:
     ends, refusals = [], []
     for q in starts:
         try:
-            motion = circle_000(ROBOT, q_start=q, period=period, duration=8.0)
+            motion = ramped_circle(ROBOT, q_start=q, period=period, duration=8.0)
         except NoSolution as refused:  # folded postures may pass a limit; they must say so, not jump
             refusals.append(str(refused))
             continue
@@ -156,7 +156,7 @@ def test_every_branch_is_followed_without_a_jump() -> None:
 
 def test_whole_turns_of_the_start_are_kept() -> None:
     q = CIRCLE.q[0] + 2 * np.pi * np.array([-1, 0, 0, 1, 0, 1])
-    motion = circle_000(ROBOT, q_start=q, period=0.01)
+    motion = ramped_circle(ROBOT, q_start=q, period=0.01)
     assert motion.q[0] == pytest.approx(q, abs=1e-9)
     assert motion.q - 2 * np.pi * np.array([-1, 0, 0, 1, 0, 1]) == pytest.approx(CIRCLE.q[::10], abs=1e-9)
 
@@ -219,7 +219,7 @@ def test_velocity_limit_refused_or_slowed_down() -> None:
     with pytest.raises(
         NoSolution, match=r"joint 1 would need a velocity of .* rad/s at t = .* its limit is 2.094"
     ) as e:
-        circle_000(ROBOT, rate=10.0)
+        ramped_circle(ROBOT, rate=10.0)
     factor = float(re.search(r"([\d.]+) times slower", str(e.value))[1])  # type: ignore[index]
     path, law = CIRCLE.path, SmoothRate(1.5, 1.0, 4.0)
     motion = PathTrajectory(ROBOT, path, law, slower=True, period=4e-3)
@@ -318,7 +318,7 @@ def test_sequence_passes_on() -> None:
         Sequence([Hold(ROBOT, HOME, 1.0), CIRCLE])
     with pytest.raises(InvalidValue, match="never ends"):
         Sequence([Hold(ROBOT, HOME), CIRCLE])
-    on = circle_000(ROBOT, stop=False, duration=4.0)
+    on = ramped_circle(ROBOT, stop=False, duration=4.0)
     with pytest.raises(InvalidValue, match=r"trajectory 1 ends with joint \d moving"):
         Sequence([on, Hold(ROBOT, on.at(4.1).q)])
 

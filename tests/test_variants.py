@@ -126,10 +126,10 @@ def test_literal_table_of_001_is_refused_with_its_reason() -> None:
 
 def test_002_has_its_lengths_and_its_pen() -> None:
     """The pen tip at 002's zero: S = (0, 356.1, 1428) mm in its base, which is ours yawed by 180 degrees."""
-    from tangere.model.conventions import official_from_002
+    from tangere.model.conventions import official_from_flipped_elbow
 
     for name in ("002", "002-centroid"):
-        tip = tcp_pose(load("ur10", parameters=name), official_from_002(np.zeros(6)))[:3, 3]
+        tip = tcp_pose(load("ur10", parameters=name), official_from_flipped_elbow(np.zeros(6)))[:3, 3]
         np.testing.assert_allclose(tip * (-1, -1, 1), (0.0, 0.3561, 1.428), atol=1e-12)
     assert [link.com.tolist() for link in load("ur10", parameters="002").links] == [
         link.com.tolist() for link in load("ur10").links
@@ -138,7 +138,7 @@ def test_002_has_its_lengths_and_its_pen() -> None:
 
 def test_002_centroids_are_midpoints_of_its_origins(rng: np.random.Generator) -> None:
     """COMs in the base against the midpoints of consecutive origins of 002's own D-H table, at random angles."""
-    from tangere.model.conventions import official_from_002
+    from tangere.model.conventions import official_from_flipped_elbow
 
     a = (0.0, -0.6127, -0.5716, 0.0, 0.0, 0.0)
     d = (0.128, 0.176, 0.1639, 0.1518, 0.1157, 0.1922)
@@ -147,11 +147,11 @@ def test_002_centroids_are_midpoints_of_its_origins(rng: np.random.Generator) ->
     pm, pd = pinocchio_model(model)
     import pinocchio as pin
 
-    q_002 = rng.uniform(-np.pi, np.pi, 6)
-    pin.framesForwardKinematics(pm, pd, official_from_002(q_002))
-    T, yaw = np.eye(4), np.diag((-1.0, -1.0, 1.0))
+    q_flipped = rng.uniform(-np.pi, np.pi, 6)
+    pin.framesForwardKinematics(pm, pd, official_from_flipped_elbow(q_flipped))
+    T, yaw, theta = np.eye(4), np.diag((-1.0, -1.0, 1.0)), q_flipped + offset
     for i, link in enumerate(model.links):
-        c, s, ca, sa = np.cos(q_002[i] + offset[i]), np.sin(q_002[i] + offset[i]), np.cos(alpha[i]), np.sin(alpha[i])
+        c, s, ca, sa = np.cos(theta[i]), np.sin(theta[i]), np.cos(alpha[i]), np.sin(alpha[i])
         step = [[c, -s * ca, s * sa, a[i] * c], [s, c * ca, -c * sa, a[i] * s], [0, sa, ca, d[i]], [0, 0, 0, 1]]
         T_next = T @ np.array(step)
         placed = pd.oMf[pm.getFrameId(link.name)].act(link.com)

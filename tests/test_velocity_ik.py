@@ -8,9 +8,9 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.kinematics.resolution import damped_inverse, damping_schedule
-from tangere.model.conventions import official_from_002
-from tangere.planning import PathTrajectory, SmoothRate, circle_000, circle_002, follow, path_002
-from tangere.planning.velocity_ik import Q_INIT_002, FollowedPath, _damped
+from tangere.model.conventions import official_from_flipped_elbow
+from tangere.planning import PathTrajectory, SmoothRate, follow, ramped_circle, singular_circle, singular_circle_path
+from tangere.planning.velocity_ik import CIRCLE_START, FollowedPath, _damped
 
 ROBOT = tangere.robot("ur10", parameters="002")
 YAW = np.array([-1.0, -1.0, 1.0])
@@ -18,17 +18,17 @@ YAW = np.array([-1.0, -1.0, 1.0])
 
 @pytest.fixture(scope="module")
 def drawn() -> FollowedPath:
-    return circle_002(ROBOT)
+    return singular_circle(ROBOT)
 
 
 def test_path_is_002s(drawn: FollowedPath) -> None:
     """x = r sin, y = 356.1, z = 1328 + r cos mm in 002's base, from FK(0), the pen along 002's +y."""
-    path = path_002()
+    path = singular_circle_path()
     th = np.linspace(0.0, 2 * np.pi, 9)
     points = path.at(th * 0.1)
     expected = np.stack([0.1 * np.sin(th), 0 * th + 0.3561, 1.328 + 0.1 * np.cos(th)], axis=1)
     assert points.T[:, :3, 3] * YAW == pytest.approx(expected, abs=1e-15)
-    assert points.T[0] == pytest.approx(ROBOT.pose(official_from_002(np.zeros(6))), abs=1e-12)
+    assert points.T[0] == pytest.approx(ROBOT.pose(official_from_flipped_elbow(np.zeros(6))), abs=1e-12)
     assert points.T[0, :3, 2] * YAW == pytest.approx([0, 1, 0], abs=1e-15)
 
 
@@ -56,9 +56,9 @@ def test_singular_all_along_and_still_slow(drawn: FollowedPath) -> None:
 
 def test_poses_survive_it_too() -> None:
     """Inverse kinematics keeps the path exactly, but its joints turn sharply at the bottom: `mismatch` tells."""
-    path = path_002()
+    path = singular_circle_path()
     law = SmoothRate.over(path.length, path.length / 200.0, 2.0)
-    exact = PathTrajectory(ROBOT, path, law, q_start=official_from_002(np.array(Q_INIT_002)), period=0.02)
+    exact = PathTrajectory(ROBOT, path, law, q_start=official_from_flipped_elbow(CIRCLE_START), period=0.02)
     assert np.max(np.abs(ROBOT.pose(exact.q) - path.at(law.at(exact.times)[0]).T)) < 1e-12
     assert np.max(np.abs(exact.qd)) < 0.5
     assert exact.mismatch > 1e-3
@@ -66,17 +66,17 @@ def test_poses_survive_it_too() -> None:
 
 def test_feedback_is_what_keeps_it_there() -> None:
     """Without feedback the damping and q_init's own error stay: at least ten times as far off."""
-    open_loop = circle_002(ROBOT, gain=0.0, step=0.05)
-    closed = circle_002(ROBOT, step=0.05)
+    open_loop = singular_circle(ROBOT, gain=0.0, step=0.05)
+    closed = singular_circle(ROBOT, step=0.05)
     late = closed.times > 5.0
     assert open_loop.path_error[late].max() > 10.0 * closed.path_error[late].max()
 
 
 def test_from_exactly_zero() -> None:
     """q = 0 of 002, rank 3: the pose that 002 had to avoid."""
-    path = path_002()
+    path = singular_circle_path()
     law = SmoothRate.over(path.length, path.length / 200.0, 2.0)
-    found = follow(ROBOT, path, law, official_from_002(np.zeros(6)), step=0.05)
+    found = follow(ROBOT, path, law, official_from_flipped_elbow(np.zeros(6)), step=0.05)
     assert np.all(np.isfinite(found.q))
     assert found.path_error.max() < 3e-3
     assert np.max(np.abs(found.qd)) < 1.0
@@ -99,7 +99,7 @@ def test_derivatives_belong_together(drawn: FollowedPath) -> None:
 def test_regular_circle_agrees_with_inverse_kinematics() -> None:
     """On 000's circle, far from singularities, velocities and poses give the same joints: 1e-5 rad by feedback."""
     robot = tangere.robot("ur10e")
-    exact = circle_000(robot, period=0.01)
+    exact = ramped_circle(robot, period=0.01)
     found = follow(robot, exact.path, exact.law, exact.q[0], step=0.01)
     assert found.q == pytest.approx(exact.q, abs=1e-5)
     assert found.qd == pytest.approx(exact.qd, abs=1e-4)
@@ -108,14 +108,15 @@ def test_regular_circle_agrees_with_inverse_kinematics() -> None:
 
 def test_one_decomposition_is_the_same_damping(rng: np.random.Generator) -> None:
     """_damped against kinematics.resolution, regular and singular."""
-    for q in [*rng.uniform(-3, 3, (20, 6)), official_from_002(np.array(Q_INIT_002)), official_from_002(np.zeros(6))]:
+    singular = [official_from_flipped_elbow(q) for q in (CIRCLE_START, np.zeros(6))]
+    for q in [*rng.uniform(-3, 3, (20, 6)), *singular]:
         J, w = ROBOT.jacobian(q), rng.normal(size=6)
         expected = damped_inverse(J, damping_schedule(J, 0.05, 0.05)) @ w
         assert _damped(J, w, 0.05) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_refusals() -> None:
-    path = path_002()
+    path = singular_circle_path()
     law = SmoothRate.over(path.length, path.length / 200.0, 2.0)
     with pytest.raises(InvalidValue, match="below 1/step"):
         follow(ROBOT, path, law, np.zeros(6), gain=100.0, step=0.02)

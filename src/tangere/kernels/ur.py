@@ -14,6 +14,8 @@ from tangere.kinematics.vectors import IDENTITY, Matrix, Scalar
 from tangere.model.model import Array, Model
 
 DOF = 6
+# [deg] elbow bent, tool down, far from every singularity: where an arm stands unless told otherwise
+READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)
 # d1 a2 a3 d4 d5 d6, tool (rotation 9, translation 3), gravity 3, seven moments per link, rotor inertia 6,
 # centres of mass 18, first moment of what regrouping moved into the base 3.
 _SIZES = (6, 9, 3, 3, 7 * DOF, DOF, 3 * DOF, 3)

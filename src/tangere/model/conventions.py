@@ -13,7 +13,8 @@ Seed convention (000 table 1, 001 table 7): modified DH with proximal frames,
 (000 table 1 leaves out the +90 and -90 that its own eqs 11 and 32 use; 001 leaves out d1 and d6 and adds them as L_B
 and L_TP.) The lengths a2, a3 are negative in 000 (the arm hangs down at zero) and positive in 001 (it stands up).
 
-Convention of 002: standard DH with alpha = -90, 180, 180, -90, 90, 0 degrees and +90 degrees on joints 2 and 4.
+Flipped-elbow convention (002): standard DH with alpha = -90, 180, 180, -90, 90, 0 degrees and +90 degrees on joints
+2 and 4; joint 3 turns the other way.
 Every map only shifts and flips angles, so velocities, torques, M, C and g follow without a Jacobian of the map.
 """
 
@@ -31,9 +32,9 @@ from tangere.model.model import Array, Link
 # q_official = q_seed + offset, degrees: the zero pose of official DH is stretched out horizontally.
 _OFFSET_A_NEGATIVE = (0.0, 90.0, 0.0, 90.0, 0.0, 180.0)
 _OFFSET_A_POSITIVE = (0.0, -90.0, 0.0, -90.0, 0.0, 180.0)
-# Signs and offsets of 002 (degrees): its frame 3 is upside down, so joint 3 turns the other way.
-_SIGN_002 = (1.0, 1.0, -1.0, 1.0, 1.0, 1.0)
-_OFFSET_002 = (0.0, -90.0, 0.0, -90.0, 0.0, 180.0)
+# Signs and offsets of the flipped-elbow convention [deg]: its frame 3 is upside down, so joint 3 turns the other way.
+_FLIPPED_SIGN = (1.0, 1.0, -1.0, 1.0, 1.0, 1.0)
+_FLIPPED_OFFSET = (0.0, -90.0, 0.0, -90.0, 0.0, 180.0)
 
 
 def _six(q: Sequence[float] | Array, what: str) -> Array:
@@ -110,17 +111,17 @@ def seed_forward(q_seed: Sequence[float] | Array, a2: float, a3: float, d: Seque
     return poses
 
 
-def official_from_002(q_002: Sequence[float] | Array) -> Array:
-    """Official joint angles of 002's: q = (q1, q2 - 90, -q3, q4 - 90, q5, q6 + 180) degrees, (..., 6) in rad.
+def official_from_flipped_elbow(q_flipped: Sequence[float] | Array) -> Array:
+    """Official joint angles of flipped-elbow ones (002), (..., 6) in rad.
 
-    The mechanism is the same with d4 = d2 - d3 + d4 of 002. 002's base is the official one yawed by 180 degrees:
-    T_002 = Rz(180) T_official, tool frames alike.
+    q = (q1, q2 - 90, -q3, q4 - 90, q5, q6 + 180) degrees. The mechanism is the same with d4 = d2 - d3 + d4 of 002.
+    002's base is the official one yawed by 180 degrees: T_002 = Rz(180) T_official, tool frames alike.
     """
-    q: Array = _six(q_002, "q_002") * np.array(_SIGN_002) + np.deg2rad(_OFFSET_002)
+    q: Array = _six(q_flipped, "q_flipped") * np.array(_FLIPPED_SIGN) + np.deg2rad(_FLIPPED_OFFSET)
     return q
 
 
-def q_002_from_official(q: Sequence[float] | Array) -> Array:
-    """002's joint angles of official ones, the inverse of official_from_002, (..., 6) in rad, not wrapped."""
-    q_002: Array = (_six(q, "q") - np.deg2rad(_OFFSET_002)) * np.array(_SIGN_002)
-    return q_002
+def flipped_elbow_from_official(q: Sequence[float] | Array) -> Array:
+    """Flipped-elbow angles (002) of official ones, the inverse of the map above, (..., 6) in rad, not wrapped."""
+    q_flipped: Array = (_six(q, "q") - np.deg2rad(_FLIPPED_OFFSET)) * np.array(_FLIPPED_SIGN)
+    return q_flipped

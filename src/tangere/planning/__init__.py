@@ -1,6 +1,6 @@
 """Trajectories: paths in space, time laws, and the joint motion that follows from both."""
 
-from tangere.planning.circles import TOOL_DOWN, circle_000, facing, wall_circle
+from tangere.planning.circles import TOOL_DOWN, facing, ramped_circle, wall_circle
 from tangere.planning.joint_motions import Hold, JointMove, Sequence, Sine, moved_to
 from tangere.planning.limits import Limits
 from tangere.planning.orientation import Constant, Slerp, Waypoints
@@ -9,7 +9,7 @@ from tangere.planning.paths import Circle, Line, arc
 from tangere.planning.polyline import Polyline
 from tangere.planning.samples import Sampled
 from tangere.planning.timing import JerkLimited, SmoothRate, Stretched
-from tangere.planning.velocity_ik import FollowedPath, circle_002, follow, path_002
+from tangere.planning.velocity_ik import FollowedPath, follow, singular_circle, singular_circle_path
 
 __all__ = [
     "TOOL_DOWN",
@@ -31,11 +31,11 @@ __all__ = [
     "Stretched",
     "Waypoints",
     "arc",
-    "circle_000",
-    "circle_002",
     "facing",
     "follow",
     "moved_to",
-    "path_002",
+    "ramped_circle",
+    "singular_circle",
+    "singular_circle_path",
     "wall_circle",
 ]

@@ -16,9 +16,12 @@ from tangere.types import Array
 # Tool down, its x axis along base x: R = Rz(psi) Rx(pi) with yaw psi = 0. 000 leaves psi open (eq 93); another yaw
 # only turns joint 6.
 TOOL_DOWN = np.diag([1.0, -1.0, -1.0])
+# [m] upper arm and forearm of the UR10e, the arm that the default numbers of `ramped_circle` fit; for another arm they
+# are scaled with its length
+UR10E_ARM = 0.6127 + 0.57155
 
 
-def circle_000(
+def ramped_circle(
     robot: Robot,
     *,
     centre: ArrayLike = (0.7, 0.1, 0.3),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.kinematics.rotation import rotation_error
-from tangere.model.conventions import official_from_002
+from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.limits import Limits, violations
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import Circle, Path, positive
@@ -34,11 +34,11 @@ STEP = 0.02
 DAMPING = 2e-3
 
 # 002's circle, its base: centre (0, 356.1, 1328) mm, radius 100 mm, 200 s; the pen is part of d6.
-CENTRE_002 = (0.0, 0.3561, 1.328)
-RADIUS_002 = 0.1
-ROUND_002 = 200.0
+CIRCLE_CENTRE = (0.0, 0.3561, 1.328)
+CIRCLE_RADIUS = 0.1
+CIRCLE_TIME = 200.0
 # 002's initial joints, its own angles: small but not zero.
-Q_INIT_002 = (0.0002, 0.0001, -0.0001, 0.0001, 0.0004, 0.00001)
+CIRCLE_START = (0.0002, 0.0001, -0.0001, 0.0001, 0.0004, 0.00001)
 
 
 class FollowedPath(Sampled):
@@ -110,17 +110,17 @@ def _damped(J: Array, w: Array, threshold: float) -> Array:
     return np.asarray((s / (s * s + lam_squared) * (w @ U)) @ Vt)
 
 
-def path_002() -> Circle:
+def singular_circle_path() -> Circle:
     """002's circle in the official base (002's is yawed by 180 degrees), the pen as it points at 002's zero pose.
 
     x = r sin th, z = z_c + r cos th in 002's base; the 6-vector Xdot that 002 prints has sine and cosine exchanged.
     """
     yaw = np.array([-1.0, -1.0, 1.0])
     pen = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
-    return Circle(yaw * CENTRE_002, RADIUS_002, pen, x_axis=(0.0, 0.0, 1.0), y_axis=(-1.0, 0.0, 0.0))
+    return Circle(yaw * CIRCLE_CENTRE, CIRCLE_RADIUS, pen, x_axis=(0.0, 0.0, 1.0), y_axis=(-1.0, 0.0, 0.0))
 
 
-def circle_002(
+def singular_circle(
     robot: Robot, *, ramp: float = 2.0, gain: float = GAIN, damping: float = DAMPING, step: float = STEP
 ) -> FollowedPath:
     """002's upright circle in 002's own pose, which is singular all along: tangere.robot("ur10", parameters="002").
@@ -128,6 +128,7 @@ def circle_002(
     The pen axis is parallel to axes 2, 3 and 4 (wrist singularity) for the whole circle, and at the top the arm is
     stretched with the wrist over the shoulder as well: rank 3. From 002's q_init, once round in 200 s plus the ramp.
     """
-    path = path_002()
-    law = SmoothRate.over(path.length, path.length / ROUND_002, ramp)
-    return follow(robot, path, law, official_from_002(np.array(Q_INIT_002)), gain=gain, damping=damping, step=step)
+    path = singular_circle_path()
+    law = SmoothRate.over(path.length, path.length / CIRCLE_TIME, ramp)
+    start = official_from_flipped_elbow(CIRCLE_START)
+    return follow(robot, path, law, start, gain=gain, damping=damping, step=step)

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.dynamics.friction import WIDTH, JointFriction
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kinematics.rotation import quaternion_from_matrix, rotation_vector_from_matrix, ypr_from_matrix
 from tangere.robots import Robot
 
-# rad: what stands for "no limit" in a file that cannot hold infinity everywhere; the kernels' own range of angles
-UNLIMITED = 1e6
-# deg: elbow bent, tool down, far from every singularity; where every block starts unless told otherwise
-READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)
+UNLIMITED = ANGLE_MAX  # [rad] stands for "no limit" in a file that cannot hold infinity everywhere
 
 Numbers = tuple[float, ...]
 
@@ -75,7 +73,7 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
         )
     assert model.dh is not None
     a, d = model.dh.a, model.dh.d
-    q = np.radians(READY) if q_start is None else np.array(q_start, dtype=np.float64)
+    q = np.radians(ur.READY) if q_start is None else np.array(q_start, dtype=np.float64)
     if q.shape != (6,) or not np.all(np.abs(q) <= UNLIMITED):
         raise InvalidValue(f"q_start: six numbers in rad, at most {UNLIMITED:g} in size, got {q.tolist()}")
     outside = np.flatnonzero((q < robot.q_min) | (q > robot.q_max))

@@ -10,9 +10,9 @@ from tangere.apps.fmu.kernels import kernels_text
 from tangere.apps.fmu.kinds import Kind
 from tangere.apps.fmu.units import CHOICES
 from tangere.apps.fmu.variables import REFERENCE_OF, Group, Table
+from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.kernels.shapes import LENGTH_MAX
 
-ANGLE_MAX = 1e6  # rad: where the kernels' reduction of angles ends
-LENGTH_MAX = 1e6  # m: squares of squares stay far from overflow
 VALUE_MAX = 1e100  # of anything else: beyond any machine, and the product of three is still finite
 
 # memory of the parts, in doubles; the observer's first three must follow each other

@@ -24,7 +24,7 @@ from tangere.loop.settings import Key, merged, value_of
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
-from tangere.planning.circles import TOOL_DOWN, circle_000
+from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, ramped_circle
 from tangere.planning.joint_motions import Hold, JointMove, Sequence, Sine
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
@@ -40,8 +40,6 @@ LONGEST = 5_000_000
 # Nm: the guard's limit for a joint whose arm states none (those of 003): beyond any arm, finite so that NaN shows
 UNLIMITED = 1e4
 
-UR10E_ARM = 0.6127 + 0.57155  # m, upper arm and forearm of the arm that the circle's numbers are for
-READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)  # deg: elbow bent, tool down, far from every singularity
 
 BRANCHES = tuple(f"{s} {e} {w}" for s in ("left", "right") for e in ("up", "down") for w in ("no flip", "flip"))
 
@@ -126,7 +124,7 @@ def _computed_torque(world: World, trajectory: Trajectory) -> ComputedTorque:
 
 def _circle(world: World) -> Motion:
     s = world.settings
-    trajectory = circle_000(
+    trajectory = ramped_circle(
         world.planner, q_start=_branch_start(world.planner, s), centre=s["centre"], radius=s["radius"],
         rate=s["rate"], ramp=s["ramp"], duration=s["duration"], period=s["period"],
     )  # fmt: skip
@@ -215,7 +213,7 @@ def _posture(q: Any, world: World) -> Array:
     return values
 
 
-_Q = {"q": Key("number", READY, "joint positions in degrees", size=(1, 3, 4, 6))}
+_Q = {"q": Key("number", ur.READY, "joint positions in degrees", size=(1, 3, 4, 6))}
 SCENARIOS: dict[str, Scenario] = {
     "circle": Scenario(
         "000's circle under computed torque, tool down",

@@ -16,7 +16,8 @@ from tangere.kernels import ur
 from tangere.kinematics.rotation import pose
 from tangere.loop.settings import Key
 from tangere.model.link_shapes import link_shapes
-from tangere.planning.circles import TOOL_DOWN, facing
+from tangere.model.mounting import G0
+from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, facing
 from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
@@ -41,7 +42,7 @@ KEYS: dict[str, Key] = {
 }
 TITLE = "the tool meets a wall, a clamped hand or a falling ball, with a reaction or without"
 
-ARM = 0.6127 + 0.57155  # m, upper arm and forearm of the arm that the places below are for; others are scaled
+# places below are for a UR10e; for other arms they are scaled with the arm's length
 WALL = (0.0, -0.5, 0.5)  # m: where the tool meets the wall, elbow bent (see wall_circle), and farther by
 BEFORE = 0.2  # m and the tool's length, which do not scale: room for wrist and run-up beside a small arm's base
 TABLE = (0.7, 0.1, 0.1)  # m: a place on the table that every joint can push at
@@ -63,7 +64,7 @@ def touch_motion(
     for name in ("speed", "distance", "retreat_speed", "wall_stiffness", "hand_stiffness", "drop_mass", "drop_height"):
         if not s[name] > 0.0:
             raise InvalidValue(f"{name}: must be positive, got {s[name]:g}")
-    scale = float(np.abs(robot.model.dh.a[[1, 2]]).sum()) / ARM
+    scale = float(np.abs(robot.model.dh.a[[1, 2]]).sum()) / UR10E_ARM
     trajectory = _approach(robot, s, scale)
     pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), radius=FINGER)
     plant = {"scene": _scene(robot, s, trajectory, pen, scale), "record_contacts": True}
@@ -139,9 +140,9 @@ def _ball(robot: Robot, s: Mapping[str, Any], q: Array) -> Ball:
     T = robot.link_poses(q)[2] @ np.linalg.inv(robot.model.joints[2].T_joint_link)
     start, end = (T[:3, :3] @ point + T[:3, 3] for point in (shape.start, shape.end))
     along = (end - start) / np.linalg.norm(end - start)
-    fall = math.sqrt(2.0 * s["drop_height"] / 9.81)
+    fall = math.sqrt(2.0 * s["drop_height"] / G0)
     if fall > MEETS:
-        raise InvalidValue(f"drop_height: at most {0.5 * 9.81 * MEETS**2:.3g} m, got {s['drop_height']:g} m")
+        raise InvalidValue(f"drop_height: at most {0.5 * G0 * MEETS**2:.3g} m, got {s['drop_height']:g} m")
     radius = 0.05
     # centre above the tube's axis: both radii across it, longer along the vertical where the tube slants
     lift = (shape.radius + radius) / max(math.hypot(along[0], along[1]), 0.3) + s["drop_height"]

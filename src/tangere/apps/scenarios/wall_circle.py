@@ -19,10 +19,10 @@ from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.quasi_static import QuasiStatic
 from tangere.control.setpoint import Friction
 from tangere.logs.log import Log
-from tangere.model.conventions import official_from_002
+from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.circles import wall_circle
 from tangere.planning.timing import SmoothRate
-from tangere.planning.velocity_ik import Q_INIT_002, follow, path_002
+from tangere.planning.velocity_ik import CIRCLE_START, follow, singular_circle_path
 from tangere.plants.scene.scene import Pen, Scene, Surface
 from tangere.robots import Robot
 from tangere.types import Controller, Trajectory
@@ -55,9 +55,9 @@ def wall_circle_motion(
     trajectory: Trajectory
     controller: Controller
     if s["pose"] == "own":
-        path = path_002()
+        path = singular_circle_path()
         law = SmoothRate.over(path.length, path.length / s["round_time"], RAMP)
-        trajectory = follow(robot, path, law, official_from_002(np.array(Q_INIT_002)))
+        trajectory = follow(robot, path, law, official_from_flipped_elbow(CIRCLE_START))
         inertia = np.diag(robot.mass_matrix(trajectory.at(0.0).q))
         springs, dampers = OMEGA**2 * inertia, 2.0 * OMEGA * inertia
         springs[0] = 0.0  # joint 1 only pushes: a spring there would hold the pen off the wall

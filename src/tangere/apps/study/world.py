@@ -19,7 +19,7 @@ from tangere.model.link_surfaces import LinkSurface, link_surfaces
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.replay import replay_momentum
-from tangere.planning.circles import circle_000
+from tangere.planning.circles import UR10E_ARM, ramped_circle
 from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.rigid import RigidPlant
@@ -38,7 +38,6 @@ STRIDE = 1.2  # rad, largest change of a joint in one move
 SPEED = (0.2, 1.05)  # rad/s, fastest joint of a move: from slow to UR's default speed
 ACCELERATION = 1.4  # rad/s2, UR's default
 CIRCLE = 0.25  # share of the motions that are circles of the tool; the others are moves from posture to posture
-UR10E_ARM = 0.6127 + 0.57155  # m, upper arm and forearm of the arm that circle_000's numbers are for
 KP = 900.0  # 1/s2 of the closed loop (plant "rigid"): poles at -30 rad/s, a servo that a push hardly moves
 
 
@@ -228,7 +227,7 @@ def _circle(world: World, rng: np.random.Generator, count: int) -> Array | None:
     late = 1.0 + rng.uniform(0.0, 1.0)  # s: the start from rest is left out
     skip = round(late / half)
     try:
-        path = circle_000(
+        path = ramped_circle(
             world.robot, centre=centre, radius=radius, rate=speed, duration=late + count * world.period + 1.0,
             stop=False, period=half,
         )  # fmt: skip

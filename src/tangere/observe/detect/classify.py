@@ -7,6 +7,7 @@ from math import exp, log
 
 import numpy as np
 
+from tangere.model.mounting import G0
 from tangere.observe.detect.event import Kind
 from tangere.robots import Robot
 from tangere.types import Array
@@ -33,7 +34,6 @@ MOTION = 1.0  # times what was added that this torque must vary, for a proportio
 BLOCK = 0.1  # s of averages that are compared: the reported torque is noisy, and the residual lags it by 20 ms
 BLOCKS = 10  # of them at least: a second of motion
 SETTLED = 0.1  # s after the onset: five time constants of the observer
-_GRAVITY = 9.81
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def payload_mass(robot: Robot, history: History) -> tuple[float, float]:
     rows = np.linspace(0, len(history.time) - 1, min(len(history.time), 40)).astype(int)  # 40 postures tell 4 numbers
     J = robot.jacobian(history.q[rows])
     R = robot.pose(history.q[rows])[:, :3, :3]
-    down = np.array([0.0, 0.0, -_GRAVITY])
+    down = np.array([0.0, 0.0, -G0])
     columns = np.empty((len(rows), J.shape[2], 4))
     columns[:, :, 0] = np.einsum("mij,i->mj", J[:, :3], down)
     for k in range(3):
