@@ -246,10 +246,11 @@ def test_a_terminal_sees_a_bar_that_ends_at_the_end(tmp_path: Path, monkeypatch:
 
 
 def test_an_error_begins_on_a_line_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import tangere.apps.scenarios.execute as module
+    import tangere.logs.csv_log as module
+    from tangere.errors import InvalidValue
 
     def full(*_: object) -> None:
-        raise module.InvalidValue("no space left")
+        raise InvalidValue("no space left")
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

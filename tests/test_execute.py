@@ -16,14 +16,16 @@ import numpy as np
 import pytest
 
 import tangere.apps.scenarios.execute as module
-from tangere.apps.scenarios.execute import Executed, again, difference, execute, prepared
+from tangere.apps.scenarios.execute import Executed, again, difference, execute
 from tangere.apps.scenarios.scenarios import Built, build, push_of
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
+from tangere.logs import csv_log
 from tangere.logs.csv_log import read_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
+from tangere.loop.folder import cleared
 from tangere.loop.manifest import load_manifest
 from tangere.types import State
 
@@ -152,7 +154,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 def test_files_of_an_earlier_run_go_first_and_those_of_others_stay(tmp_path: Path) -> None:
     for name in (*FILES, "report.html", "video.mp4", ".log.csv.abc.part", "notes.txt"):
         (tmp_path / name).write_text("old")
-    assert prepared(tmp_path) == tmp_path
+    assert cleared(tmp_path) == tmp_path
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -171,7 +173,7 @@ def test_nothing_half_written_looks_whole(tmp_path: Path, monkeypatch: pytest.Mo
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt  # or a full disk, or a fault: what cannot go on
 
-    monkeypatch.setattr(module, when, broken)
+    monkeypatch.setattr(csv_log if when == "write_csv" else module, when, broken)
     with pytest.raises(KeyboardInterrupt):
         short(tmp_path)
     assert not (tmp_path / "summary.json").exists()
@@ -322,7 +324,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
     """Files of the user's own that happen to have our names are not removed."""
     (tmp_path / "log.csv").write_text("mine")
     with pytest.raises(InvalidValue, match="no manifest"):
-        prepared(tmp_path)
+        cleared(tmp_path)
     assert (tmp_path / "log.csv").read_text() == "mine"
 
 

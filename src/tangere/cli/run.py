@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tangere.apps.scenarios.execute import execute
     from tangere.apps.scenarios.scenarios import push_of
     from tangere.loop.settings import assignments, read_scenario
+    from tangere.report.source import clip_of
 
     name, told, pushes = arguments.scenario, {}, []
     if name.endswith(".toml") or "/" in name:
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         bar.end()
     if arguments.video:
         _video(done)
-    where = _report(done.folder, done)
+    where = done.result.report(done.folder / "report.html", video=clip_of(done.folder))
     _tell(done.summary, where)
     return 1 if done.result.aborted else 0
 
@@ -96,19 +97,6 @@ def _video(done: Any) -> None:
         write_video(done.built.plant, done.result.log, done.folder / "video.mp4")
     except Exception as problem:  # graphics libraries raise what they like; the report must not be lost over a clip
         print(f"no video: {problem}", file=sys.stderr)
-
-
-def _report(folder: Path, done: Any) -> Path:
-    from tangere.report import write_report
-
-    changes: dict[str, Any] = {}
-    if done is not None:
-        built = done.built
-        changes = {
-            "robot": built.world.true,
-            "thresholds": built.detector.on,
-        }
-    return write_report(folder, folder / "report.html", **changes)
 
 
 def _tell(summary: dict[str, Any], where: Path) -> None:

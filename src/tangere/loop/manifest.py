@@ -35,6 +35,7 @@ class Manifest:
     models: Mapping[str, str] = field(default_factory=dict)  # "plant", "controller" -> model_hash
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)  # of the scenario's settings, where they have one
 
     @classmethod
     def of(
@@ -44,10 +45,11 @@ class Manifest:
         *,
         seeds: Mapping[str, int] | None = None,
         models: Mapping[str, Any] | None = None,
+        units: Mapping[str, str] | None = None,
     ) -> Manifest:
         """Of a run on this machine; models: name -> tangere.Robot or model, hashed here."""
         hashes = {name: model_hash(model) for name, model in (models or {}).items()}
-        return cls(tuple(command), dict(scenario), dict(seeds or {}), hashes, versions(), machine())
+        return cls(tuple(command), dict(scenario), dict(seeds or {}), hashes, versions(), machine(), dict(units or {}))
 
 
 def versions() -> dict[str, str]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tangere.logs.log import Log
+from tangere.loop.manifest import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
+from tangere.observe.momentum import GAIN
 from tangere.observe.threshold import Detection
+from tangere.types import Array
+
+if TYPE_CHECKING:
+    from tangere.report.data import RunData
+    from tangere.robots import Robot
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,73 @@ class Timing:
         )  # fmt: skip
 
 
+class Push(Protocol):
+    """When something pushed, such as plants.pushes.Push or PushForce: a torque on a joint or a force on a link."""
+
+    @property
+    def start(self) -> float:
+        """s."""
+
+    @property
+    def duration(self) -> float:
+        """s."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Who took part in a run, as far as the parts say it themselves."""
+
+    robot: Robot | None = None  # the arm of the plant; the believed one where the plant has none
+    # reference, controller, plant, observer, detection, push -> what stands in that box of the block diagram
+    parts: Mapping[str, str] = field(default_factory=dict)
+    pushes: tuple[Push, ...] = ()  # that the plant was told of
+    gain: Array | float = GAIN  # [1/s] K of the first observer
+    thresholds: Array | None = None  # (n,) [Nm] of a detector that has constant ones
+
+    @classmethod
+    def of(cls, plant: Any, controller: Any, observers: Iterable[Any], detector: Any, trajectory: Any) -> Setup:
+        """From the parts of a run, by their class names; None for a part that there was not."""
+        from tangere.report.source import push_words
+
+        watching = list(observers)
+        known = (getattr(part, "robot", None) for part in (plant, controller, *watching))
+        pushes = tuple(getattr(plant, "pushes", ()))
+        names = {
+            "reference": _name(trajectory), "controller": _name(controller), "plant": _name(plant),
+            "observer": ", ".join(_name(observer) for observer in watching), "detection": _name(detector),
+            "push": push_words(vars(pushes[0])) if pushes else "",
+        }  # fmt: skip
+        on = getattr(detector, "on", None)
+        return cls(
+            next((robot for robot in known if robot is not None), None),
+            {key: name for key, name in names.items() if name},
+            pushes,
+            getattr(watching[0], "gain", GAIN) if watching else GAIN,
+            None if on is None else np.asarray(on, dtype=np.float64),
+        )
+
+
+def _name(part: Any) -> str:
+    """The class of a part; of one that wraps another (a guard, a reaction) both."""
+    if part is None:
+        return ""
+    inner = getattr(part, "controller", None)
+    return type(part).__name__ if inner is None else f"{_name(inner)} in {type(part).__name__}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What whoever made a run says of it beside what its parts say."""
+
+    name: str = ""  # title of its page
+    manifest: Manifest | None = None  # command and settings; made from the parts where there is none
+    summary: Mapping[str, Any] | None = None  # with what the maker adds; that of loop.summary where there is none
+    robot: Robot | None = None  # the arm to be drawn, where it is not the plant's
+
+
 @dataclass(frozen=True)
 class RunResult:
-    """The log of a run, what was felt in it, and how it ended."""
+    """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
     log: Log
     detections: tuple[Detection, ...]
@@ -71,6 +146,8 @@ class RunResult:
     interventions: Mapping[str, int] = field(default_factory=dict)  # what the controller noted -> in how many periods
     log_file: Path | None = None
     log_error: str = ""  # why the log file is not complete
+    setup: Setup = field(default_factory=Setup)  # who took part
+    told: Told = field(default_factory=Told)  # what its maker says of it
 
     @property
     def duration(self) -> float:
@@ -81,3 +158,77 @@ class RunResult:
     def realtime_factor(self) -> float:
         """Seconds of the run per second of wall time, log included."""
         return self.duration / self.wall if self.wall > 0.0 else 0.0
+
+    @property
+    def robot(self) -> Robot | None:
+        """The arm that the page draws, where it is known."""
+        return self.setup.robot if self.told.robot is None else self.told.robot
+
+    @cached_property
+    def summary(self) -> Mapping[str, Any]:
+        """The numbers of summary.json (loop.summary)."""
+        if self.told.summary is not None:
+            return self.told.summary
+        from tangere.loop.summary import summarise
+
+        return summarise(self, pushes=self.setup.pushes, robot=self.robot, gain=self.setup.gain)
+
+    @property
+    def manifest(self) -> Manifest:
+        """manifest.json: as the run was told, or what its parts say."""
+        if self.told.manifest is not None:
+            return self.told.manifest
+        script = sys.argv[0] if sys.argv else ""
+        command = ["python", *sys.argv] if script.endswith(".py") else []
+        scenario = {"name": self.told.name or "run", "period": self.period, "duration": self.duration}
+        if self.robot is not None:
+            scenario["robot"] = self.robot.name
+        models = {} if self.robot is None else {"plant": self.robot}
+        return Manifest.of(command, scenario, models=models, units={"period": "s", "duration": "s"})
+
+    def data(self) -> RunData:
+        """What the page shows, from what is in memory."""
+        from tangere.report.source import put_together
+
+        known = {} if self.robot is None else {"robot": self.robot}
+        return put_together(self.log, asdict(self.manifest), self.summary, period=self.period, **known)
+
+    def report(self, path: str | os.PathLike[str] = "report.html", **changes: Any) -> Path:
+        """Write the page of the run to `path` and say where it is; changes: fields of report.RunData known better."""
+        from tangere.report.page import write_report
+
+        named = self if self.told.name else replace(self, told=replace(self.told, name=Path(path).stem))
+        return write_report(named.data(), path, **changes)
+
+    def save(self, folder: str | os.PathLike[str], *, report: bool = True) -> Path:
+        """Leave log.mcap, log.csv (where small), manifest.json, summary.json and report.html in a folder.
+
+        What an earlier run left there is replaced; a folder with other files of these names and no manifest.json is
+        refused (InvalidValue). A log that the run itself wrote there stays. report: False leaves the page out.
+        """
+        from tangere.logs.csv_log import write_csv
+        from tangere.logs.mcap_log import write_mcap
+        from tangere.loop.folder import CSV, CSV_MAX, LOG, REPORT, SUMMARY, cleared
+
+        place, own = Path(folder), self.log_file
+        named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))
+        if own is None or own.resolve() != (place / LOG).resolve():
+            place = cleared(folder)
+            joints = None if self.robot is None else [joint.name for joint in self.robot.model.joints]
+            write_manifest(named.manifest, place)
+            write_mcap(self.log, place / LOG, joints=joints)
+        if len(self.log) <= CSV_MAX:
+            write_csv(self.log, place / CSV)
+        write_json(named.summary, place / SUMMARY)
+        if report:
+            named.report(place / REPORT)
+        return place
+
+    def show(self) -> Path:
+        """Open the page in a browser and say where it is (a temporary file; `save` keeps one)."""
+        import tempfile
+        import webbrowser
+
+        path = self.report(Path(tempfile.mkdtemp(prefix="tangere-")) / "run.html")
+        webbrowser.open(path.as_uri())
+        return path

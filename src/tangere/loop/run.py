@@ -19,7 +19,7 @@ from tangere.errors import InvalidValue
 from tangere.logs.mcap_log import McapFile, McapSink
 from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Recorder
-from tangere.loop.result import RunResult, Timing
+from tangere.loop.result import RunResult, Setup, Timing
 from tangere.observe.threshold import Detection
 from tangere.types import Array, Contact, Controller, Observer, Plant, State, Trajectory
 
@@ -145,6 +145,7 @@ def run(
         loop.interventions,
         None if log is None else Path(log),
         "" if sink is None else sink.error,
+        setup=Setup.of(plant, controller, named.values(), detector, trajectory),
     )
 
 

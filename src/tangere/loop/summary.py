@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.logs.log import Log
-from tangere.loop.result import RunResult
+from tangere.loop.result import Push, RunResult
 from tangere.observe.momentum import GAIN
 from tangere.observe.threshold import Detection
 from tangere.robots import Robot
@@ -21,18 +21,6 @@ AFTER_PUSH = 1.0
 SETTLED = 5.0
 
 Mask = NDArray[np.bool_]
-
-
-class Push(Protocol):
-    """When something pushed, such as plants.pushes.Push or PushForce."""
-
-    @property
-    def start(self) -> float:
-        """s."""
-
-    @property
-    def duration(self) -> float:
-        """s."""
 
 
 def summarise(
@@ -53,6 +41,7 @@ def summarise(
     push. events: time_s is the stamp of the sample that raised it, delay_ms counts from the start of the push that it
     answers, torque_nm is the mean residual of its joint from five time constants after the onset until the end (of the
     push; where no push is known, until five time constants before the end was seen), true_torque_nm the truth there.
+    step_us: median time of controller and observers; blocks: who took part, for the block diagram.
     """
     log = result.log
     error = tracking_error(log, robot)
@@ -87,6 +76,9 @@ def summarise(
             "longest_pause": None if timing.longest_pause is None else 1e6 * timing.longest_pause,
             "waited": None if timing.waited is None else 1e6 * timing.waited,
         },
+        "step_us": {"controller_and_observer": 1e6 * float(np.median(log["cost"])) if len(log) else None},
+        "thresholds_nm": None if result.setup.thresholds is None else result.setup.thresholds.tolist(),
+        "blocks": dict(result.setup.parts),
     }
 
 

@@ -72,6 +72,7 @@ class MujocoPlant:
         if friction.coulomb.shape != (n,):
             raise InvalidValue(f"friction: of {n} joints, got {friction.coulomb.shape}")
         self.robot, self.period, self.dof = robot, period, n
+        self.pushes = tuple(pushes)
         self.adds: frozenset[str] = frozenset()
         self.scene = Scene() if scene is None else scene
         if self.scene.pen is not None and self.scene.pen.stiffness is not None:

@@ -54,6 +54,7 @@ class RigidPlant:
         if friction is not None and friction.coulomb.shape != (robot.dof,):
             raise InvalidValue(f"friction: of {robot.dof} joints, got {friction.coulomb.shape}")
         self.robot, self.period, self.dof = robot, period, robot.dof
+        self.pushes = tuple(pushes)
         self.adds: frozenset[str] = frozenset()
         still = friction is None or not (np.any(friction.coulomb) or np.any(friction.viscous))
         self._friction = None if still else friction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +93,9 @@ class RunData:
     @classmethod
     def of(cls, source: Any, **changes: Any) -> RunData:
         """Of a run's folder, its log (.mcap, .csv, Log) or its result; `changes` are fields that are known better."""
+        if isinstance(source, RunData) or hasattr(source, "data"):
+            data: RunData = source if isinstance(source, RunData) else source.data()
+            return replace(data, **changes)
         from tangere.report.source import run_data
 
         return run_data(source, **changes)

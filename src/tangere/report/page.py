@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,7 @@ def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> P
     source: a RunData, the folder of a run, a log file, a Log, or what tangere.loop.run returned. changes: fields of
     RunData that are known better, e.g. name, command, robot, blocks, thresholds.
     """
-    data = replace(source, **changes) if isinstance(source, RunData) else RunData.of(source, **changes)
-    page = report_html(data)
+    page = report_html(RunData.of(source, **changes))
     target = Path(path)
     write_text(target, page)
     return target

@@ -1,4 +1,4 @@
-"""From what a run left - its result, its folder or its log - to the values that the report shows."""
+"""From what a run left - its log, and its manifest and summary as plain data - to the values that the report shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,34 +16,63 @@ from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.report.data import Event, RunData
 
-if TYPE_CHECKING:
-    from tangere.loop.result import RunResult
-
 # A clip larger than this is left beside the report instead of inside it [bytes]: 150 frames take a tenth of it.
 _CLIP = 8_000_000
 # columns of a log that the report shows under the same name
 _SAME = ("q", "qd", "q_des", "qd_des", "tau_ext_true")
 
 
-def run_data(source: Any, **changes: Any) -> RunData:
-    """RunData of a folder, a log file (.mcap, .csv), a Log or a RunResult; `changes` replace what was found.
+def run_data(source: str | os.PathLike[str] | Log, **changes: Any) -> RunData:
+    """RunData of a folder, a log file (.mcap, .csv) or a Log; `changes` replace what was found.
 
     A folder needs no more than a log: manifest.json, summary.json and video.mp4 are used where they are there.
     """
-    if isinstance(source, (str, os.PathLike)):
-        found = _of_path(Path(source))
-    elif isinstance(source, Log):
-        found = of_log(source)
-    elif hasattr(source, "log") and isinstance(source.log, Log):
-        found = _of_result(source)
-    else:
+    if isinstance(source, Log):
+        return put_together(source, **changes)
+    if not isinstance(source, str | os.PathLike):
         raise InvalidValue(f"a report is made of a run's folder, log file, Log or result, got {type(source).__name__}")
+    path = Path(source)
+    if path.is_file():
+        return put_together(_read_log(path), **({"name": path.stem} | changes))
+    if not path.is_dir():
+        raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
+    logs = sorted([*path.glob("*.mcap"), *path.glob("*.csv")], key=lambda p: (p.suffix != ".mcap", p.name))
+    summary = _read_json(path / "summary.json")
+    manifest = _read_json(path / "manifest.json")
+    if not logs and not summary and not manifest:
+        raise InvalidValue(f"no run in {path}: no log (*.mcap, *.csv), no summary.json, no manifest.json")
+    named = {"name": _name(manifest) or path.resolve().name, "video": clip_of(path)}
+    return put_together(_read_log(logs[0]) if logs else None, manifest, summary, **(named | changes))
+
+
+def put_together(
+    log: Log | None, manifest: Mapping[str, Any] | None = None, summary: Mapping[str, Any] | None = None, **changes: Any
+) -> RunData:
+    """RunData of a log and of what manifest.json and summary.json hold; `changes` are fields that are known better."""
     known = {f.name for f in fields(RunData)}
     if not set(changes) <= known:
         raise InvalidValue(f"no such fields: {sorted(set(changes) - known)}; known: {', '.join(sorted(known))}")
-    # names of blocks are added to those found, everything else takes the place of what was found
-    blocks = {"blocks": {**found.get("blocks", {}), **changes.get("blocks", {})}}
-    return RunData(**({"name": "run"} | found | changes | blocks))
+    manifest, summary = manifest or {}, summary or {}
+    found: dict[str, Any] = {"name": _name(manifest) or "run"}
+    found |= of_log(log) if log is not None else {"aborted": "The run left no log."}
+    found |= _of_manifest(manifest) if manifest else {}
+    found |= {"summary": summary, "events": events_of(summary)}
+    thresholds = summary.get("thresholds_nm")
+    if isinstance(thresholds, list) and all(_number(value) is not None for value in thresholds):
+        found["thresholds"] = np.array(thresholds, dtype=np.float64)
+    if summary.get("aborted"):
+        found["aborted"] = str(summary["aborted"])
+    # names of blocks are added to those found before, everything else takes the place of what was found
+    own = summary.get("blocks")
+    own = {str(k): str(v) for k, v in own.items()} if isinstance(own, Mapping) else {}
+    blocks = {"blocks": {**found.get("blocks", {}), **own, **changes.get("blocks", {})}}
+    return RunData(**(found | changes | blocks))
+
+
+def clip_of(folder: Path) -> bytes | None:
+    """The clip of a run's folder; None where there is none or it is too large to be embedded."""
+    clip = folder / "video.mp4"
+    return clip.read_bytes() if clip.is_file() and clip.stat().st_size <= _CLIP else None
 
 
 def of_log(log: Log) -> dict[str, Any]:
@@ -94,50 +123,13 @@ def events_of(summary: Mapping[str, Any]) -> tuple[Event, ...]:
     return tuple(out)
 
 
-def _of_result(result: RunResult) -> dict[str, Any]:
-    found = of_log(result.log)
-    found["aborted"] = result.aborted
-    found["period"] = result.period
-    found["events"] = tuple(Event(d.time, d.joint, d.end) for d in result.detections)
-    found["summary"] = {
-        "realtime_factor": result.realtime_factor,
-        "interventions": dict(result.interventions),
-        "log_error": result.log_error,
-    }
-    return found
-
-
-def _of_path(path: Path) -> dict[str, Any]:
-    if path.is_file():
-        return of_log(_read_log(path)) | {"name": path.stem}
-    if not path.is_dir():
-        raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
-    logs = sorted([*path.glob("*.mcap"), *path.glob("*.csv")], key=lambda p: (p.suffix != ".mcap", p.name))
-    summary = _read_json(path / "summary.json")
-    manifest = _read_json(path / "manifest.json")
-    if not logs and not summary and not manifest:
-        raise InvalidValue(f"no run in {path}: no log (*.mcap, *.csv), no summary.json, no manifest.json")
-    found: dict[str, Any] = of_log(_read_log(logs[0])) if logs else {"aborted": "The run left no log."}
-    found |= _of_manifest(manifest) | {"name": _name(path, manifest), "summary": summary, "events": events_of(summary)}
-    thresholds = summary.get("thresholds_nm")
-    if isinstance(thresholds, list) and all(_number(value) is not None for value in thresholds):
-        found["thresholds"] = np.array(thresholds, dtype=np.float64)
-    if isinstance(summary.get("blocks"), Mapping):
-        found["blocks"] = {**found.get("blocks", {}), **{str(k): str(v) for k, v in summary["blocks"].items()}}
-    if summary.get("aborted"):
-        found["aborted"] = str(summary["aborted"])
-    clip = path / "video.mp4"
-    if clip.is_file() and clip.stat().st_size <= _CLIP:
-        found["video"] = clip.read_bytes()
-    return found
-
-
 def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Command, parameters and robot; scenario is whatever plain data the run was told."""
     scenario = manifest.get("scenario")
     scenario = scenario if isinstance(scenario, Mapping) else {}
     words = manifest.get("command")
-    units = _units(scenario.get("scenario"))
+    units = manifest.get("units")
+    units = units if isinstance(units, Mapping) else {}
     named = {f"{key} [{units[key]}]" if units.get(key) else key: value for key, value in _flat(scenario)}
     found: dict[str, Any] = {"parameters": named, "blocks": _blocks(scenario)}
     if isinstance(words, (list, tuple)):
@@ -166,13 +158,6 @@ def _robot(name: str, parameters: Any) -> Any:
         return name  # the section that draws the arm says what is wrong with it
 
 
-def _units(name: Any) -> dict[str, str]:
-    """SI units of the settings of a scenario of ours; empty for another."""
-    from tangere.apps.scenarios.scenarios import SCENARIOS, keys_of
-
-    return {key: setting.unit for key, setting in keys_of(name).items()} if name in SCENARIOS else {}
-
-
 def _blocks(scenario: Mapping[str, Any]) -> dict[str, str]:
     """Names for the block diagram, as far as the scenario tells them."""
     blocks = {
@@ -185,20 +170,26 @@ def _blocks(scenario: Mapping[str, Any]) -> dict[str, str]:
     if gain is not None:
         blocks["observer"] = f"momentum, K {gain:g}/s"
     pushes = scenario.get("push")
-    first = pushes[0] if isinstance(pushes, list) and pushes else pushes
-    if isinstance(first, Mapping) and _number(first.get("torque")) is not None:
-        blocks["push"] = f"{first['torque']:g} Nm at joint {first.get('joint')}"
-    elif isinstance(first, Mapping):
-        blocks["push"] = f"a force on link {first.get('link')}"
+    first = pushes[0] if isinstance(pushes, list | tuple) and pushes else pushes
+    if isinstance(first, Mapping):
+        blocks["push"] = push_words(first)
     return blocks
 
 
-def _name(path: Path, manifest: Mapping[str, Any]) -> str:
+def push_words(push: Mapping[str, Any]) -> str:
+    """A push (joint and torque, or link and force) in the few words that fit beside an arrow."""
+    if _number(push.get("torque")) is not None:
+        return f"{push['torque']:g} Nm at joint {push.get('joint')}"
+    return f"a force on link {push.get('link')}"
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    """The title that a manifest gives to its run; "": none."""
     scenario = manifest.get("scenario")
     for key in ("title", "name", "scenario"):
         if isinstance(scenario, Mapping) and isinstance(scenario.get(key), str) and scenario[key]:
             return str(scenario[key])
-    return path.resolve().name
+    return ""
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -28,13 +27,14 @@ from tangere.apps.drawing.probing import probe
 from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
 from tangere.errors import InvalidValue, UnknownName
+from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO
+from tangere.loop.folder import cleared as cleared_folder
 from tangere.loop.manifest import Manifest, write_json, write_manifest
 from tangere.robots import Robot
 
-PREVIEW, PLAN, SUMMARY, REPORT, MANIFEST = "preview.png", "plan.svg", "summary.json", "report.html", "manifest.json"
+PREVIEW, PLAN = "preview.png", "plan.svg"
 # of the drawing itself; a second controller's have its name before the dot
-LOG, INK, DRAWN_SVG, DRAWN_PNG = "log.mcap", "ink.csv", "drawn.svg", "drawn.png"
-VIDEO = "video.mp4"
+INK, DRAWN_SVG, DRAWN_PNG = "ink.csv", "drawn.svg", "drawn.png"
 COPY = "picture"  # a folder beside them with the picture itself: with it the drawing can be made again
 STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
 JOINTS = 6
@@ -266,27 +266,10 @@ def namer(settings: DrawingSettings, controller: str) -> Callable[[str], str]:
 
 def cleared(out: str | os.PathLike[str]) -> Path:
     """The folder, made and proven writable, without the files of an earlier drawing; those of others stay."""
-    folder = Path(out)
     drawn = [LOG, INK, DRAWN_SVG, DRAWN_PNG, VIDEO]
     ours = [SUMMARY, REPORT, *drawn, *(f"{Path(n).stem}-{c}{Path(n).suffix}" for n in drawn for c in BOTH)]
-    ours += [PREVIEW, PLAN, "log.csv"]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        foreign = [name for name in ours if (folder / name).exists()]
-        if foreign and not (folder / MANIFEST).exists() and not set(foreign) <= {PREVIEW, PLAN}:
-            raise InvalidValue(
-                f"{folder} holds {', '.join(foreign)} but no {MANIFEST}: not the folder of a drawing, so nothing is "
-                "overwritten there; choose another --out"
-            )
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-        for name in (*ours, MANIFEST):  # what makes it look whole first
-            (folder / name).unlink(missing_ok=True)
-            for stray in folder.glob(f".{name}.*.part"):  # of a drawing that was killed
-                stray.unlink(missing_ok=True)
-    except OSError as problem:
-        raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
-    return folder
+    ours += [PREVIEW, PLAN, CSV]
+    return cleared_folder(out, ours, what="drawing", harmless=(PREVIEW, PLAN))
 
 
 def _write_plan(prepared: Prepared, folder: Path) -> None:

@@ -26,12 +26,12 @@ from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Level, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
-from tangere.report.data import RunData
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, page_head, table
 from tangere.report.sections_motion import joints, space
 from tangere.report.sections_run import value_text
 from tangere.report.sections_torque import timing, torques
+from tangere.report.source import put_together
 from tangere.types import Array
 
 SIDE = 720  # px of the picture in the page: half a screen
@@ -80,9 +80,11 @@ def write_drawn(done: Drawn, path: str | os.PathLike[str], command: Sequence[str
 
 def drawn_html(done: Drawn, command: str = "") -> str:
     """The page as text."""
-    data = RunData.of(
-        done.main.run, name=done.prepared.picture.name, command=command, robot=done.main.robot, summary=done.summary
-    )
+    run = done.main.run
+    data = put_together(
+        run.log, None, done.summary, name=done.prepared.picture.name, command=command, robot=done.main.robot,
+        period=run.period, aborted=run.aborted,
+    )  # fmt: skip
     time = done.main.log.time
     sections = [_side_by_side(done, command), _figures(done), *_force(done, command), _what(done, command)]
     # the error on the paper is shown above; in space the arm alone is of interest

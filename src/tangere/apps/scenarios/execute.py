@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,23 +16,20 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.scenarios.impacts import REMARK, encounters, measured
-from tangere.apps.scenarios.scenarios import Built, build, push_of
+from tangere.apps.scenarios.scenarios import Built, build, keys_of, push_of
 from tangere.apps.scenarios.shares import error_shares
 from tangere.apps.scenarios.wall_circle import REMARKS, force_summary
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
-from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.manifest import Manifest, load_manifest, write_json, write_manifest
-from tangere.loop.result import RunResult
+from tangere.loop.folder import LOG, cleared
+from tangere.loop.manifest import Manifest, load_manifest, write_manifest
+from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.summary import SETTLED, summarise
 from tangere.plants.pushes import Push, PushForce
-
-CSV_MAX = 100_000  # samples; a csv takes 2 kB each: longer runs leave the MCAP only
-LOG, CSV, SUMMARY = "log.mcap", "log.csv", "summary.json"
 
 
 @dataclass(frozen=True)
@@ -43,29 +40,6 @@ class Executed:
     result: RunResult
     summary: dict[str, Any]
     folder: Path
-
-
-def prepared(out: str | os.PathLike[str]) -> Path:
-    """The folder, made and proven writable; files of an earlier run in it are removed, so that nothing looks whole."""
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ours = (SUMMARY, "report.html", LOG, CSV, "video.mp4")
-        foreign = [name for name in ours if (folder / name).exists()]
-        if foreign and not (folder / "manifest.json").exists():
-            raise InvalidValue(
-                f"{folder} holds {', '.join(foreign)} but no manifest.json: not the folder of a run, so nothing is "
-                "overwritten there; choose another --out"
-            )
-        for name in (SUMMARY, "report.html", LOG, CSV, "manifest.json", "video.mp4"):  # what makes it look whole first
-            (folder / name).unlink(missing_ok=True)
-            for stray in folder.glob(f".{name}.*.part"):  # of a run that was killed
-                stray.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-    except OSError as problem:
-        raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
-    return folder
 
 
 def execute(
@@ -80,11 +54,13 @@ def execute(
 ) -> Executed:
     """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder."""
     built = build(scenario, given, tuple(pushes))
-    folder = prepared(out)
+    folder = cleared(out)
     told = {"scenario": scenario, **built.settings, "push": [_plain(push) for push in pushes]}
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings["seed"]}
-    write_manifest(Manifest.of(command, told, seeds=seeds, models=models), folder)
+    units = {key: setting.unit for key, setting in keys_of(scenario).items() if setting.unit}
+    manifest = Manifest.of(command, told, seeds=seeds, models=models, units=units)
+    write_manifest(manifest, folder)
     duration = built.settings["duration"]
     if duration is None:
         duration = built.motion.trajectory.duration
@@ -93,10 +69,9 @@ def execute(
         detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,
         joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
     )  # fmt: skip
-    if len(result.log) <= CSV_MAX:
-        write_csv(result.log, folder / CSV)
     summary = summary_of(built, result)
-    write_json(summary, folder / SUMMARY)
+    result = replace(result, told=Told(scenario, manifest, summary, built.world.true))
+    result.save(folder, report=False)
     return Executed(built, result, summary, folder)
 
 
@@ -108,11 +83,7 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
         result, pushes=(*built.pushes, *met), settle=built.motion.settle, robot=built.world.true,
         gain=built.settings["observer_gain"],
     )  # fmt: skip
-    summary["step_us"] = {
-        "controller_and_observer": 1e6 * float(np.median(result.log["cost"])) if len(result.log) else None,
-        "bare_mj_step": bare_step(built.plant),
-    }
-    summary["thresholds_nm"] = built.detector.on.tolist()
+    summary["step_us"]["bare_mj_step"] = bare_step(built.plant)
     blocks = {"plant": built.settings["plant"], "observer": "momentum", "detection": "threshold"}
     summary["blocks"] = {**blocks, **built.motion.blocks}
     world = built.world
