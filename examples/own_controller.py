@@ -53,7 +53,7 @@ def main() -> None:
     robot = tangere.robot("ur10e", rotor_inertia=True)
     # the guard limits torques and catches broken samples; any controller goes into it
     controller = Guarded(InvisibleTable(robot), robot, period=PERIOD)
-    result = run(RigidPlant(robot, PERIOD, pushes=[LEAN, SLIDE]), controller, duration=8.0, start=Q)
+    result = run(RigidPlant(robot, PERIOD, pushes=[LEAN, SLIDE]), controller, until=8.0, start=Q)
 
     log, p = result.log, result.log.position("T_true")
     moved = 1e3 * (p - p[0])  # mm

@@ -52,7 +52,7 @@ def encounter(name: str) -> tuple[float, float, float, float]:
         Guarded(task if reaction is None else reaction, arm, period=1e-3),
         [MomentumObserver(arm, 50.0)],
         trajectory=clock,
-        duration=2.5,
+        until=2.5,
         detector=ThresholdDetector(5.0),
         reaction=reaction,
     )

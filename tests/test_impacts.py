@@ -56,7 +56,7 @@ def test_a_pad_is_the_spring_it_says(stiffness: float, force: float) -> None:
     tip = ROBOT.pose(READY)[:3, 3]
     pad = Pad("hand", tuple(tip), (0.0, 0.0, 1.0), stiffness, size=(0.4, 0.4, 0.1))
     plant = MujocoPlant(ROBOT, scene=Scene(pen=PEN, bodies=(pad,)), record_contacts=True)
-    result = run(plant, Press(force), duration=1.5, start=READY)
+    result = run(plant, Press(force), until=1.5, start=READY)
     depth = -plant.data.contact[0].dist
     felt = plant.contact_forces[-1]
     assert felt[2] > 0.5 * force  # it does lie on the pad (some of the force goes sideways into the joints)
@@ -255,7 +255,7 @@ def test_a_false_alarm_leaves_the_arm_standing(reaction: str) -> None:
     built = build("touch", {"obstacle": "nothing", "reaction": reaction, "speed": 0.5})
     detector: Any = Once(0.6)
     result = run(
-        built.plant, built.controller, built.observers, duration=3.0, trajectory=built.motion.trajectory,
+        built.plant, built.controller, built.observers, until=3.0, trajectory=built.motion.trajectory,
         detector=detector, reaction=built.motion.reaction,
     )  # fmt: skip
     impact = measured(built, result)

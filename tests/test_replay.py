@@ -1,4 +1,4 @@
-"""ReplayPlant gives back the recording, and says when it is over; PlantLost from a plant that falls silent."""
+"""ReplaySource gives back the recording, and says when it is over; PlantLost from a plant that falls silent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, TangereError
-from tangere.plants import PlantLost, Push, ReplayPlant, RigidPlant, SensorModel
-from tangere.types import Array, Command, Plant, State
+from tangere.plants import PlantLost, Push, ReplaySource, RigidPlant, SensorModel
+from tangere.types import Array, Command, Plant, Source, State
 
 
 def recording(count: int = 200) -> dict[str, Array]:
@@ -28,36 +28,35 @@ def recording(count: int = 200) -> dict[str, Array]:
 
 def test_it_returns_the_log() -> None:
     log = recording()
-    plant = ReplayPlant.of(log)
-    assert plant.period == pytest.approx(1e-3, rel=1e-9)
-    assert plant.duration == pytest.approx(log["time"][-1])
-    first = plant.reset(np.zeros(6))  # cannot be placed
-    assert np.array_equal(first.q, log["q"][0])
+    source = ReplaySource.of(log)
+    assert source.period == pytest.approx(1e-3, rel=1e-9)
+    assert source.duration == pytest.approx(log["time"][-1])
+    state = source.start()
     for k in range(200):
-        state = plant.read()
+        assert state is not None
         for name in ("q", "qd", "tau", "wrench", "time"):
             assert np.array_equal(getattr(state, name), log[name][k])
         assert state.period == pytest.approx(log["period"][k], abs=1e-12)
-        plant.write(Command(np.full(6, 1e6)))  # nobody listens
-    assert plant.ended
-    with pytest.raises(PlantLost, match="the recording ended at"):
-        plant.read()
-    assert plant.reset().time == 0.0
-    assert not plant.ended
-    plant.close()
-    plant.close()
+        state = source.read()
+    assert state is None
+    assert source.read() is None
+    assert source.start().time == 0.0  # from the beginning again
+    source.close()
+    source.close()
 
 
 def test_stamps_may_start_anywhere_and_wrench_may_be_absent() -> None:
     t = np.array([100.0, 100.01, 100.03])
-    plant: Plant = ReplayPlant(t, np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 2)), adds=frozenset({"gravity"}))
-    assert plant.dof == 2
-    assert plant.adds == {"gravity"}
-    assert plant.reset(np.zeros(2)).wrench is None
-    plant.write(Command(np.zeros(2)))
-    plant.write(Command(np.zeros(2)))
-    assert plant.read().time == pytest.approx(0.03, abs=1e-12)
-    assert plant.read().period == pytest.approx(0.02, abs=1e-12)
+    source: Source = ReplaySource(t, np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 2)), qd_target=np.ones((3, 2)))
+    assert source.dof == 2
+    first = source.start()
+    assert first.wrench is None
+    assert np.array_equal(first.qd_target, np.ones(2))
+    source.read()
+    last = source.read()
+    assert last is not None
+    assert last.time == pytest.approx(0.03, abs=1e-12)
+    assert last.period == pytest.approx(0.02, abs=1e-12)
 
 
 def test_a_real_recording(data_dir: Path) -> None:
@@ -65,13 +64,13 @@ def test_a_real_recording(data_dir: Path) -> None:
     table = np.loadtxt(data_dir / "ur10e_contacts" / "ur-static.csv", delimiter=",", ndmin=2)
     rising = np.concatenate(([True], np.diff(table[:, 0]) > 0.0))
     t, q, qd, current = table[rising, 0], table[rising, 1:7], table[rising, 7:13], table[rising, 13:19]
-    plant = ReplayPlant(t, q, qd, current * tangere.robot("ur10e").drives.gain)
-    periods = []
-    while not plant.ended:
-        periods.append(plant.read().period)
-        plant.write(Command(np.zeros(6)))
+    source = ReplaySource(t, q, qd, current * tangere.robot("ur10e").drives.gain)
+    periods, state = [], source.start()
+    while state is not None:
+        periods.append(state.period)
+        state = source.read()
     assert periods[1:] == pytest.approx(np.diff(t), abs=1e-12)
-    assert max(periods) > 1.1 * plant.period  # it does jitter: 10 to 12 ms and more
+    assert max(periods) > 1.1 * source.period  # it does jitter: 10 to 12 ms and more
 
 
 def test_misuse_is_refused() -> None:
@@ -84,10 +83,10 @@ def test_misuse_is_refused() -> None:
         ({"time": [0.0]}, "two finite stamps"),
     ):
         with pytest.raises(InvalidValue, match=message):
-            ReplayPlant.of({**good, **change})
+            ReplaySource.of({**good, **change})
     del good["tau"]
     with pytest.raises(InvalidValue, match="missing: tau"):
-        ReplayPlant.of(good)
+        ReplaySource.of(good)
 
 
 class FailingPlant:
@@ -95,7 +94,7 @@ class FailingPlant:
 
     def __init__(self, plant: Plant, samples: int) -> None:
         self.plant, self.left = plant, samples
-        self.period, self.dof, self.adds = plant.period, plant.dof, plant.adds
+        self.period, self.dof = plant.period, plant.dof
 
     def reset(self, q: Array, qd: Array | None = None) -> State:
         return self.plant.reset(q, qd)

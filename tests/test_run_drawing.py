@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import CanvasError, DrawingResult, _sensor, draw, drawing_robot, heavier, touch_delays
-from tangere.apps.drawing.force.task import PenTask
-from tangere.apps.drawing.loop import MODES
+from tangere.apps.drawing.force.task import MODES, PenTask
 from tangere.apps.drawing.planning.canvas import Canvas
 from tangere.apps.drawing.planning.drawing_plan import DrawingPlan
 from tangere.apps.drawing.planning.plan import plan_drawing

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,13 +13,17 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
+from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop import pacing
+from tangere.loop import pacing, sinks
+from tangere.loop.live import Change, LiveChannel
 from tangere.loop.run import WIND_DOWN, run
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
+from tangere.plants.pushes import Push
+from tangere.plants.rigid import RigidPlant
 from tangere.types import Command, Reference, State, Truth
 
 Q0 = np.array([0.3, -1.1, 1.4, -0.9, 0.7, -0.4])
@@ -34,7 +40,7 @@ class Arm:
     """The smallest plant: one RK2 step per period, a push on joint 2, and a fault if asked for."""
 
     def __init__(self, robot, push=(math.inf, math.inf), fail_at=math.inf, fault=None):
-        self.robot, self.period, self.dof, self.adds = robot, H, 6, frozenset()
+        self.robot, self.period, self.dof = robot, H, 6
         self.push, self.fail_at, self.fault = push, fail_at, fault
         self.closed = 0
 
@@ -143,7 +149,7 @@ def test_the_same_run_gives_the_same_bits_and_the_file_holds_them(robot, tmp_pat
     for name in ("a.mcap", "b.mcap"):
         plant = Arm(robot, (0.1, 0.3))
         result = run(
-            plant, Hold(robot), [MomentumObserver(robot), MomentumObserver(robot, 100.0)], duration=0.4, start=Q0,
+            plant, Hold(robot), [MomentumObserver(robot), MomentumObserver(robot, 100.0)], until=0.4, start=Q0,
             detector=ThresholdDetector(1.0), log=tmp_path / name,
         )  # fmt: skip
         assert result.log_error == ""
@@ -157,10 +163,10 @@ def test_the_same_run_gives_the_same_bits_and_the_file_holds_them(robot, tmp_pat
 def test_without_observer_truth_or_trajectory_there_are_no_such_columns(robot):
     plant = Arm(robot)
     bare = SimpleNamespace(
-        period=H, dof=6, adds=plant.adds, reset=plant.reset, read=plant.read, write=plant.write, close=plant.close
+        period=H, dof=6, reset=plant.reset, read=plant.read, write=plant.write, close=plant.close
     )
     controller = Hold(robot)
-    log = run(bare, controller, duration=0.05, start=Q0).log
+    log = run(bare, controller, until=0.05, start=Q0).log
     assert list(log.columns) == ["time", "period", *TIMES, "q", "qd", "tau", "tau_cmd"]
     assert controller.states[0].tau_ext_hat is None
 
@@ -179,7 +185,7 @@ class Lost(Exception):
 )
 def test_a_plant_that_fails_and_a_user_who_has_enough_leave_the_log_so_far(robot, tmp_path, fault, said):
     plant, controller = Arm(robot, fail_at=100, fault=fault), Hold(robot)
-    result = run(plant, controller, [MomentumObserver(robot)], duration=1.0, start=Q0, log=tmp_path / "log.mcap")
+    result = run(plant, controller, [MomentumObserver(robot)], until=1.0, start=Q0, log=tmp_path / "log.mcap")
     assert result.aborted.startswith(said)
     assert result.abort is fault
     assert len(result.log) == 100
@@ -192,7 +198,7 @@ def test_a_plant_that_fails_and_a_user_who_has_enough_leave_the_log_so_far(robot
 
 def test_a_controller_that_raises_ends_the_run(robot):
     plant, controller = Arm(robot), Hold(robot, fail_at=30)
-    result = run(plant, controller, duration=1.0, start=Q0)
+    result = run(plant, controller, until=1.0, start=Q0)
     assert result.aborted == "the controller failed: no idea"
     assert len(result.log) == 30
     assert (plant.closed, controller.stopped) == (1, 1)
@@ -207,24 +213,24 @@ def test_a_controller_that_gives_up_is_let_ramp_down(robot):
                 self.abort = RuntimeError("measurements broken")
             return super().step(state)
 
-    result = run(Arm(robot), GivesUp(robot), duration=5.0, start=Q0)
+    result = run(Arm(robot), GivesUp(robot), until=5.0, start=Q0)
     assert result.aborted == "the controller gave up: measurements broken"
     assert len(result.log) == pytest.approx(50 + WIND_DOWN / H, abs=2)
 
 
 def test_interventions_are_counted_and_said_once_each_time_they_begin(robot):
     controller = Hold(robot, note="torque limited: {} Nm")
-    result = run(Arm(robot), controller, duration=0.3, start=Q0)
+    result = run(Arm(robot), controller, until=0.3, start=Q0)
     assert result.interventions == {"torque limited": 147}  # 51..99 of every hundred steps
     assert [note.text for note in result.log.notes] == [f"torque limited: {k} Nm" for k in (51, 151, 251)]
 
 
 def test_a_log_file_that_cannot_be_made_is_refused_at_once(robot, tmp_path):
     with pytest.raises(InvalidValue, match="cannot write"):
-        run(Arm(robot), Hold(robot), duration=0.1, start=Q0, log=tmp_path / "no" / "log.mcap")
+        run(Arm(robot), Hold(robot), until=0.1, start=Q0, log=tmp_path / "no" / "log.mcap")
     if Path("/dev/full").exists():  # where writing fails and opening does not
         with pytest.raises(InvalidValue, match="cannot write /dev/full: No space left"):
-            run(Arm(robot), Hold(robot), duration=0.1, start=Q0, log="/dev/full")
+            run(Arm(robot), Hold(robot), until=0.1, start=Q0, log="/dev/full")
 
 
 def test_a_disk_that_fills_up_is_reported_and_the_run_goes_on(robot, tmp_path, monkeypatch):
@@ -232,7 +238,7 @@ def test_a_disk_that_fills_up_is_reported_and_the_run_goes_on(robot, tmp_path, m
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(McapFile, "write", full)
-    result = run(Arm(robot), Hold(robot), duration=0.1, start=Q0, log=tmp_path / "log.mcap")
+    result = run(Arm(robot), Hold(robot), until=0.1, start=Q0, log=tmp_path / "log.mcap")
     assert result.aborted == ""
     assert len(result.log) == 100
     assert "No space left on device" in result.log_error
@@ -241,9 +247,9 @@ def test_a_disk_that_fills_up_is_reported_and_the_run_goes_on(robot, tmp_path, m
 
 def test_what_is_wrong_before_the_first_step_is_raised_and_the_plant_closed(robot):
     plant = Arm(robot)
-    for duration, start, said in ((0.1, None, "start"), (None, Q0, "duration"), (math.inf, Q0, "inf"), (-1, Q0, "-1")):
+    for duration, start, said in ((0.1, None, "start"), (None, Q0, "until"), (math.inf, Q0, "inf"), (-1, Q0, "-1")):
         with pytest.raises(InvalidValue, match=said):
-            run(plant, Hold(robot), duration=duration, start=start)
+            run(plant, Hold(robot), until=duration, start=start)
 
     class Broken(Hold):
         def start(self, state):
@@ -251,19 +257,19 @@ def test_what_is_wrong_before_the_first_step_is_raised_and_the_plant_closed(robo
 
     controller = Broken(robot)
     with pytest.raises(InvalidValue, match="first sample"):
-        run(plant, controller, duration=0.1, start=Q0)
+        run(plant, controller, until=0.1, start=Q0)
     assert plant.closed == 5
 
 
 def test_progress_ends_at_the_end(robot):
     seen = []
-    run(Arm(robot), Hold(robot), duration=0.1, start=Q0, progress=lambda done, whole: seen.append((done, whole)))
+    run(Arm(robot), Hold(robot), until=0.1, start=Q0, progress=lambda done, whole: seen.append((done, whole)))
     assert seen[0] == (0.0, 0.1)
     assert seen[-1] == (pytest.approx(0.1), 0.1)
 
 
 def test_paced_periods_begin_by_the_clock(robot):
-    result = run(Arm(robot), Hold(robot), duration=0.3, start=Q0, paced=True)
+    result = run(Arm(robot), Hold(robot), until=0.3, start=Q0, paced=True)
     assert result.wall > 0.29
     assert result.realtime_factor < 1.04
     late = result.log["lateness"]
@@ -296,3 +302,166 @@ def test_a_pause_of_the_machine_while_only_waiting_is_told_from_our_own_work(mon
     assert pacer.longest_pause == pytest.approx(1.6e-3, abs=2e-6)  # a reading before and after
     assert np.count_nonzero(np.array(late) > 1e-3) == 1
     assert 0.9 * 10 * pacing.SPIN < pacer.waited < 1.1 * 10 * pacing.SPIN + 1.6e-3
+
+
+def recording(robot):
+    """A log of the pushed arm under Hold, without truth."""
+    log = run(Arm(robot, (0.1, 0.3)), Hold(robot), until=0.4, start=Q0).log
+    return Log({name: log[name] for name in ("time", "q", "qd", "tau")})
+
+
+def test_a_recording_is_a_source_and_a_controller_beside_it_is_only_logged(robot):
+    log = recording(robot)
+    controller = Hold(robot)
+    result = run(log, controller, [MomentumObserver(robot)], detector=ThresholdDetector(1.0))
+    assert result.aborted == ""
+    assert np.array_equal(result.log["q"], log["q"])
+    assert np.array_equal(result.log["tau"], log["tau"])
+    # on the same samples the same controller says the same torque; the recorded one came a sample later
+    assert np.array_equal(result.log["tau_cmd"][:-1], log["tau"][1:])
+    assert [touch.joint for touch in result.detections] == [2]
+    assert "tau_ext_true" not in result.log
+    listened = run(log, observers=[MomentumObserver(robot)])
+    assert "tau_cmd" not in listened.log
+    assert np.array_equal(listened.log["residual"], result.log["residual"])
+    assert len(run(log, until=0.1).log) == 100
+
+
+def test_a_source_of_ones_own_ends_where_it_has_no_more(robot):
+    class Three:
+        dof, closed, left = 6, 0, 3
+
+        def start(self):
+            return State(5.0, H, Q0, np.zeros(6), np.zeros(6))
+
+        def read(self):
+            self.left -= 1
+            return State(5.0 + H * (3 - self.left), H, Q0, np.zeros(6), np.zeros(6)) if self.left else None
+
+        def close(self):
+            self.closed += 1
+
+    source = Three()
+    result = run(source)
+    assert (len(result.log), result.aborted, source.closed) == (3, "", 1)
+    assert result.log.time[0] == 5.0
+
+
+class Counting(Hold):
+    """Finishes after so many steps; adds columns."""
+
+    def __init__(self, robot, count, failed=""):
+        super().__init__(robot)
+        self.count, self.failed = count, failed
+
+    @property
+    def finished(self):
+        return len(self.states) >= self.count
+
+    def columns(self):
+        return {"count": len(self.states), "twice": np.full(3, 2.0 * len(self.states))}
+
+
+def test_a_controller_ends_the_run_where_it_has_finished_and_adds_its_columns(robot):
+    log = run(Arm(robot), Counting(robot, 25), start=Q0).log
+    assert np.array_equal(log["count"], np.arange(1, 26))
+    assert np.array_equal(log["twice"], np.repeat(2.0 * np.arange(1, 26)[:, None], 3, axis=1))
+    late = run(Arm(robot), Counting(robot, 250), start=Q0, until=0.1)
+    assert (len(late.log), late.aborted) == (100, "the controller had not finished after 0 s")
+    assert run(Arm(robot), Counting(robot, 9, "no paper"), start=Q0).aborted == "no paper"
+
+
+def test_columns_of_a_controller_must_not_be_the_loops_own(robot):
+    controller = Counting(robot, 25)
+    controller.columns = lambda: {"q": np.zeros(6)}
+    with pytest.raises(InvalidValue, match="q are the loop's own"):
+        run(Arm(robot), controller, start=Q0)
+
+
+class Seen:
+    """A sink that keeps what it is given; slow or broken if asked."""
+
+    def __init__(self, wait=None, fault=None):
+        self.rows, self.events, self.info, self.result = [], [], None, None
+        self.wait, self.fault = wait, fault
+
+    def open(self, run):
+        self.info = run
+
+    def row(self, state, command, residual, reference, truth):
+        if self.wait is not None:
+            self.wait.wait()
+        if self.fault is not None:
+            raise self.fault
+        self.rows.append((state.time, command.tau, residual, truth))
+
+    def event(self, event):
+        self.events.append(event)
+
+    def close(self, result):
+        self.result = result
+
+
+def test_sinks_see_every_row_and_event(robot):
+    seen = Seen()
+    result = run(
+        Arm(robot, (0.1, 0.3)), Hold(robot), [MomentumObserver(robot)], until=0.4, start=Q0,
+        detector=ThresholdDetector(1.0), sinks=[seen],
+    )  # fmt: skip
+    assert seen.info.robot is robot
+    assert seen.info.columns["q"] == 6
+    assert [row[0] for row in seen.rows] == result.log.time.tolist()
+    assert np.array_equal([row[2] for row in seen.rows], result.log["residual"])
+    assert len(seen.events) == 1
+    assert seen.result is not None
+    assert result.said == ()
+
+
+def test_a_sink_that_is_stuck_or_broken_does_not_hold_the_run_up(robot, monkeypatch):
+    monkeypatch.setattr(sinks, "QUEUE", 50)
+    monkeypatch.setattr(sinks, "PATIENCE", 0.05)
+    gate = threading.Event()
+    stuck, broken = Seen(wait=gate), Seen(fault=RuntimeError("no screen"))
+    result = run(Arm(robot), Hold(robot), until=0.4, start=Q0, sinks=[stuck, broken])
+    assert len(result.log) == 400
+    assert result.aborted == ""
+    assert result.said == ("sink Seen did not take its rows within 0.05 s", "sink Seen failed: no screen")
+    gate.set()
+    slow = Seen(wait=gate)
+    feed = sinks.Feed(slow, None)
+    gate.clear()
+    for k in range(200):
+        feed.row(SimpleNamespace(time=k), SimpleNamespace(tau=0), None, None, None)
+    assert feed.dropped >= 200 - 50 - 1  # one may be in the sink's hands
+    gate.set()
+    assert "rows dropped" in feed.close(result)
+    assert len(slow.rows) == 200 - feed.dropped
+
+
+def test_live_inputs_act_from_their_sample_on_and_are_kept_in_the_log(robot):
+    class At:
+        """Brings what is due."""
+
+        def __init__(self, *due):
+            self.due = list(due)
+
+        def take(self, time):
+            now = [item for at, item in self.due if at <= time + 1e-9]
+            self.due = [(at, item) for at, item in self.due if at > time + 1e-9]
+            return now
+
+    live = At((0.1, Push(2, 20.0, 0.0, 0.05)), (0.2, Change("controller", "kp", 3.0)), (0.3, Push(9, 1.0, 0.0)))
+    plant = RigidPlant(robot)
+    log = run(plant, Hold(robot), [MomentumObserver(robot)], until=0.4, start=Q0, live=live).log
+    pushed = log.time[np.abs(log["tau_ext_true"][:, 1]) > 0]
+    assert pushed.min() == pytest.approx(0.101)  # the period that begins at 0.1 s
+    assert pushed.max() == pytest.approx(0.150)
+    told = [(note.time, note.text) for note in log.notes]
+    assert told[0][0] == pytest.approx(0.1)
+    assert json.loads(told[0][1]) == {"live": "push", "joint": 2, "torque": 20.0, "start": told[0][0], "duration": 0.05}
+    assert told[1][1].startswith("live: Hold takes no change")
+    assert told[2][1].startswith("live: refused: joint of a push: got 9")
+    channel = LiveChannel()
+    channel.put(Push(1, 1.0, 0.0))
+    assert channel.take(0.0) == [Push(1, 1.0, 0.0)]
+    assert channel.take(0.0) == []

@@ -30,7 +30,7 @@ def go(name: str, *pushes: str, **given: Any) -> tuple[Built, RunResult, dict[st
         duration = built.motion.trajectory.duration
     motion = built.motion
     result = run(
-        built.plant, built.controller, built.observers, duration=duration, trajectory=motion.trajectory,
+        built.plant, built.controller, built.observers, until=duration, trajectory=motion.trajectory,
         detector=built.detector,
     )  # fmt: skip
     return built, result, summary_of(built, result)

@@ -22,7 +22,7 @@ CAUSES = ("inertia_mm", "gravity_mm", "friction_mm", "kinematics_mm")
 def simulated(**given: Any) -> tuple[float, dict[str, float]]:
     """Tracking rms [mm] of a circle, and the shares."""
     built = build("circle", {"plant": "rigid", "duration": 4, **given})
-    result = run(built.plant, built.controller, built.observers, duration=4.0, trajectory=built.motion.trajectory)
+    result = run(built.plant, built.controller, built.observers, until=4.0, trajectory=built.motion.trajectory)
     summary = summary_of(built, result)
     return summary["tracking_rms_mm"], summary["shares"]
 

@@ -27,6 +27,7 @@ class State:
     tau: Array  # (n,) torque that was applied since the sample before, as the hardware reports it (gravity included)
     wrench: Array | None = None  # (6,) measured at the tcp by a force sensor, where there is one
     tau_ext_hat: Array | None = None  # (n,) estimate of an observer, filled in by run
+    qd_target: Array | None = None  # (n,) what the robot's own controller wanted, where it says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,12 @@ class Trajectory(Protocol):
 
 
 class Controller(Protocol):
-    """start once, step every period, stop once. step never raises for a bad measurement: it holds or ramps down."""
+    """start once, step every period, stop once. step never raises for a bad measurement: it holds or ramps down.
+
+    It may also have `finished` (a run ends where it is true), `failed` (a sentence: why its task ended early, "" if it
+    did not), `abort` (an exception that ends the run after a moment) and `columns()` (extra columns of the log, name ->
+    number or array, the same names in every period).
+    """
 
     def start(self, state: State) -> None:
         """Prepare; the robot may already move."""
@@ -106,12 +112,33 @@ class Observer(Protocol):
         """Estimate tau_ext (n,) from a new sample; state.tau is the torque held since the sample before."""
 
 
+class Source(Protocol):
+    """Where samples come from: a recording, a stream, a robot that is only listened to.
+
+    It may also have `period` [s] (nominal) and `truth() -> Truth` (simulators).
+    """
+
+    dof: int
+
+    def start(self) -> State:
+        """The first sample."""
+
+    def read(self) -> State | None:
+        """The next sample; None: there are no more."""
+
+    def close(self) -> None:
+        """Release what was taken; may be called twice."""
+
+
 class Plant(Protocol):
-    """A robot, simulated, recorded or real: four methods, a period, and what it adds to a commanded torque itself."""
+    """A source that also takes torques: a robot, simulated or real. Its `start` is `reset`, which places the robot.
+
+    tau includes gravity. A plant whose hardware adds gravity or friction itself converts at its own border. Simulators
+    also have `truth() -> Truth`; nothing may need it.
+    """
 
     period: float  # s
     dof: int
-    adds: frozenset[str]  # of "gravity", "friction": what the hardware adds itself; a plant converts at its own border
 
     def reset(self, q: Array, qd: Array | None = None) -> State:
         """Place the robot (a simulator) or make ready (hardware); the first sample."""

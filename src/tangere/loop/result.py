@@ -148,6 +148,7 @@ class RunResult:
     log_error: str = ""  # why the log file is not complete
     setup: Setup = field(default_factory=Setup)  # who took part
     told: Told = field(default_factory=Told)  # what its maker says of it
+    said: tuple[str, ...] = ()  # sentences beside the log, such as a sink that dropped rows
 
     @property
     def duration(self) -> float:

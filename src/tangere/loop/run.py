@@ -1,4 +1,4 @@
-"""The loop: the one place where plant, controller, observers and reaction meet."""
+"""The loop: the one place where source, observers, detector, reaction and controller meet."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any, Protocol
@@ -16,16 +16,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.loop import live as live_inputs
 from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Recorder
 from tangere.loop.result import RunResult, Setup, Timing
+from tangere.loop.sinks import Feed, RunInfo, Sink
 from tangere.observe.threshold import Detection
-from tangere.types import Array, Contact, Controller, Observer, Plant, State, Trajectory
+from tangere.plants.replay import ReplaySource
+from tangere.robots import Robot
+from tangere.types import Array, Contact, Controller, Observer, Plant, Reference, Source, State, Trajectory, Truth
 
-# s for which a run goes on after its controller gave up: a guard ramps down within 0.2 s and brakes within 0.5 s
+# [s] for which a run goes on after its controller gave up: a guard ramps down within 0.2 s and brakes within 0.5 s
 WIND_DOWN = 1.0
-# s of wall time between two calls of `progress`: what an eye can follow
+# [s] of wall time between two calls of `progress`: what an eye can follow
 PROGRESS = 0.1
 
 Progress = Callable[[float, float], None]
@@ -55,98 +60,141 @@ class Reaction(Protocol):
 
 
 def run(
-    plant: Plant,
-    controller: Controller,
+    source: Plant | Source | Log,
+    controller: Controller | None = None,
     observers: Sequence[Observer] | Mapping[str, Observer] = (),
     *,
-    duration: float | None = None,
-    start: ArrayLike | None = None,
-    trajectory: Trajectory | None = None,
     detector: Detector | None = None,
     reaction: Reaction | None = None,
+    until: float | None = None,
+    trajectory: Trajectory | None = None,
+    sinks: Sequence[Sink] = (),
+    live: live_inputs.Live | None = None,
+    start: ArrayLike | Reference | None = None,
+    robot: Robot | None = None,
     log: str | os.PathLike[str] | None = None,
     joints: Sequence[str] | None = None,
     progress: Progress | None = None,
     paced: bool = False,
 ) -> RunResult:
-    """Run a controller on a plant and record everything.
+    """Run a source (a plant, a recording, a stream), with a controller or without, and record everything.
 
-    In every period: sample -> observers -> detector -> reaction -> controller -> plant -> log. Each sample that the
-    controller sees carries the first observer's estimate (State.tau_ext_hat), which the detector watches too.
+    In every period: sample -> live inputs -> observers -> detector -> reaction -> controller -> plant -> log and sinks.
+    Each sample that the controller sees carries the first observer's estimate (State.tau_ext_hat), which the detector
+    watches too. On a source that takes no torque the controller's answer is only logged (tau_cmd).
 
     observers: the first one's residual is the column "residual"; the others' are "residual_NAME" (2, 3, ... where they
-    have no names). duration [s]: that of the trajectory where not given. start (n,): where the plant is placed; the
-    trajectory's start where not given. trajectory: what the controller follows, for the columns of the reference.
-    log: an .mcap file that is written meanwhile. joints: their names in it. progress(elapsed, duration): called ten
-    times a second. paced: periods begin by the clock (a simulator in real time); hardware sets its own pace.
+    have no names). until [s]: the duration; where not given, the trajectory's, else the run ends when the controller
+    has finished or the source has no more samples. A controller that can finish has failed if `until` comes first.
+    start (n,): where a plant is placed, at rest; a Reference: with its velocity; else the trajectory's start, at rest.
+    trajectory: what the controller follows, for the columns of the reference. sinks: who sees rows and events
+    meanwhile. live: where inputs come from while it runs; each is a note in the log. robot: the arm as it is believed,
+    for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile. joints:
+    their names in it. progress(elapsed, until): called ten times a second. paced: periods begin by the clock (a
+    simulator in real time); hardware sets its own pace.
 
-    Errors before the first step are raised. After it nothing is: a plant that is lost, a controller that raises or
-    gives up, Ctrl-C end the run, `aborted` says why, and the log so far is in the result and in the file. Plant,
-    controller and log are closed in any case.
+    Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises or
+    gives up, Ctrl-C end the run, `aborted` says why, and the log so far is in the result and in the file. Source,
+    controller, sinks and log are closed in any case.
     """
+    source = ReplaySource.of(source.columns) if isinstance(source, Log) else source
+    plant: Any = source if hasattr(source, "write") else None
     with ExitStack() as stack:
-        stack.callback(plant.close)
-        if duration is None and trajectory is not None:
-            duration = trajectory.duration
-        if duration is None or not (isfinite(duration) and duration > 0.0):
-            raise InvalidValue(f"duration: positive and finite [s], or a trajectory that ends, got {duration!r}")
-        if start is None and trajectory is None:
-            raise InvalidValue("start: where the plant is placed (n,) [rad], or a trajectory that starts somewhere")
-        q = trajectory.at(0.0).q if start is None and trajectory is not None else np.asarray(start, dtype=np.float64)
+        stack.callback(source.close)
+        until = _end(until, trajectory, controller, plant)
         named = _named(observers)
-        state = plant.reset(q)
-        truth: Any = getattr(plant, "truth", None)
-        scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
-        parts = _Parts(state, trajectory, len(named), truth)
-        vectors = parts.columns(plant.dof, list(named))
-        sink = None
-        if log is not None:
-            columns = dict.fromkeys(scalars, 0) | vectors
-            sink = McapSink(McapFile(log, columns, joints=joints))
-            stack.callback(sink.close)
-        recorder = Recorder(scalars, vectors, sink)
+        state = _started(source, plant, start, trajectory)
+        period = float(getattr(source, "period", state.period))
+        robots = (getattr(part, "robot", None) for part in (controller, source, *named.values()))
+        robot = robot or next((found for found in robots if isinstance(found, Robot)), None)
+        joints = joints if joints is not None or robot is None else [joint.name for joint in robot.model.joints]
         for observer in named.values():
             observer.reset(state)
         if detector is not None:
             detector.reset()
-        controller.start(state)
-        stack.callback(controller.stop)
-        loop = _Loop(plant, controller, tuple(named.values()), detector, reaction, trajectory, recorder, parts)
-        # Collection stays on, but what exists already (modules, models: some 1e5 objects) is set aside for the run: a
-        # full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
-        gc.collect()
-        gc.freeze()
-        stack.callback(gc.unfreeze)
+        if controller is not None:
+            controller.start(state)
+            stack.callback(controller.stop)
+        scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
+        parts = _Parts(state, controller, trajectory, list(named), getattr(source, "truth", None))
+        scalars += parts.extra_scalars
+        vectors = parts.columns(len(state.q))
+        columns = dict.fromkeys(scalars, 0) | vectors
+        file = None
+        if log is not None:
+            file = McapSink(McapFile(log, columns, joints=joints))
+            stack.callback(file.close)
+        recorder = Recorder(scalars, vectors, file)
+        info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
+        feeds = tuple(Feed(sink, info) for sink in sinks)
+        loop = _Loop(source, plant, controller, tuple(named.values()), detector, reaction, trajectory, live, recorder,
+                     parts, feeds)  # fmt: skip
+        # Collection stays on, but where a clock counts what exists already (modules, models: some 1e5 objects) is set
+        # aside for the run: a full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
+        if paced or parts.truth is None:
+            gc.collect()
+            gc.freeze()
+            stack.callback(gc.unfreeze)
         begin = perf_counter()
-        pacer = Pacer(plant.period) if paced else None
-        loop.go(state, duration, pacer, progress)
+        pacer = Pacer(period) if paced else None
+        loop.go(state, until, period, pacer, progress)
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
-        for what, close in (("controller", controller.stop), ("plant", plant.close)):
+        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", source.close)):
             try:
-                close()
+                if close is not None:
+                    close()
             except Exception as problem:
                 recorder.note(loop.time, f"{what} could not be closed: {problem}")
-        if sink is not None:
-            sink.close()
+        if file is not None:
+            file.close()
         wall = perf_counter() - begin
-        gc.unfreeze()
+        if paced or parts.truth is None:
+            gc.unfreeze()
         stack.pop_all()
     recorded = recorder.log()
-    return RunResult(
+    result = RunResult(
         recorded,
         () if detector is None else detector.detections,
         loop.aborted,
-        Timing.of(recorded, plant.period, pacer),
+        Timing.of(recorded, period, pacer),
         wall,
-        plant.period,
+        period,
         loop.abort,
         loop.interventions,
         None if log is None else Path(log),
-        "" if sink is None else sink.error,
-        setup=Setup.of(plant, controller, named.values(), detector, trajectory),
+        "" if file is None else file.error,
+        setup=Setup.of(source, controller, named.values(), detector, trajectory),
     )
+    said = [text for feed in feeds if (text := feed.close(result))]
+    return replace(result, said=tuple(said)) if said else result
+
+
+def _end(until: float | None, trajectory: Trajectory | None, controller: Any, plant: Plant | None) -> float:
+    """When the run ends at the latest [s]; inf: the controller or the source knows."""
+    if until is None and trajectory is not None and not hasattr(controller, "finished"):
+        until = trajectory.duration
+    if until is None and (plant is None or hasattr(controller, "finished")):
+        return inf
+    if until is None or not (isfinite(until) and until > 0.0):
+        raise InvalidValue(f"until: positive and finite [s], or a trajectory that ends, got {until!r}")
+    return until
+
+
+def _started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:
+    if plant is None:
+        state: State = source.start()
+        return state
+    if start is None and trajectory is None:
+        raise InvalidValue("start: where the plant is placed (n,) [rad], or a trajectory that starts somewhere")
+    if isinstance(start, Reference):
+        state = plant.reset(start.q, start.qd)
+    elif start is None and trajectory is not None:
+        state = plant.reset(trajectory.at(0.0).q)
+    else:
+        state = plant.reset(np.asarray(start, dtype=np.float64))
+    return state
 
 
 def _named(observers: Sequence[Observer] | Mapping[str, Observer]) -> dict[str, Observer]:
@@ -159,21 +207,39 @@ def _named(observers: Sequence[Observer] | Mapping[str, Observer]) -> dict[str, 
 
 
 class _Parts:
-    """Which vectors a row has: fixed by the first sample, so that every row has the same."""
+    """Which columns a row has: fixed by the first sample, so that every row has the same."""
 
-    def __init__(self, state: State, trajectory: Trajectory | None, observers: int, truth: Any) -> None:
+    def __init__(
+        self,
+        state: State,
+        controller: Controller | None,
+        trajectory: Trajectory | None,
+        residuals: list[str],
+        truth: Callable[[], Truth] | None,
+    ) -> None:
         self.wrench = state.wrench is not None
+        self.command = controller is not None
         self.reference = trajectory is not None
         self.pose = trajectory is not None and trajectory.at(0.0).T is not None
-        self.observers = observers
+        self.residuals = residuals
         self.truth = truth
+        self.extra: Callable[[], Mapping[str, Any]] | None = getattr(controller, "columns", None)
+        values = {} if self.extra is None else self.extra()
+        known = {"time", "period", "cost", "cost_log", "lateness", "cpu", *self._own(len(state.q))}
+        if twice := sorted(known & set(values)):
+            raise InvalidValue(f"columns of the controller: {', '.join(twice)} are the loop's own")
+        self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
+        self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
 
-    def columns(self, n: int, residuals: list[str]) -> dict[str, int]:
-        """Name -> width, in the order of a row."""
+    def columns(self, n: int) -> dict[str, int]:
+        """Name -> width of the vectors, in the order of a row."""
+        return self._own(n) | self.extra_vectors
+
+    def _own(self, n: int) -> dict[str, int]:
         columns = {"q": n, "qd": n, "tau": n}
         columns |= {"wrench": 6} if self.wrench else {}
-        columns |= dict.fromkeys(residuals, n)
-        columns["tau_cmd"] = n
+        columns |= dict.fromkeys(self.residuals, n)
+        columns |= {"tau_cmd": n} if self.command else {}
         columns |= {"q_des": n, "qd_des": n, "qdd_des": n} if self.reference else {}
         columns |= {"T_des": 12} if self.pose else {}
         if self.truth is not None:
@@ -183,14 +249,17 @@ class _Parts:
 
 @dataclass
 class _Loop:
-    plant: Plant
-    controller: Controller
+    source: Any
+    plant: Plant | None
+    controller: Controller | None
     observers: tuple[Observer, ...]
     detector: Detector | None
     reaction: Reaction | None
     trajectory: Trajectory | None
+    live: live_inputs.Live | None
     recorder: Recorder
     parts: _Parts
+    feeds: tuple[Feed, ...]
 
     def __post_init__(self) -> None:
         self.aborted = ""
@@ -199,61 +268,80 @@ class _Loop:
         self.time = 0.0
         self._said = ""
 
-    def go(self, state: State, duration: float, pacer: Pacer | None, progress: Progress | None) -> None:
+    def go(self, state: State, until: float, period: float, pacer: Pacer | None, progress: Progress | None) -> None:
         """Step until the end, whatever ends it."""
         stage = "controller"
-        plant, controller, observers, recorder, parts = (
-            self.plant, self.controller, self.observers, self.recorder, self.parts,
+        source, plant, controller, observers, recorder, parts, feeds = (
+            self.source, self.plant, self.controller, self.observers, self.recorder, self.parts, self.feeds,
         )  # fmt: skip
         lost_wrench = np.full(6, np.nan)
         guard: Any = controller if hasattr(controller, "abort") else None
-        start, end = state.time, duration - 0.5 * plant.period
-        cost_log, next_progress, lateness, cpu, first = 0.0, 0.0, 0.0, 0.0, True
+        task: Any = controller if hasattr(controller, "finished") else None
+        start, end = state.time, until - 0.5 * period
+        cost_log, next_progress, lateness, cpu, first, elapsed = 0.0, 0.0, 0.0, 0.0, True, 0.0
         cpu_begin = thread_time()
-        nothing = np.zeros(plant.dof)
+        nothing = np.zeros(len(state.q))
         residuals: tuple[Array, ...] = tuple(getattr(observer, "residual", nothing) for observer in observers)
+        command = reference = truth = None
         try:
-            while True:
+            while task is None or not task.finished:
                 self.time = now = state.time
                 elapsed = now - start
                 if elapsed >= end:
+                    if task is not None:
+                        self.aborted = f"the controller had not finished after {until:.0f} s"
                     break
+                if self.live is not None:
+                    self._live(now)
                 stage = "observer"
                 t0 = perf_counter()
                 if observers:
                     if not first:
                         residuals = tuple([observer.update(state) for observer in observers])
                     r = residuals[0]
-                    state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r)
+                    state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r, state.qd_target)
                     if self.detector is not None:
                         self._detect(now, r)
                 stage = "controller"
-                command = controller.step(state)
+                if controller is not None:
+                    command = controller.step(state)
                 t1 = perf_counter()
                 stage = "plant"
                 truth = parts.truth() if parts.truth is not None else None
-                plant.write(command)
+                if plant is not None and command is not None:
+                    plant.write(command)
                 stage = "log"
                 t2 = perf_counter()
+                if self.trajectory is not None:
+                    reference = self.trajectory.at(elapsed)
+                scalars: tuple[float, ...] = (now, state.period, t1 - t0, cost_log)
+                if pacer is not None:
+                    scalars += (lateness, cpu)
                 row: tuple[Array, ...] = (state.q, state.qd, state.tau)
                 if parts.wrench:
                     row += (lost_wrench if state.wrench is None else state.wrench,)
-                row += (*residuals, command.tau)
-                if self.trajectory is not None:
-                    reference = self.trajectory.at(elapsed)
+                row += residuals
+                if command is not None:
+                    row += (command.tau,)
+                if reference is not None:
                     row += (reference.q, reference.qd, reference.qdd)
                     if reference.T is not None:
                         row += (reference.T.ravel()[:12],)
                 if truth is not None:
                     row += (truth.q, truth.qd, truth.tau_ext, truth.T.ravel()[:12], truth.wrench)
-                scalars = (now, state.period, t1 - t0, cost_log)
-                recorder.append(scalars if pacer is None else (*scalars, lateness, cpu), row, t2)
-                if command.note or self._said:
+                if parts.extra is not None:
+                    extra = parts.extra()
+                    scalars += tuple([extra[name] for name in parts.extra_scalars])
+                    row += tuple([extra[name] for name in parts.extra_vectors])
+                recorder.append(scalars, row, t2)
+                for feed in feeds:
+                    feed.row(state, command, residuals[0] if residuals else None, reference, truth)
+                if command is not None and (command.note or self._said):
                     self._intervened(now, command.note)
                 cost_log = perf_counter() - t2
                 if progress is not None and t2 > next_progress:
                     next_progress = t2 + PROGRESS
-                    progress(elapsed, duration)
+                    progress(elapsed, until)
                 if guard is not None and guard.abort is not None and not self.aborted:
                     self.abort = guard.abort
                     self.aborted = f"the controller gave up: {self.abort}"
@@ -263,16 +351,26 @@ class _Loop:
                     cpu = thread_time() - cpu_begin
                     lateness = pacer.wait()
                     cpu_begin = thread_time()
-                state = plant.read()
+                sample = source.read()
+                if sample is None:
+                    break
+                state = sample
                 first = False
+            self.aborted = self.aborted or getattr(controller, "failed", "")
             if progress is not None:
-                progress(min(elapsed, duration), duration)
+                progress(min(elapsed, until), until)
         except KeyboardInterrupt as interrupt:
             self.abort, self.aborted = interrupt, "interrupted from the keyboard"
         except Exception as problem:  # a run ends with its log, whatever happened
             self.abort = problem
             what = "the plant was lost" if stage == "plant" else f"the {stage} failed"
             self.aborted = f"{what}: {problem or type(problem).__name__}"
+
+    def _live(self, time: float) -> None:
+        assert self.live is not None
+        for item in self.live.take(time):
+            observer = self.observers[0] if self.observers else None
+            self.recorder.note(time, live_inputs.apply(item, time, self.plant, self.controller, observer))
 
     def _detect(self, time: float, residual: Array) -> None:
         detector = self.detector
@@ -284,6 +382,8 @@ class _Loop:
             self.recorder.note(time, f"touch: joint {contact.joint}, {size:.3g} Nm")
             if self.reaction is not None:
                 self.reaction.on_contact(contact)
+            for feed in self.feeds:
+                feed.event(contact)
         elif touching and not detector.touching:
             self.recorder.note(time, "touch: ended")
 

@@ -3,7 +3,7 @@ from tangere.plants.lost import PlantLost as PlantLost
 from tangere.plants.mujoco_plant import MujocoPlant as MujocoPlant
 from tangere.plants.pushes import Push as Push, PushForce as PushForce
 from tangere.plants.render import Camera as Camera
-from tangere.plants.replay import ReplayPlant as ReplayPlant
+from tangere.plants.replay import ReplaySource as ReplaySource
 from tangere.plants.rigid import RigidPlant as RigidPlant
 from tangere.plants.sensors import SensorModel as SensorModel
 from tangere.plants.twins import twin as twin

@@ -73,7 +73,6 @@ class MujocoPlant:
             raise InvalidValue(f"friction: of {n} joints, got {friction.coulomb.shape}")
         self.robot, self.period, self.dof = robot, period, n
         self.pushes = tuple(pushes)
-        self.adds: frozenset[str] = frozenset()
         self.scene = Scene() if scene is None else scene
         if self.scene.pen is not None and self.scene.pen.stiffness is not None:
             _refuse_stiff_tip(self.scene.pen, period)
@@ -178,6 +177,10 @@ class MujocoPlant:
         self._state = self._sensors.next(
             self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
         )
+
+    def push(self, push: Push | PushForce) -> None:
+        """One more push, while the plant runs."""
+        self._pushes.add(push)
 
     def truth(self) -> Truth:
         """The noise-free state now; tau_ext (pushes, contacts, end stops) and wrench as they acted in the last period.

@@ -50,6 +50,11 @@ class Pushes:
         self._until = -math.inf  # s; up to then nothing begins or ends
         self._since = math.inf
 
+    def add(self, push: Push | PushForce) -> None:
+        """One more, from the next period on."""
+        self._all.append(_checked(push, self._robot.dof))
+        self._since, self._until = math.inf, -math.inf
+
     def schedule(self, middle: float) -> bool:
         """Take up the pushes whose interval holds `middle` [s]; whether any is at work."""
         if not self._since <= middle < self._until:

@@ -1,4 +1,4 @@
-"""A recording as a plant: it answers what was measured, whatever it is told."""
+"""A recording as a source: it tells what was measured, sample by sample."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.plants.lost import PlantLost
-from tangere.types import Array, Command, State
+from tangere.types import Array, State
 
 
-class ReplayPlant:
+class ReplaySource:
     """Gives the samples of a recording one by one, with their own stamps and irregular periods.
 
-    time (N,) [s] strictly rising (any origin: State.time counts from the first), q, qd, tau (N, n), wrench (N, 6) or
-    None. tau row k is the torque held since sample k-1, as in State. A write is ignored and moves on to the next
-    sample; read after the last sample was left behind raises PlantLost. `period` is the median one.
-    adds: what is not in the recorded torque because the hardware adds it by itself ("gravity", "friction").
+    time (N,) [s] strictly rising (any origin: State.time counts from the first), q, qd, tau (N, n), wrench (N, 6) and
+    qd_target (N, n) or None. tau row k is the torque held since sample k-1, as in State: gravity included. After the
+    last sample `read` gives None. `period` is the median one. A controller may answer: what it says is logged beside
+    the recorded torque, and moves nothing.
     """
 
     def __init__(
@@ -28,8 +27,7 @@ class ReplayPlant:
         qd: ArrayLike,
         tau: ArrayLike,
         wrench: ArrayLike | None = None,
-        *,
-        adds: frozenset[str] = frozenset(),
+        qd_target: ArrayLike | None = None,
     ) -> None:
         stamps = np.array(time, dtype=np.float64)
         if stamps.ndim != 1 or stamps.size < 2 or not np.all(np.isfinite(stamps)):
@@ -43,46 +41,44 @@ class ReplayPlant:
         self.dof = self._q.shape[1]
         self._qd, self._tau = (_rows(c, what, stamps.size, self.dof) for c, what in ((qd, "qd"), (tau, "tau")))
         self._wrench = None if wrench is None else _rows(wrench, "wrench", stamps.size, 6)
+        self._target = None if qd_target is None else _rows(qd_target, "qd_target", stamps.size, self.dof)
         self.period = float(np.median(periods))
         self._periods = np.concatenate(([self.period], periods))
-        self.adds = adds
-        self._index = 0
+        self._next = 0
 
     @classmethod
-    def of(cls, columns: Mapping[str, Array], *, adds: frozenset[str] = frozenset()) -> ReplayPlant:
-        """From columns by name: "time", "q", "qd", "tau" and, where there is one, "wrench"."""
+    def of(cls, columns: Mapping[str, Array]) -> ReplaySource:
+        """From columns by name: "time", "q", "qd", "tau" and, where there are, "wrench" and "qd_target"."""
         missing = [name for name in ("time", "q", "qd", "tau") if name not in columns]
         if missing:
             raise InvalidValue(f"a recording needs time, q, qd and tau; missing: {', '.join(missing)}")
-        wrench = columns.get("wrench")
-        return cls(columns["time"], columns["q"], columns["qd"], columns["tau"], wrench, adds=adds)
+        needed = (columns["time"], columns["q"], columns["qd"], columns["tau"])
+        return cls(*needed, columns.get("wrench"), columns.get("qd_target"))
 
     @property
     def duration(self) -> float:
         """Seconds from the first to the last sample."""
         return float(self._time[-1])
 
-    @property
-    def ended(self) -> bool:
-        """Whether the last sample was left behind."""
-        return self._index >= len(self._time)
+    def start(self) -> State:
+        """The first sample."""
+        self._next = 0
+        first = self.read()
+        assert first is not None  # at least two stamps
+        return first
 
-    def reset(self, q: ArrayLike | None = None, qd: ArrayLike | None = None) -> State:
-        """Back to the first sample; a recording cannot be placed, q and qd are ignored."""
-        self._index = 0
-        return self.read()
-
-    def read(self) -> State:
-        """The sample whose turn it is."""
-        k = self._index
+    def read(self) -> State | None:
+        """The next sample; None after the last."""
+        k = self._next
         if k >= self._time.size:
-            raise PlantLost(f"the recording ended at {self.duration:.6g} s")
+            return None
+        self._next += 1
         wrench = None if self._wrench is None else self._wrench[k]
-        return State(float(self._time[k]), float(self._periods[k]), self._q[k], self._qd[k], self._tau[k], wrench)
-
-    def write(self, command: Command) -> None:
-        """Move on to the next sample; the past does not listen."""
-        self._index += 1
+        target = None if self._target is None else self._target[k]
+        return State(
+            float(self._time[k]), float(self._periods[k]), self._q[k], self._qd[k], self._tau[k], wrench,
+            qd_target=target,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Nothing to release."""

@@ -55,7 +55,6 @@ class RigidPlant:
             raise InvalidValue(f"friction: of {robot.dof} joints, got {friction.coulomb.shape}")
         self.robot, self.period, self.dof = robot, period, robot.dof
         self.pushes = tuple(pushes)
-        self.adds: frozenset[str] = frozenset()
         still = friction is None or not (np.any(friction.coulomb) or np.any(friction.viscous))
         self._friction = None if still else friction
         self._h, self._substeps = period / substeps, substeps
@@ -111,6 +110,10 @@ class RigidPlant:
         self._state = self._sensors.next(
             self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
         )
+
+    def push(self, push: Push | PushForce) -> None:
+        """One more push, while the plant runs."""
+        self._pushes.add(push)
 
     def truth(self) -> Truth:
         """The noise-free state now, and tau_ext and wrench as they acted since the sample before."""

@@ -82,7 +82,7 @@ class WithWrenchSensor:
 
     def __init__(self, plant: Plant, sensor: WrenchSensor | None) -> None:
         self.plant, self.sensor = plant, sensor
-        self.period, self.dof, self.adds = plant.period, plant.dof, plant.adds
+        self.period, self.dof = plant.period, plant.dof
         if sensor is not None:
             self._noise, self._bias, self._drift, self._range = (
                 _six(getattr(sensor, name), name) for name in ("noise", "bias", "drift", "range")

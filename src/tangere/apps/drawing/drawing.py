@@ -13,13 +13,13 @@ import numpy as np
 from tangere.apps.drawing.force.height_pi import HeightPI
 from tangere.apps.drawing.force.hybrid_force import DELAY, HybridForce
 from tangere.apps.drawing.force.input import ContactForce
-from tangere.apps.drawing.force.task import Plan
+from tangere.apps.drawing.force.task import MODES, Plan
 from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, stray
-from tangere.apps.drawing.loop import MODES, Draughtsman, drive
 from tangere.apps.drawing.planning.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult
+from tangere.loop.run import run
 from tangere.model.model import Payload
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.mujoco_plant import MujocoPlant
@@ -48,6 +48,8 @@ FORCE_NOISE = {"ideal": 0.1, "builtin": 0.5, "none": 1.6}
 
 # share by which masses and inertias may differ from what is believed: half, or twice; beyond, the arm falls
 MODEL_ERROR = (-0.5, 1.0)
+# [s] beyond the plan's duration that a stroke may take to find the paper (20 mm and more at 2 mm/s, then settle)
+PER_STROKE = 15.0
 DRAWN = 0.99  # of a stroke's line with ink: the mark for the whole drawing
 TOUCH_MARK = 10.5  # ms: 10 ms by a clock of 1 ms
 # of the drawing time with the integral at its limit, and s, from which on that is worth a remark
@@ -181,7 +183,7 @@ def draw(
     source: Literal["sensor", "observer"] = "observer" if felt_by is None else "sensor"
     felt = ContactForce(source, smoothing=SMOOTHING[named], needs_tare=named != "ideal")
     delay = DELAY + (1.0 / OBSERVER_GAIN if felt_by is None else felt_by.delay)
-    law: Draughtsman
+    law: HybridForce | HeightPI
     if controller == "hybrid":
         law = HybridForce(
             robot, plan, canvas.T_base_canvas, force, stiffness=known_stiffness, felt=felt, listen=LISTEN[named],
@@ -193,7 +195,16 @@ def draw(
             noise=FORCE_NOISE[named],
         )  # fmt: skip
     observer = MomentumObserver(robot, OBSERVER_GAIN) if felt_by is None else None
-    result = drive(plant, law, observer, log=log, progress=progress, start=_start(robot, plan, paper))
+    strokes = sum(phase == "draw" for phase, _, _ in law.task.segments)
+
+    def clock(elapsed: float, until: float) -> None:
+        if progress is not None:
+            progress(plan.duration if law.finished and not law.failed else law.task.clock, plan.duration)
+
+    result = run(
+        plant, law, () if observer is None else [observer], until=plan.duration + PER_STROKE * strokes, log=log,
+        start=_start(robot, plan, paper), robot=robot, progress=clock,
+    )  # fmt: skip
     ink = drawn_ink(result.log, canvas)
     summary = summarise_drawing(result, ink, plan, law, force)
     return DrawingResult(result, ink, summary, paper, real)
@@ -230,7 +241,7 @@ def heavier(robot: Robot, share: float) -> Robot:
 
 
 def summarise_drawing(
-    result: RunResult, ink: Ink, plan: DrawingPlanLike, law: Draughtsman, force: float
+    result: RunResult, ink: Ink, plan: DrawingPlanLike, law: HybridForce | HeightPI, force: float
 ) -> dict[str, Any]:
     """The numbers of summary.json.
 
@@ -299,7 +310,7 @@ def summarise_drawing(
     }
 
 
-def _remarks(law: Draughtsman, draw_s: float, delays: Array, in_air: list[int]) -> list[str]:
+def _remarks(law: HybridForce | HeightPI, draw_s: float, delays: Array, in_air: list[int]) -> list[str]:
     """What a reader of the figures should know."""
     remarks = []
     if law.saturated > max(SATURATED * draw_s, SATURATED_LEAST):

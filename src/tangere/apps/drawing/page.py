@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, namer
+from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import distance
 from tangere.apps.drawing.ink_map import coloured_map, plan_view
-from tangere.apps.drawing.loop import MODES
 from tangere.apps.drawing.planning.make import area
 from tangere.apps.drawing.planning.picture import read_picture
 from tangere.apps.drawing.planning.raster import png_bytes, rendered

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.drawing import DrawingResult, draw
-from tangere.apps.drawing.loop import MODES
+from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.planning.canvas import Canvas
 from tangere.apps.drawing.planning.make import DOT
 from tangere.apps.drawing.planning.plan import plan_drawing

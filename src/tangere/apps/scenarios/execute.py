@@ -65,7 +65,7 @@ def execute(
     if duration is None:
         duration = built.motion.trajectory.duration
     result = run(
-        built.plant, built.controller, built.observers, duration=duration, trajectory=built.motion.trajectory,
+        built.plant, built.controller, built.observers, until=duration, trajectory=built.motion.trajectory,
         detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,
         joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
     )  # fmt: skip

@@ -154,7 +154,7 @@ def encounter(told: dict[str, Any]) -> tuple[Built, RunResult]:
     """One run of the scenario `touch` with these settings, in memory."""
     built = build("touch", told)
     result = run(
-        built.plant, built.controller, built.observers, duration=built.settings["duration"],
+        built.plant, built.controller, built.observers, until=built.settings["duration"],
         trajectory=built.motion.trajectory, detector=built.detector, reaction=built.motion.reaction,
     )  # fmt: skip
     return built, result

@@ -15,6 +15,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, NoSolution, TangereError
 from tangere.identification import prior_drive
 from tangere.identification.prior import peak_torque
+from tangere.loop.run import run
 from tangere.model.link_surfaces import LinkSurface, link_surfaces
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
@@ -187,17 +188,10 @@ class World:
         plant = RigidPlant(self.true, h, friction=self.friction, sensors=sensors, pushes=pushes, force_sensor=False)
         goal = Sampled(self.robot, q, qd, qdd, h, (len(q) - 1) * h)
         controller = ComputedTorque(self.robot, goal, kp=KP, friction=self.drive)
-        state = plant.reset(q[0], qd[0])
-        controller.start(state)
-        rows, acting = [state], [np.zeros(self.true.dof)]
-        for _ in range(len(q) - 1):
-            plant.write(controller.step(state))
-            state = plant.read()
-            rows.append(state)
-            acting.append(plant.truth().tau_ext)
-        tau = np.array([row.tau for row in rows])
+        log = run(plant, controller, until=len(q) * h, start=goal.at(0.0)).log
+        tau = log["tau"].copy()
         tau[0] = tau[1]
-        return np.array([row.q for row in rows]), np.array([row.qd for row in rows]), tau, np.array(acting)
+        return log["q"], log["qd"], tau, log["tau_ext_true"]
 
 
 @lru_cache(maxsize=4)  # two worlds of a plan, and of the one before

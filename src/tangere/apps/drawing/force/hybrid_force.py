@@ -107,6 +107,15 @@ class HybridForce:
         """Whether the drawing is over, well or not."""
         return self.task.finished
 
+    @property
+    def failed(self) -> str:
+        """Why it ended early, "" if it did not."""
+        return self.task.lost
+
+    def columns(self) -> dict[str, float | Array]:
+        """Extra columns of the log: PenTask.columns."""
+        return self.task.columns(self.force)
+
     def start(self, state: State) -> None:
         """From the beginning of the plan."""
         self.task.start()

@@ -15,6 +15,7 @@ from tangere.types import Array, Reference
 
 FREE, LISTEN, TOUCH, SETTLE, DRAW, AWAY = "free", "listen", "touch", "settle", "draw", "away"
 CONTACT = frozenset((SETTLE, DRAW))
+MODES = (FREE, LISTEN, TOUCH, SETTLE, DRAW, AWAY)  # numbers of the column "mode"
 
 SCAN = 0.004  # s between the looks at a plan for its phases: shorter ones than this do not occur (blends take longer)
 DESCENT = 0.1  # m/s towards the paper while it is surely far
@@ -119,6 +120,19 @@ class PenTask:
         self._pushed = 0
         self._begins = True
         self._look_ahead()
+
+    def columns(self, force: float) -> dict[str, float | Array]:
+        """Columns of a drawing's log; force [N] as the controller felt it along the normal.
+
+        mode: number in MODES, stroke: from 1 (0 before the first), plan_time [s], force, force_des [N]; the reference.
+        """
+        reference = self.reference
+        assert reference.T is not None
+        return {
+            "mode": float(MODES.index(self.mode)), "stroke": self.stroke, "plan_time": self.clock, "force": force,
+            "force_des": self.force, "q_des": reference.q, "qd_des": reference.qd, "qdd_des": reference.qdd,
+            "T_des": reference.T.ravel()[:12],
+        }  # fmt: skip
 
     def place(self, p: Array) -> tuple[float, float, float]:
         """x, y and height of a point (3,) in the canvas frame."""
