@@ -175,7 +175,8 @@ def _runs() -> Iterator[Case]:
     yield Case("rerun", (again, "rerun out"), EXACT)
 
 
-CONTACTS = "--robot ur10e --columns t,q,qd,current,_:6"
+CONTACTS = "--robot ur10e --columns t,q,qd,current"
+TARGETS = "target_current,target_moment"
 MODEL = "identify 'DATA/ur3e_runs/ur3e_runs_500Hz.npz:*_23*' --rate 500 --robot ur3e --inertial none"
 TUNE = "tune 'DATA/ur3e_runs/ur3e_runs_500Hz.npz:*_10*' --rate 500Hz --robot ur3e"
 PUSHED = "run sine --push joint=2,torque=60,start=1.4005,duration=0.8 --set duration=3.5 ramp=0.5 friction=full"
@@ -197,11 +198,13 @@ def _logs() -> Iterator[Case]:
     yield Case("tune_simulated", (free, learn, tune), CONTACT)
     watch = f"watch --json {log} --model out/tuned.toml"
     yield Case("watch_tuned", (free, learn, tune, run, watch), CONTACT)
-    for name in ("link4", "no_torque", "ur-static"):
-        words = f"watch --json DATA/ur10e_contacts/{name}.csv {CONTACTS} {page}"
+    for name, columns in (("link4", "_:6"), ("no_torque", TARGETS), ("ur-static", TARGETS)):
+        words = f"watch --json DATA/ur10e_contacts/{name}.csv {CONTACTS},{columns} {page}"
         yield Case(f"watch_{name.replace('-', '_')}", (words,), CONTACT)
-    yield Case("watch_velocity_plot", ("watch --json DATA/ur3e_rtde/VELOCITY-PLOT.csv --robot ur3e",), CONTACT)
-    yield Case("watch_weights_plot", ("watch --json DATA/ur3e_rtde/WEIGHTS-PLOT.csv --robot ur3e",), CONTACT)
+    yield Case("watch_ur3e_rtde", ("watch --json DATA/ur3e_rtde/L3L4.csv --robot ur3e",), CONTACT)
+    yield Case("watch_ur3e_stamps", ("watch --json DATA/ur3e_rtde/WEIGHTS-PLOT.csv --robot ur3e",), CONTACT)
+    words = "identify DATA/ur3e_rtde/L1L2.csv DATA/ur3e_rtde/L2L3.csv DATA/ur3e_rtde/L3L4.csv --robot ur3e --holdout 0"
+    yield Case("identify_ur3e_rtde", (f"{words} --inertial none --out out/model.toml",), CONTACT)
     yield Case("identify_ur3e", (f"{MODEL} --out out/model.toml",), CONTACT)
     tune = f"{TUNE} --model model.toml --out out/tuned.toml --report out/page.html"
     yield Case("tune_ur3e", (f"{MODEL} --out model.toml --no-report", tune), CONTACT)
@@ -209,15 +212,16 @@ def _logs() -> Iterator[Case]:
     yield Case("watch_ur3e", (f"{MODEL} --out model.toml --no-report", f"{watch} --model model.toml"), CONTACT)
     words = "identify DATA/ur10_excitation/ur10_exciting_trajectory.csv --robot ur10 --holdout 0 --out out/model.toml"
     yield Case("identify_ur10_links", (words,), CONTACT, slow=True)
-    words = "identify DATA/ur10e_contacts/ur-static.csv --robot ur10e --inertial payload --holdout 0"
-    words += " --columns t,q,qd,current,target_current,target_moment --out out/model.toml"
-    yield Case("identify_payload", (words,), CONTACT)
+    words = MODEL.replace("--inertial none", "--inertial payload")
+    yield Case("identify_payload", (f"{words} --out out/model.toml",), CONTACT)
+    words = f"identify DATA/ur10e_contacts/ur-static.csv {CONTACTS},{TARGETS} --holdout 0 --out out/model.toml"
+    yield Case("identify_static", (words,), CONTACT)
 
 
 def _drawings() -> Iterator[Case]:
     for picture in ("snail.svg", "snail.png", "still_life"):
         words = f"draw {picture} --preview --size 100mm --out out"
-        yield Case(f"draw_plan_{picture.replace('.', '_')}", (words,), CONTACT)
+        yield Case(f"draw_plan_{picture.replace('.', '_')}", (words,), EXACT)
     variants = {
         "hard": "--stiffness 1e5",
         "soft": "--stiffness 2e3 --force 3",

@@ -192,9 +192,10 @@ def write() -> None:
     """Write every file of numbers anew."""
     import frozen_control
     import frozen_observe
+    from test_figures import fmu_attributes
 
     store("constants", constants_table())
-    for name, case in (frozen_control.CASES | frozen_observe.CASES).items():
+    for name, case in (frozen_control.CASES | frozen_observe.CASES | {"fmu_attributes": fmu_attributes}).items():
         store(name, case())
 
 

@@ -11,16 +11,21 @@ from test_detect import _events, _push
 from test_detect import _thresholds as made_up
 from test_identify import _drive, _motion
 from test_isolation import SD, push
+from test_observe_compare import run as observed
+from test_smoothing import _motion as _recorded
+from test_smoothing import _smooth
 from watched_logs import ROBOT as WATCHED
 from watched_logs import columns_of, log_of, model_of
 
 import tangere
 from tangere.identification import identify, prior_drive
 from tangere.identification.gains import drive_gains
+from tangere.identification.smoothing import smoothing
 from tangere.identification.watch import belief, tuning, watch
 from tangere.model.link_surfaces import link_surfaces
 from tangere.model.loading import names
 from tangere.model.model import Payload
+from tangere.observe.compare import all_observers
 from tangere.observe.detect import Detector, FreeMotion, tune
 from tangere.observe.detect.felt import felt, sticking
 from tangere.observe.isolation import ContactIsolator
@@ -202,7 +207,26 @@ def gains() -> dict[str, Any]:
     return dataclasses.asdict(found)
 
 
+def smoothings() -> dict[str, Any]:
+    """The cutoff that is found of logs smoothed at different ones, and of one that was not."""
+    robot, raw = tangere.robot("ur3e"), _recorded(1)
+    found = {f"{cutoff} Hz": smoothing(robot, [_smooth(raw, cutoff)]) for cutoff in (1.7, 2.3, 4.0)}
+    return {"none": smoothing(robot, [raw]), **found}
+
+
+def observers() -> dict[str, Any]:
+    """Residuals of every observer around the onset of a push, every 20th sample, with a model 10 % off and noise."""
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    samples = observed(robot, mass=1.1)[0][2800:3200]
+    rows = {}
+    for name, observer in all_observers(robot).items():
+        observer.reset(samples[0])
+        rows[name] = np.array([np.array(observer.update(s)) for s in samples[1:]])[::20]
+    return rows
+
+
 CASES = {
     "isolation": isolation, "wrenches": wrenches, "contact_added": contact_added, "thresholds": thresholds,
     "held_up": held_up, "feeling": feeling, "events": events, "identified": identified, "gains": gains,
+    "smoothings": smoothings, "observers": observers,
 }  # fmt: skip

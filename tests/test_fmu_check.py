@@ -88,6 +88,7 @@ XML = "modelDescription.xml"
         (r'dependencies="[^"]+"', 'dependencies=""', "block dependencies", "does not name it"),
         (r'variability="tunable"', 'variability="continuous"', "file variables", "must not be continuous"),
         (r'guid="\{.', 'guid="{z', "block start values", "GUID"),
+        (r'guid="[^"]*"', 'guid=""', "file content", "the GUID is empty"),
         (r'modelIdentifier="UR10e_FK"', 'modelIdentifier="Other"', "file content", "no binary is called Other"),
         (r'start="-1\.57', 'start="-1.56', "block start values", "the file says"),
     ],

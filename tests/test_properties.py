@@ -118,7 +118,7 @@ def test_the_detector_does_not_look_ahead(cut: int) -> None:
 
 
 def test_the_threshold_detector_shifts_and_does_not_look_ahead() -> None:
-    time, residual, _, _ = _touched()
+    time, residual, *_ = _touched()
     seen = []
     for by, count in ((0.0, len(time)), (LATER, len(time)), (0.0, 800)):
         detector = ThresholdDetector(np.full(6, 2.0))

@@ -1,0 +1,123 @@
+"""Guards and edges with one condition at a time: each alone is enough, and edges that are promised are given."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from frozen_control import Line
+from test_identify import _drive, _motion
+from watched_logs import model_of
+
+import tangere
+from tangere.apps.drawing.drawing import drawing_robot
+from tangere.apps.drawing.force.surface import StiffnessEstimate
+from tangere.apps.drawing.force.task import AWAY, PenTask
+from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.errors import InvalidValue
+from tangere.identification.check import findings
+from tangere.identification.delay import torque_delay
+from tangere.identification.freedom import _taken
+from tangere.identification.samples import windows
+from tangere.loop.run import run
+from tangere.observe.detect.event import Event
+from tangere.observe.isolation_added import added
+from tangere.plants import RigidPlant
+
+ROBOT = tangere.robot("ur3e")
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.11, 0.0), (-0.11, 0.0), (0.0, 0.11), (0.0, -0.11)])
+def test_a_drawing_off_to_one_side_only_is_refused(x: float, y: float) -> None:
+    robot = drawing_robot("ur5e")
+    with pytest.raises(InvalidValue, match="the drawing goes from"):
+        plan_drawing(robot, Strokes((np.array([[0.0, 0.0], [x, y]]),), (0.2, 0.2)), Canvas.table(robot))
+
+
+@pytest.mark.parametrize("duration", [0.0, -1.0, float("nan"), float("inf"), None])
+def test_a_run_without_length_is_refused(duration: Any) -> None:
+    with pytest.raises(InvalidValue, match="until"):
+        run(RigidPlant(ROBOT), object(), until=duration, start=np.zeros(6))  # type: ignore[arg-type]
+
+
+def test_stiffness_needs_ten_samples_even_if_they_are_spread_and_spread_even_if_there_are_many() -> None:
+    estimate = StiffnessEstimate(0.1)
+    for n in range(9):
+        estimate.add(1e-3 * n, 20.0 * n)
+    assert estimate.value is None
+    assert estimate.most == StiffnessEstimate(0.1).most
+    estimate.add(9e-3, 180.0)
+    assert estimate.value == pytest.approx(2e4)
+    flat = StiffnessEstimate(0.1)
+    for _ in range(20):
+        flat.add(1e-3, 5.0)
+    assert flat.value is None
+    assert flat.most == StiffnessEstimate(0.1).most
+
+
+@pytest.mark.parametrize(("along", "whole"), [(40.0, 0.0), (0.0, 40.0), (40.0, 40.0)])
+def test_a_push_along_the_normal_or_from_anywhere_lifts_the_pen(along: float, whole: float) -> None:
+    task = PenTask(Line(), np.eye(4), 5.0)
+    for k in range(3):
+        task.update(1e-3 * k, 1e-3, (0.0, 0.0, 0.01), along, 0.01, push=whole)
+    assert task.mode == AWAY
+    assert "pressed with 40 N" in task.lost
+
+
+def test_two_samples_are_enough_for_what_a_contact_added_and_one_is_not() -> None:
+    t, zero = np.array([0.0, 0.01]), np.zeros((2, 6))
+    y = np.ones((2, 6))
+    assert added(ROBOT, t, y, zero, zero, 0.0, np.ones(6)) is not None
+    assert added(ROBOT, t[:1], y[:1], zero[:1], zero[:1], 0.0, np.ones(6)) is None
+    late = np.array([0.0, 5.0])  # the second is too late to be looked at
+    assert added(ROBOT, late, y, zero, zero, 0.0, np.ones(6)) is None
+
+
+def test_a_log_with_one_usable_window_keeps_its_period() -> None:
+    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 2.0)], ())
+    assert _taken(rows, np.array([3])).period == rows.period
+    assert _taken(rows, np.array([3, 7])).period == pytest.approx(4.0 * rows.period)
+
+
+def test_no_joint_that_tells_gives_no_delay() -> None:
+    """None moves; and all move with a torque that the model explains exactly, to the last bit: zero."""
+    motion = _motion(ROBOT, _drive(), 1, 4.0)
+    rows = windows(ROBOT, [motion], ())
+    still = dataclasses.replace(rows, moving=np.zeros_like(rows.moving))
+    assert torque_delay(still, [motion]) == 0.0
+    silent = dataclasses.replace(motion, tau=np.zeros_like(motion.tau))
+    for memory in (True, False):
+        assert torque_delay(dataclasses.replace(rows, tau=np.zeros_like(rows.tau)), [silent], memory=memory) == 0.0
+
+
+@pytest.mark.parametrize(("gain", "factor"), [(None, 0.1), ((10.0, *5 * (np.nan,)), 0.1)])
+def test_gains_known_for_some_joints_only_are_no_gains(gain: Any, factor: float) -> None:
+    """Torques that look like currents are said to, whether no gain is known or some are not."""
+    arm = tangere.robot("ur10e")
+    motion = _motion(arm, _drive(), 2, 8.0)
+    currents = dataclasses.replace(motion, tau=motion.tau * factor)
+    (text,) = findings(arm, [currents], None if gain is None else np.array(gain))
+    assert "look like motor currents" in text
+
+
+DOUBTS = ("it does not fit", "gravity fits ur5e", "asks for gains of 2", "joint 2 looks touched", "is worse than")
+
+
+@pytest.mark.parametrize("inertial", ["links", "payload", "none"])
+@pytest.mark.parametrize("text", DOUBTS)
+def test_each_doubt_is_passed_on_for_each_kind_of_model(inertial: str, text: str) -> None:
+    model = dataclasses.replace(model_of(), inertial=inertial, findings=(text, "merely cannot be told"))
+    explained = inertial == "payload" and text in DOUBTS[:3]  # gravity is no doubt once a payload explains it
+    assert model.doubts == (() if explained else (f"identified with a doubt: {text}",))
+
+
+def test_an_event_is_told_to_reactions_with_its_own_time_and_joint() -> None:
+    residual = np.arange(6.0)
+    event = Event(1, 7.5, 7.4, "push", 3, 2.0, residual, 7.6, 0.9, "level")
+    contact = event.contact
+    assert (contact.time, contact.joint) == (7.5, 3)
+    assert contact.residual is residual
