@@ -419,7 +419,7 @@ def test_sinks_see_every_row_and_event(robot):
 
 def test_a_sink_that_is_stuck_or_broken_does_not_hold_the_run_up(robot, monkeypatch):
     monkeypatch.setattr(sinks, "QUEUE", 50)
-    monkeypatch.setattr(sinks, "PATIENCE", 0.05)
+    monkeypatch.setattr(sinks, "SINK_PATIENCE", 0.05)
     gate = threading.Event()
     stuck, broken = Seen(wait=gate), Seen(fault=RuntimeError("no screen"))
     result = run(Arm(robot), Hold(robot), until=0.4, start=Q0, sinks=[stuck, broken])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 QUEUE = 4096  # rows that may wait for a sink: 4 s of a run at 1 kHz
 IDLE = 0.01  # [s] between two looks into an empty queue: what an eye cannot see
-PATIENCE = 2.0  # [s] that the end of a run waits for a sink to take what it was given
+SINK_PATIENCE = 2.0  # [s] that the end of a run waits for a sink to take what it was given
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Feed:
     def close(self, result: RunResult) -> str:
         """Wait for the sink, close it; a sentence where something was lost, else ""."""
         self._done.set()
-        self._thread.join(PATIENCE)
+        self._thread.join(SINK_PATIENCE)
         late = self._thread.is_alive()
         if not late and not self.error:
             self._guarded(self.sink.close, result)
@@ -91,7 +91,7 @@ class Feed:
         if self.error:
             return f"sink {name} failed: {self.error}"
         if late:
-            return f"sink {name} did not take its rows within {PATIENCE:g} s"
+            return f"sink {name} did not take its rows within {SINK_PATIENCE:g} s"
         return f"sink {name}: {self.dropped} rows dropped" if self.dropped else ""
 
     def _work(self) -> None:
