@@ -70,8 +70,8 @@ def test_wall_clock_figures_of_a_summary_are_microseconds() -> None:
 @pytest.fixture(scope="module")
 def circle() -> tuple[Any, Any]:
     built = build("circle", {"plant": "rigid", "duration": 4})
-    motion = built.motion.trajectory
-    return built, run(built.plant, built.controller, built.observers, until=0.5, trajectory=motion, detector=built.detector)
+    parts = (built.plant, built.controller, built.observers)
+    return built, run(*parts, until=0.5, trajectory=built.motion.trajectory, detector=built.detector)
 
 
 def test_the_cost_of_a_step_and_the_blocks_are_in_the_summary(circle: tuple[Any, Any]) -> None:
