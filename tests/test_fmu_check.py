@@ -19,8 +19,7 @@ import tangere
 from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.check import check_fmu
-from tangere.apps.fmu.findings import Finding
-from tangere.apps.fmu.opened import NotAnFmu
+from tangere.apps.fmu.opened import Finding, NotAnFmu
 from tangere.cli.main import main
 from tangere.dynamics.friction import JointFriction
 

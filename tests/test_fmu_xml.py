@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import shutil
 import xml.etree.ElementTree as ET
@@ -19,13 +20,13 @@ from fmpy.validation import validate_fmu
 from fmu_block import Block
 
 import tangere
+from tangere.apps.fmu import command
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
-from tangere.apps.fmu.names import TITLES
 from tangere.apps.fmu.numbers import arm_of
 from tangere.apps.fmu.package import Written, write_fmu
-from tangere.apps.fmu.units import TYPES, UNITS
+from tangere.apps.fmu.variables import TYPES, UNITS
 
 ARMS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
 
@@ -152,7 +153,11 @@ def test_units_and_types_are_complete():
 
 
 def test_names_of_the_command_line():
-    assert list(TITLES) == list(KINDS)
+    commands = argparse.ArgumentParser().add_subparsers()
+    command.add(commands)
+    offered = next(a.choices for a in commands.choices["fmu"]._actions if a.dest == "kind")
+    assert list(offered) == [*KINDS, "catalogue", "check", "bench"]
+    assert all(kind.summary in offered[name].description for name, kind in KINDS.items())
 
 
 def test_what_the_file_says_about_itself(written):

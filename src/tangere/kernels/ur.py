@@ -50,31 +50,37 @@ def is_ur(model: Model) -> bool:
     )
 
 
-def parameters_of(model: Model, *, rotor_inertia: Array | None = None) -> Array:
-    """The kernels' parameter vector of a UR model, payload and tool included."""
-    assert model.dh is not None
-    a, d = model.dh.a, model.dh.d
-    lengths = [float(x) for x in (d[0], a[1], a[2], d[3], d[4], d[5])]
+def mass_parameters(
+    lengths: list[Scalar], links: list[Body], gravity: list[Scalar], rotor: list[Scalar], *, centres: bool = True
+) -> list[Scalar]:
+    """What follows lengths and tool in the parameter vector, of floats or of traced symbols.
+
+    links: moments of mass about the origins of the link (DH) frames. centres: False leaves the centres of mass zero,
+    for kernels that do not ask for Jacobians there: a symbolic body may have no mass, and so no centre.
+    """
     R, p, R_link, p_link = _place(lengths)
-    bodies = [body.moved(R_link[i], p_link[i]) for i, body in enumerate(link_bodies(model))]
-    com = [body.com for body in bodies]
-    T, gravity = model.T_flange_tcp, model.gravity.tolist()
-    rotor = np.zeros(DOF) if rotor_inertia is None else rotor_inertia
-    full = Chain(
-        (True,) * DOF, R, p, R_link, p_link, T[:3, :3].tolist(), T[:3, 3].tolist(), bodies, com, gravity,
-        rotor.tolist(), [0.0] * 3, 0.0,
-    )  # fmt: skip
-    reduced = full.regrouped()
+    bodies = [body.moved(R_link[i], p_link[i]) for i, body in enumerate(links)]
+    com: list[list[Scalar]] = [body.com if centres else [0.0] * 3 for body in bodies]
+    tool: Matrix = [[0.0] * 3 for _ in range(3)]  # masses do not depend on it
+    chain = Chain((True,) * DOF, R, p, R_link, p_link, tool, [0.0] * 3, bodies, com, gravity, rotor, [0.0] * 3, 0.0)
+    reduced = chain.regrouped()
     moments = [
         x
         for b in reduced.bodies
         for x in (b.S[0][0], b.S[1][1], b.S[0][1], b.S[0][2], b.S[1][2], b.h[0], b.h[1])
     ]
-    values = [
-        *lengths, *T[:3, :3].ravel(), *T[:3, 3], *gravity, *moments, *rotor, *np.ravel(com),
-        *reduced.fixed_h,
-    ]  # fmt: skip
-    return np.array(values, dtype=np.float64)
+    return [*gravity, *moments, *rotor, *(x for c in com for x in c), *reduced.fixed_h]
+
+
+def parameters_of(model: Model, *, rotor_inertia: Array | None = None) -> Array:
+    """The kernels' parameter vector of a UR model, payload and tool included."""
+    assert model.dh is not None
+    a, d = model.dh.a, model.dh.d
+    lengths = [float(x) for x in (d[0], a[1], a[2], d[3], d[4], d[5])]
+    T = model.T_flange_tcp
+    rotor = np.zeros(DOF) if rotor_inertia is None else rotor_inertia
+    rest = mass_parameters(lengths, link_bodies(model), model.gravity.tolist(), rotor.tolist())
+    return np.array([*lengths, *T[:3, :3].ravel(), *T[:3, 3], *rest], dtype=np.float64)
 
 
 def chain(P: list[Scalar]) -> Chain:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tangere.apps.fmu.package import Written
 
+TITLE = "write every kind for every arm, with an index page"
 EXAMPLES = """examples:
   tangere fmu catalogue --out blocks                       all kinds for all arms
   tangere fmu catalogue --robot ur10e --robot ur16e        for two arms
@@ -21,12 +22,12 @@ Open index.html in the folder. The first time the binaries are compiled (half a 
 
 def add(p: argparse.ArgumentParser) -> None:
     """Options."""
-    from tangere.apps.fmu.names import TITLES
+    from tangere.apps.fmu.kinds import KINDS
 
     p.epilog = EXAMPLES
     p.add_argument("--out", default="fmu-catalogue", metavar="DIR", help="where to (default: fmu-catalogue)")
     p.add_argument("--robot", action="append", metavar="NAME", help="an arm; may be repeated (default: all)")
-    p.add_argument("--kind", action="append", choices=list(TITLES), metavar="KIND", help="a kind; may be repeated")
+    p.add_argument("--kind", action="append", choices=list(KINDS), metavar="KIND", help="a kind; may be repeated")
 
 
 def arms() -> list[str]:
@@ -50,11 +51,10 @@ def write_catalogue(
     robots, kinds: names, None for all. tell: is told how many are done, how many there are, and which is next.
     """
     from tangere import __version__
-    from tangere.apps.fmu.catalogue_page import catalogue_html
     from tangere.apps.fmu.kinds import KINDS, kind_of
     from tangere.apps.fmu.numbers import arm_of
     from tangere.apps.fmu.package import folders, write_fmu
-    from tangere.apps.fmu.pages import documentation_html
+    from tangere.apps.fmu.pages import catalogue_html, documentation_html
     from tangere.logs.files import write_text
     from tangere.robots import robot
 

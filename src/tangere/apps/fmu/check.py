@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tangere.apps.fmu.findings import Finding
+    from tangere.apps.fmu.opened import Finding
 
+TITLE = "examine an FMU: checkers, and its answers against the library's"
 EXAMPLES = """examples:
   tangere fmu check UR10e_FK.fmu
   tangere fmu check catalogue/*.fmu           a line each, and what is wrong
@@ -32,8 +33,7 @@ def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], No
     """All findings about a file. Never raises for what an FMU does; NotAnFmu where there is none to look at."""
     from tangere.apps.fmu.check_answers import check_answers
     from tangere.apps.fmu.check_block import check_block
-    from tangere.apps.fmu.check_file import check_file
-    from tangere.apps.fmu.check_tools import check_tools
+    from tangere.apps.fmu.check_file import check_file, check_tools
     from tangere.apps.fmu.opened import opened
 
     found: list[Finding] = []

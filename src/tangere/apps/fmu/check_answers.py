@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,82 @@ import numpy as np
 from tangere.apps.fmu.build import CompilerMissing
 from tangere.apps.fmu.check_block import WARNING, begin
 from tangere.apps.fmu.driver import DriverFailed, Talk
-from tangere.apps.fmu.findings import Finding
-from tangere.apps.fmu.opened import Opened
-from tangere.apps.fmu.own_robot import groups_of, robot_of, start_of
+from tangere.apps.fmu.dynamic_blocks import PERIOD
+from tangere.apps.fmu.kinds import KINDS
+from tangere.apps.fmu.opened import Finding, Opened, Variable
 from tangere.dynamics.friction import JointFriction
-from tangere.kernels.solutions import IKSolutions
-from tangere.kinematics.rotation import quaternion_from_matrix, ypr_from_matrix
-from tangere.robots import Robot
+from tangere.kinematics.rotation import matrix_from_rotation_vector
+from tangere.model.assemble import dh_transform
+from tangere.model.model import DH, Payload
+from tangere.robots import Robot, robot
 from tangere.types import Array
 
 PART = "answers"
-EXACT = 1e-12  # the same arithmetic: only the folding of the parameters rounds differently
-CLOSE = 1e-9  # where rounding is carried through many steps, or through M^-1
-PERIOD = 1e-3  # s
-STEPS = 200
+_ALPHA = (90.0, 0.0, 0.0, 90.0, -90.0, 0.0)  # [deg] of the DH table of every UR
+
+
+def group_name(name: str) -> str:
+    """q of q[3], der(q) of der(q[3])."""
+    return re.sub(r"\[[0-9,]+\]", "", name)
+
+
+def groups_of(fmu: Opened) -> dict[str, list[Variable]]:
+    """Variables by the name of their vector or matrix, in row order."""
+    found: dict[str, list[Variable]] = {}
+    for v in fmu.variables:
+        found.setdefault(group_name(v.name), []).append(v)
+    return found
+
+
+def start_of(variables: list[Variable]) -> Array:
+    """Start values of a group."""
+    return np.array([float(v.start or 0.0) for v in variables])
+
+
+def _inertia(x: Array) -> Array:
+    xx, yy, zz, xy, xz, yz = x
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
+    """The robot whose numbers the file holds, by way of the library's own model, and its friction."""
+    groups = groups_of(fmu)
+    base = robot("ur10e").model  # only its shape is taken, where the file holds the numbers
+    d1, a2, a3, d4, d5, d6 = start_of(groups["arm.dh"])
+    a, d = np.array([0.0, a2, a3, 0.0, 0.0, 0.0]), np.array([d1, 0.0, 0.0, d4, d5, d6])
+    limits = (-np.inf, np.inf)
+    low, high = (
+        start_of(groups[name]) if name in groups else np.full(6, limit)
+        for name, limit in zip(("q_min", "q_max"), limits, strict=True)
+    )
+    joints = tuple(
+        replace(j, T_joint_link=dh_transform(a[i], d[i], _ALPHA[i]), q_min=float(low[i]), q_max=float(high[i]))
+        for i, j in enumerate(base.joints)
+    )
+    tool = np.eye(4)
+    offset = start_of(groups["tool"])
+    tool[:3, 3], tool[:3, :3] = offset[:3], matrix_from_rotation_vector(offset[3:])
+    model = replace(base, joints=joints, dh=DH(a, d, np.radians(_ALPHA)), T_flange_tcp=tool, payload=None)
+    if "arm.mass" not in groups:
+        return Robot(model), None
+    mass, com = start_of(groups["arm.mass"]), start_of(groups["arm.com"]).reshape(6, 3)
+    inertia = start_of(groups["arm.inertia"]).reshape(6, 6)
+    links = tuple(
+        replace(link, mass=float(mass[i]), com=com[i], inertia=_inertia(inertia[i]))
+        for i, link in enumerate(base.links)
+    )
+    load = float(start_of(groups["payload.mass"])[0])
+    payload = Payload(load, start_of(groups["payload.com"]), _inertia(start_of(groups["payload.inertia"])))
+    model = replace(
+        model, links=links, gravity=start_of(groups["gravity"]), payload=payload if load > 0.0 else None
+    )  # fmt: skip
+    friction = None
+    if "friction.width" in groups:
+        friction = JointFriction(
+            start_of(groups["friction.coulomb"]), start_of(groups["friction.viscous"]),
+            float(start_of(groups["friction.width"])[0]),
+        )  # fmt: skip
+    return Robot(model, start_of(groups["rotor_inertia"])), friction
 
 
 class Asked:
@@ -77,201 +140,18 @@ class Asked:
         self.worst = max(self.worst, float(off.max()) if np.all(np.isfinite(off)) else np.inf)
 
 
-def _torque(robot: Robot, friction: JointFriction | None, q: Array, qd: Array, qdd: Array) -> Array:
-    tau = robot.inverse_dynamics(q, qd, qdd)
-    return np.asarray(tau if friction is None else tau + friction.torque(qd))
-
-
-def _fk(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Generator) -> str:
-    if not b.get("offsets")[0]:
-        return "not checked: the file leaves the offsets out"
-    continuous = b.start("quaternion_sign")[0] == 1
-    before = b.get("quaternion")  # no step is made: its sign goes on from here
-    for _k in range(40):
-        q = rng.uniform(-6.0, 6.0, 6)
-        b.set(q=q)
-        T = robot.pose(q)
-        b.compare("position", T[:3, 3])
-        b.compare("R", T[:3, :3])
-        b.compare("J", robot.jacobian(q))
-        want = quaternion_from_matrix(T[:3, :3])
-        b.compare("quaternion", -want if continuous and want @ before < 0.0 else want)
-        if abs(T[2, 0]) < 0.99:  # near pitch = 90 deg yaw and roll lose digits
-            b.compare("ypr", ypr_from_matrix(T[:3, :3]))
-    return "40 random positions: pose in all forms, Jacobian"
-
-
-def _ik(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Generator) -> str:
-    if b.get("orientation")[0] != 1:
-        return "not checked: the file takes the orientation in another form than R"
-    total, before = 0, b.get("q")  # what it goes on from, until a step is made
-    for _k in range(40):
-        T = robot.pose(rng.uniform(-3.0, 3.0, 6))
-        b.set(position=T[:3, 3], R=T[:3, :3])
-        found = robot.inverse_kinematics(T, before)
-        assert isinstance(found, IKSolutions)  # one pose was asked for
-        lanes = np.flatnonzero(b.get("valid"))
-        if lanes.tolist() != found.lanes.tolist():
-            b.worst = np.inf
-            return f"branches {(lanes + 1).tolist()} instead of {(found.lanes + 1).tolist()}"
-        off = b.get("solutions").reshape(8, 6)[lanes] - found.q
-        b.worst = max(b.worst, float(np.abs(off).max()))
-        b.worst = max(b.worst, float(np.abs(robot.pose(b.get("q")) - T).max()) if b.get("found")[0] else np.inf)
-        total += len(found)
-    return f"40 random poses: {total} solutions, the chosen one leads back"
-
-
-def _inverse_dynamics(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    for _k in range(40):
-        q, qd, qdd = rng.uniform(-6, 6, 6), rng.uniform(-2, 2, 6), rng.uniform(-9, 9, 6)
-        b.set(q=q, qd=qd, qdd=qdd)
-        b.compare("tau", _torque(robot, friction, q, qd, qdd))
-        b.compare("gravity_torque", robot.gravity_torque(q))
-    return "40 random motions: torque, gravity"
-
-
-def _controller(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    kp, kv = b.start("kp"), b.start("kv")
-    for _k in range(40):
-        q, qd, q_des, qd_des, qdd_des = rng.uniform(-2, 2, (5, 6))
-        b.set(q=q, qd=qd, q_des=q_des, qd_des=qd_des, qdd_des=qdd_des)
-        b.compare("tau", _torque(robot, friction, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd)))
-    return "40 random errors: computed torque"
-
-
-class _Motion:
-    """The library's arm, integrated as the block says it does: Runge-Kutta of order 4 in equal short steps."""
-
-    def __init__(self, b: Asked, robot: Robot, friction: JointFriction | None) -> None:
-        self.robot, self.friction = robot, friction
-        self.q, self.qd = b.start("q_start").copy(), b.start("qd_start").copy()
-        self.step_max = float(b.start("step_max")[0])
-
-    def acceleration(self, q: Array, qd: Array, tau: Array) -> Array:
-        friction = 0.0 if self.friction is None else self.friction.torque(qd)
-        return np.asarray(self.robot.forward_dynamics(q, qd, tau - friction))
-
-    def step(self, tau: Array) -> None:
-        """One period under tau + tau_ext."""
-        rate = 0.0
-        if self.friction is not None:  # 1/s: the fastest that friction can act, which bounds the step
-            slope = self.friction.coulomb / self.friction.width + self.friction.viscous
-            rate = float(np.diag(np.linalg.inv(self.robot.mass_matrix(self.q))) @ slope)
-        n = max(1, int(np.ceil(PERIOD / self.step_max - 1e-9)), int(np.ceil(PERIOD * rate)))
-        h = PERIOD / n
-        for _k in range(n):
-            q, v = self.q, self.qd
-            a1 = self.acceleration(q, v, tau)
-            v2 = v + 0.5 * h * a1
-            a2 = self.acceleration(q + 0.5 * h * v, v2, tau)
-            v3 = v + 0.5 * h * a2
-            a3 = self.acceleration(q + 0.5 * h * v2, v3, tau)
-            v4 = v + h * a3
-            a4 = self.acceleration(q + h * v3, v4, tau)
-            self.q = q + h / 6.0 * (v + 2.0 * (v2 + v3) + v4)
-            self.qd = v + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
-
-
-def _dynamics(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    motion = _Motion(b, robot, friction)
-    for k in range(STEPS):
-        tau = robot.gravity_torque(motion.q) + rng.normal(size=6) * [20, 20, 10, 2, 2, 2]
-        push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
-        b.set(tau=tau, tau_ext=push)
-        b.step()
-        motion.step(tau + push)
-        b.compare("q", motion.q)
-        b.compare("qd", motion.qd)
-    kinetic, potential = robot.energy(motion.q, motion.qd)
-    b.compare("kinetic_energy", kinetic)
-    b.compare("potential_energy", potential)
-    b.compare("position", robot.pose(motion.q)[:3, 3])
-    return f"{STEPS} steps under random torques and a push: motion, energy, pose"
-
-
-class _Residual:
-    """The momentum observer by its equations, from robot.momentum_terms."""
-
-    def __init__(self, b: Asked, robot: Robot, friction: JointFriction | None) -> None:
-        self.robot, self.friction, self.gain = robot, friction, b.start("gain")
-        self.r = np.zeros(6)
-        self.before: tuple[Array, Array, Array] | None = None
-
-    def sample(self, q: Array, qd: Array, tau: Array) -> Array:
-        """r at this sample; tau is held to the next."""
-        p, transposed, g = self.robot.momentum_terms(q, qd)
-        beta = transposed - g - (0.0 if self.friction is None else self.friction.torque(qd))
-        if self.before is not None:
-            p0, beta0, tau0 = self.before
-            y = (p - p0) / PERIOD - tau0 - 0.5 * (beta0 + beta)
-            self.r = self.r - np.expm1(-PERIOD * self.gain) * (y - self.r)
-        self.before = (p, beta, tau)
-        return self.r
-
-
-def _observer(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    if b.start("period")[0] != PERIOD:
-        return "not checked: the file samples with another period than 1 ms"
-    observer, rate, q0 = _Residual(b, robot, friction), rng.uniform(1.0, 3.0, 6), b.start("q")
-    for k in range(STEPS):
-        t = k * PERIOD
-        q, qd = q0 + 0.2 * np.sin(rate * t), 0.2 * rate * np.cos(rate * t)
-        tau = robot.gravity_torque(q) + rng.normal(size=6)
-        b.set(q=q, qd=qd, tau=tau)
-        b.step()
-        b.compare("residual", observer.sample(q, qd, tau))
-    return f"{STEPS} samples of a swing: residual"
-
-
-def _arm(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    if b.start("period")[0] != PERIOD:
-        return "not checked: the file samples with another period than 1 ms"
-    motion, observer = _Motion(b, robot, friction), _Residual(b, robot, friction)
-    kp, kv, rate, q0 = b.start("kp"), b.start("kv"), rng.uniform(1.0, 3.0, 6), b.start("q_start")
-    for k in range(STEPS):
-        t = k * PERIOD
-        q_des, qd_des = q0 + 0.1 * np.sin(rate * t), 0.1 * rate * np.cos(rate * t)
-        qdd_des = -0.1 * rate**2 * np.sin(rate * t)
-        push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
-        b.set(q_des=q_des, qd_des=qd_des, qdd_des=qdd_des, tau_ext=push)
-        q, qd = motion.q, motion.qd
-        tau = _torque(robot, friction, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd))
-        residual = observer.sample(q, qd, tau)
-        motion.step(tau + push)
-        b.step()
-        b.compare("tau", tau)
-        b.compare("residual", residual)
-        b.compare("q", motion.q)
-    return f"{STEPS} periods of a swing with a push: torque, motion, residual"
-
-
-_Check = Callable[[Asked, Robot, JointFriction | None, np.random.Generator], str]
-# kind: prefix of its variables, what is asked, how close the answers must be
-CHECKS: dict[str, tuple[tuple[str, str, _Check, float], ...]] = {
-    "fk": (("", "forward kinematics", _fk, EXACT),),
-    "ik": (("", "inverse kinematics", _ik, EXACT),),
-    "dynamics": (("", "dynamics", _dynamics, CLOSE),),
-    "inverse-dynamics": (("", "inverse dynamics", _inverse_dynamics, EXACT),),
-    "controller": (("", "controller", _controller, CLOSE),),
-    "observer": (("", "observer", _observer, CLOSE),),
-    "arm": (("", "arm", _arm, CLOSE),),
-    "all": (
-        ("fk.", "forward kinematics", _fk, EXACT), ("ik.", "inverse kinematics", _ik, EXACT),
-        ("dynamics.", "dynamics", _dynamics, CLOSE),
-    ),
-}  # fmt: skip
-
-
 def check_answers(fmu: Opened) -> list[Finding]:
     """The library's answers against the block's; nothing for FMUs of others."""
-    if fmu.kind not in CHECKS or not fmu.library.is_file():
+    kind = KINDS.get(fmu.kind or "")
+    if kind is None or not fmu.library.is_file():
         return []
     found = []
-    for prefix, what, ask, tolerance in CHECKS[fmu.kind]:
+    for answer in kind.answers:
+        what = answer.what
         try:
-            robot, friction = robot_of(fmu)
-            with Asked(fmu, prefix) as block:
-                text = ask(block, robot, friction, np.random.default_rng(1))
+            arm, friction = robot_of(fmu)
+            with Asked(fmu, answer.prefix) as block:
+                text = answer.ask(block, arm, friction, np.random.default_rng(1))
                 worst = block.worst
         except CompilerMissing as error:
             return [Finding(PART, what, "not checked", str(error))]
@@ -281,6 +161,6 @@ def check_answers(fmu: Opened) -> list[Finding]:
         if text.startswith("not checked: "):
             found.append(Finding(PART, what, "not checked", text.removeprefix("not checked: ")))
             continue
-        outcome = "good" if worst <= tolerance else "bad"
-        found.append(Finding(PART, what, outcome, f"{text}; within {worst:.1e} (allowed {tolerance:g})"))  # type: ignore[arg-type]
+        outcome = "good" if worst <= answer.tolerance else "bad"
+        found.append(Finding(PART, what, outcome, f"{text}; within {worst:.1e} (allowed {answer.tolerance:g})"))  # type: ignore[arg-type]
     return found

@@ -9,8 +9,7 @@ from itertools import pairwise
 from tangere.apps.fmu.build import CompilerMissing
 from tangere.apps.fmu.check_file import effective_initial
 from tangere.apps.fmu.driver import DriverFailed, NotLoaded, Talk
-from tangere.apps.fmu.findings import Finding, judged
-from tangere.apps.fmu.opened import Opened, Variable
+from tangere.apps.fmu.opened import Finding, Opened, Variable, judged
 
 PART = "block"
 STEPS = 50  # long enough for a memory that was not restored to show

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tangere.apps.fmu.names import TITLES
+from tangere.apps.fmu import bench, catalogue, check  # light: what is heavy is imported when they run
+from tangere.apps.fmu.kinds import KINDS
 from tangere.errors import InvalidValue
 from tangere.report.progress import Line
 from tangere.report.terminal import table
@@ -23,11 +23,6 @@ EXAMPLES = """examples:
   tangere fmu controller --payload 2,0,0,0.05 --tool 0,0,0.1
   tangere fmu arm --robot ur16e --out blocks/ur16e.fmu
   tangere fmu all                                     UR10e.fmu: kinematics, inverse kinematics, dynamics"""
-LATER = {
-    "catalogue": "write every kind for every arm, with an index page",
-    "check": "examine an FMU: checkers, and its answers against the library's",
-    "bench": "time the blocks, against an FMU in Python where PythonFMU is installed",
-}
 
 
 def add(commands: Any) -> None:
@@ -42,12 +37,13 @@ def add(commands: Any) -> None:
         formatter_class=raw,
     )
     kinds = p.add_subparsers(title="kinds", metavar="KIND", dest="kind", required=True)
-    for name, title in TITLES.items():
-        _options(kinds.add_parser(name, help=title, description=f"{name}: {title}.", formatter_class=raw))
-    for name, title in LATER.items():
-        module = f"tangere.apps.fmu.{name}"
-        if importlib.util.find_spec(module):
-            _other(kinds.add_parser(name, help=title, description=f"{title}.", formatter_class=raw), name)
+    for name, kind in KINDS.items():
+        text = f"{name}: {kind.summary}."
+        _options(kinds.add_parser(name, help=kind.summary, description=text, formatter_class=raw))
+    for name, module in (("catalogue", catalogue), ("check", check), ("bench", bench)):
+        other = kinds.add_parser(name, help=module.TITLE, description=f"{module.TITLE}.", formatter_class=raw)
+        module.add(other)
+        other.set_defaults(run=module.main)
 
 
 def _options(p: argparse.ArgumentParser) -> None:
@@ -66,16 +62,6 @@ def _options(p: argparse.ArgumentParser) -> None:
         help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
     )  # fmt: skip
     p.set_defaults(run=write)
-
-
-def _other(p: argparse.ArgumentParser, name: str) -> None:
-    """A subcommand that lives in its own module: `add(parser)` for its options, `main(arguments)` to run it.
-
-    The module is imported with the command line, so it imports what is heavy only inside main.
-    """
-    module = importlib.import_module(f"tangere.apps.fmu.{name}")
-    module.add(p)
-    p.set_defaults(run=module.main)
 
 
 def _numbers(text: str) -> list[float]:
@@ -124,7 +110,7 @@ def robot_of(arguments: argparse.Namespace) -> tuple[Robot, JointFriction | None
 def write(arguments: argparse.Namespace) -> int:
     """Write one FMU."""
     from tangere.apps.fmu.package import write_fmu
-    from tangere.apps.fmu.units import units_of
+    from tangere.apps.fmu.variables import units_of
 
     made, friction = robot_of(arguments)
     start = _sized(arguments.start, "start", (6,))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from xml.sax.saxutils import quoteattr
 
-from tangere.apps.fmu.kinds import Kind
-from tangere.apps.fmu.numbers import Arm
-from tangere.apps.fmu.units import CHOICES, TYPES, UNITS
-from tangere.apps.fmu.variables import Group, Placed, Table
+from tangere.apps.fmu.numbers import ArmNumbers
+from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Group, Placed, Table
 
 STEP = 1e-3  # s: a period of the control loop, what a master takes if it is told nothing
 LOG_CATEGORIES = (
@@ -158,7 +157,7 @@ def _structure(table: Table) -> list[str]:
     return [*lines, "    </InitialUnknowns>", "  </ModelStructure>"]
 
 
-def description_text(kind: Kind, arm: Arm, table: Table, guid: str, version: str) -> str:
+def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, version: str) -> str:
     """The whole file; guid in braces."""
     identifier = kind.identifier(arm)
     used = {g.type_of(i) for g in (p.group for p in table) for i in range(g.size)} - {""}

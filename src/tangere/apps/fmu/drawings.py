@@ -1,16 +1,24 @@
-"""Two drawings of a data sheet as SVG: the block with its ports, and the arm with its frames."""
+"""Pictures of a block: with its ports and of the arm with its frames (SVG, for the data sheet), and its icon (PNG)."""
 
 from __future__ import annotations
+
+import struct
+import zlib
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.fmu.kinds import Kind
-from tangere.apps.fmu.numbers import Arm
-from tangere.apps.fmu.units import units_of
-from tangere.apps.fmu.variables import Group, Table
+from tangere.apps.fmu.numbers import ArmNumbers
+from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.variables import Group, Table, units_of
 from tangere.figures.markup import Raw, tag
 
+Pixels = NDArray[np.float64]
+
+SIZE = 96  # [px] of the icon
+_ARM = ((20, 82), (20, 56), (46, 26), (74, 40), (74, 60))  # [px] base, shoulder, elbow, wrist, tool
 _ROW = 24  # px between ports
 _QUARTER = np.pi / 2
 _ALPHA = (_QUARTER, 0.0, 0.0, _QUARTER, -_QUARTER, 0.0)
@@ -30,7 +38,7 @@ def _text(text: str, x: float, y: float, size: float, colour: str, *, anchor: st
     return tag("text", text, x=x, y=y, style=style)
 
 
-def block_diagram(kind: Kind, arm: Arm, table: Table) -> Raw:
+def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
     """The block: inputs at the left, outputs at the right, tunable parameters from below."""
     inputs = [p.group for p in table.with_causality("input")]
     outputs = [p.group for p in table.with_causality("output")]
@@ -78,7 +86,7 @@ def _wrapped(text: str, longest: int) -> list[str]:
     return lines
 
 
-def frames(arm: Arm) -> list[NDArray[np.float64]]:
+def frames(arm: ArmNumbers) -> list[NDArray[np.float64]]:
     """Base, link frames 1 ... 6 and tcp (4, 4) at the arm's start pose, by the product of the DH transforms."""
     d1, a2, a3, d4, d5, d6 = arm.lengths
     d, a = (d1, 0.0, 0.0, d4, d5, d6), (0.0, a2, a3, 0.0, 0.0, 0.0)
@@ -95,7 +103,7 @@ def frames(arm: Arm) -> list[NDArray[np.float64]]:
     return [*T, tcp]
 
 
-def frames_drawing(arm: Arm) -> Raw:
+def frames_drawing(arm: ArmNumbers) -> Raw:
     """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
     placed = frames(arm)
     view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
@@ -128,3 +136,39 @@ def frames_drawing(arm: Arm) -> Raw:
     title = tag("title", "The arm at its start pose with its frames")
     return tag("svg", title, *parts, viewBox=f"0 0 {width:.0f} {height:.0f}", role="img",
                style="max-width:520px;width:100%")  # fmt: skip
+
+
+def _distance(x: Pixels, y: Pixels, a: tuple[int, int], b: tuple[int, int]) -> Pixels:
+    """Distance of every pixel from the segment a b."""
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    t = np.clip(((x - a[0]) * dx + (y - a[1]) * dy) / (dx * dx + dy * dy), 0.0, 1.0)
+    return np.asarray(np.hypot(x - a[0] - t * dx, y - a[1] - t * dy))
+
+
+def _over(image: Pixels, colour: tuple[int, int, int, int], cover: Pixels) -> None:
+    """Paint a colour where cover is 1, a share of it at the edges."""
+    share = np.clip(cover, 0.0, 1.0)[..., None]
+    image += share * (np.array(colour, dtype=np.float64) - image)
+
+
+@cache
+def icon_png(kind: Kind) -> bytes:
+    """The arm in a rounded square; the colour of the tool tells the kinds apart."""
+    y, x = np.mgrid[0:SIZE, 0:SIZE] + 0.5
+    image = np.zeros((SIZE, SIZE, 4))
+    inside = np.hypot(np.maximum(np.abs(x - 48) - 34, 0), np.maximum(np.abs(y - 48) - 34, 0))
+    _over(image, (23, 43, 77, 255), 12.5 - inside)
+    for a, b in pairwise(_ARM):
+        _over(image, (226, 232, 240, 255), 5.5 - _distance(x, y, a, b))
+    for a in _ARM[1:4]:
+        _over(image, (96, 165, 250, 255), 7.0 - np.hypot(x - a[0], y - a[1]))
+    _over(image, (*kind.colour, 255), 8.0 - np.hypot(x - 74, y - 66))
+    _over(image, (148, 163, 184, 255), 4.0 - _distance(x, y, (10, 84), (40, 84)))
+    pixels = np.round(image).astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", SIZE, SIZE, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")

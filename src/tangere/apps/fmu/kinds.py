@@ -1,36 +1,19 @@
-"""The eight kinds of FMU: which parts each is made of, and how it is called."""
+"""The eight kinds of FMU by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tangere.apps.fmu import parts
-from tangere.apps.fmu.numbers import Arm
-from tangere.apps.fmu.variables import Group, Table
+from tangere.apps.fmu import dynamic_blocks, kinematic_blocks, observer_blocks
+from tangere.apps.fmu.dynamic_blocks import MASS, PLANT
+from tangere.apps.fmu.kinematic_blocks import FK, IK, POSE
+from tangere.apps.fmu.part import Kind, friction_parameters, mass_parameters
+from tangere.apps.fmu.variables import Group
 from tangere.errors import UnknownName
 
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of block: title, ending of its name, parts (macros of the C code), and its variables for an arm."""
-
-    name: str
-    suffix: str  # UR10e_FK
-    title: str
-    text: str
-    parts: tuple[str, ...]
-    groups: Callable[[Arm], list[Group]]
-    directional: bool = True  # whether anything in it is smooth
-    memory: bool = True  # whether a completed step changes anything
-
-    def table(self, arm: Arm) -> Table:
-        """All variables, placed."""
-        return Table(self.groups(arm))
-
-    def identifier(self, arm: Arm) -> str:
-        """Model identifier and file name without ending."""
-        return f"{arm.name}_{self.suffix}" if self.suffix else arm.name
+if TYPE_CHECKING:
+    from tangere.apps.fmu.numbers import ArmNumbers
 
 
 def _named(prefix: str, groups: list[Group]) -> list[Group]:
@@ -42,77 +25,30 @@ def _named(prefix: str, groups: list[Group]) -> list[Group]:
     return [replace(g, name=name(g)) for g in groups]
 
 
-def _arm(arm: Arm) -> list[Group]:
-    torque = Group(
-        "CT_tau", "tau", (6,), "Real", "output", "discrete", "joint torques of the controller, gravity included",
-        "Torque", nominal=10.0, depends=("CT_q_des", "CT_qd_des", "CT_qdd_des", "PL_q", "PL_qd"),
-        initially=(*parts.DYNAMIC, *parts.FRICTION, "KP", "KV"),
-    )  # fmt: skip
+def _all(arm: ArmNumbers) -> list[Group]:
+    forward = kinematic_blocks.forward(arm)
     return [
-        *parts.dynamics(arm), *parts.friction(arm), *parts.gains(), *parts.detection(), parts.quaternion_sign(),
-        *parts.desired(arm), *parts.plant(arm, "CT_tau"), torque, *parts.touch(depends=("PL_q", "PL_qd")),
+        *mass_parameters(arm), *friction_parameters(arm), forward[0],
+        *_named("fk", forward[1:]), *_named("ik", kinematic_blocks.inverse(arm)),
+        *_named("dynamics", dynamic_blocks.plant(arm, "PL_tau")),
     ]  # fmt: skip
 
 
-def _all(arm: Arm) -> list[Group]:
-    forward = parts.forward(arm)
-    return [
-        *parts.dynamics(arm), *parts.friction(arm), forward[0],
-        *_named("fk", forward[1:]), *_named("ik", parts.inverse(arm)), *_named("dynamics", parts.plant(arm, "PL_tau")),
-    ]  # fmt: skip
-
-
-KINDS: dict[str, Kind] = {
-    k.name: k
-    for k in (
-        Kind(
-            "fk", "FK", "Forward kinematics",
-            "Pose of the tool and geometric Jacobian from the joint positions.",
-            ("POSE", "FK"), lambda arm: [*parts.kinematics(arm), *parts.forward(arm)],
-        ),
-        Kind(
-            "ik", "IK", "Inverse kinematics",
-            "All eight closed-form solutions of a pose, and the one nearest to the step before.",
-            ("IK",), lambda arm: [*parts.kinematics(arm), *parts.inverse(arm)],
-        ),
-        Kind(
-            "dynamics", "Dynamics", "Forward dynamics",
-            "The moving arm: joint torques and external forces in, motion, energy and pose of the tool out.",
-            ("MASS", "POSE", "PLANT"),
-            lambda arm: [
-                *parts.dynamics(arm), *parts.friction(arm), parts.quaternion_sign(), *parts.plant(arm, "PL_tau"),
-            ],
-        ),
-        Kind(
-            "inverse-dynamics", "InverseDynamics", "Inverse dynamics",
-            "Joint torques that a motion needs.",
-            ("MASS", "INVERSE"),
-            lambda arm: [*parts.dynamics(arm), *parts.friction(arm), *parts.inverse_dynamics(arm)], memory=False,
-        ),
-        Kind(
-            "controller", "Controller", "Computed-torque controller",
-            "Joint torques that make the arm follow a reference: inverse dynamics with a PD per joint.",
-            ("MASS", "CONTROL"),
-            lambda arm: [*parts.dynamics(arm), *parts.friction(arm), *parts.controller(arm)], memory=False,
-        ),
-        Kind(
-            "observer", "Observer", "Momentum observer",
-            "External joint torques from applied torques and motion, and whether something touches the arm.",
-            ("MASS", "OBSERVER"),
-            lambda arm: [*parts.dynamics(arm), *parts.friction(arm), *parts.observer(arm)], directional=False,
-        ),
-        Kind(
-            "arm", "Arm", "Arm with controller and observer",
-            "The moving arm under computed torque, with the momentum observer: reference and pushes in.",
-            ("MASS", "POSE", "PLANT", "CONTROL", "OBSERVER"), _arm,
-        ),
-        Kind(
-            "all", "", "Forward kinematics, inverse kinematics and dynamics",
-            "Three blocks in one file: fk, ik and dynamics, each with its own inputs and outputs.",
-            ("MASS", "POSE", "FK", "IK", "PLANT"), _all,
-        ),
-    )
-}  # fmt: skip
+_SINGLE: dict[str, Kind] = {
+    k.name: k for k in (*kinematic_blocks.KINDS, *dynamic_blocks.KINDS, *observer_blocks.KINDS)
+}
+_ALL = Kind(
+    name="all",
+    suffix="",
+    title="Forward kinematics, inverse kinematics and dynamics",
+    summary="forward kinematics, inverse kinematics and dynamics in one file",
+    text="Three blocks in one file: fk, ik and dynamics, each with its own inputs and outputs.",
+    colour=(255, 255, 255),
+    parts=(MASS, POSE, FK, IK, PLANT),
+    groups=_all,
+    answers=tuple(replace(a, prefix=f"{name}.") for name in ("fk", "ik", "dynamics") for a in _SINGLE[name].answers),
+)  # fmt: skip
+KINDS: dict[str, Kind] = _SINGLE | {_ALL.name: _ALL}
 
 
 def kind_of(name: str) -> Kind:

@@ -20,7 +20,7 @@ Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmNumbers:
     """Everything about an arm, its tool and its load that any of the blocks needs, flat."""
 
     name: str  # "UR10e"
@@ -61,7 +61,7 @@ def _six(inertia: ArrayLike) -> list[float]:
     return [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
 
 
-def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLike | None = None) -> Arm:
+def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLike | None = None) -> ArmNumbers:
     """The numbers of a UR arm; refuses other structures, whose kernels the blocks do not hold.
 
     friction: None for none. q_start (6,) [rad]: where the blocks begin; None: elbow bent, tool down.
@@ -86,7 +86,7 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
         )
     T, tool = robot.pose(q), model.T_flange_tcp
     load = model.payload
-    return Arm(
+    return ArmNumbers(
         name=model.title.split()[-1] if model.title.split()[-1].isidentifier() else model.name,
         title=model.title,
         parameters=model.parameters,

@@ -1,4 +1,4 @@
-"""An FMU file of anyone's, opened: unpacked with care, its description read into plain values."""
+"""An FMU file of anyone's, opened: unpacked with care, its description read into plain values; findings about it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import xml.etree.ElementTree as ET
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from tangere.errors import InvalidValue
 
@@ -15,6 +17,9 @@ LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened
 _UNREADABLE = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
 )  # fmt: skip
+Outcome = Literal["good", "bad", "not checked", "note"]
+WORDS = 5  # complaints of one check that are spelled out; the rest is counted
+LETTERS = 160  # of one complaint; some checkers list every variable
 TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 
 
@@ -184,3 +189,22 @@ def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
     if root.get("fmiVersion") != "2.0":
         return Opened(file, folder, names, root, ())
     return Opened(file, folder, names, root, _variables(root), _structure(root))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: where, what, how it is, and in what words."""
+
+    part: str
+    what: str
+    outcome: Outcome
+    text: str = ""
+
+
+def judged(part: str, what: str, complaints: Sequence[str], good: str = "") -> Finding:
+    """Good where there is no complaint."""
+    if not complaints:
+        return Finding(part, what, "good", good)
+    more = f"; and {len(complaints) - WORDS} more" if len(complaints) > WORDS else ""
+    short = [c if len(c) <= LETTERS else c[: LETTERS - 3] + "..." for c in complaints[:WORDS]]
+    return Finding(part, what, "bad", "; ".join(short) + more)

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from tangere.apps.fmu.build import LINUX, PLATFORMS, Platform, binary, compiler_of
 from tangere.apps.fmu.description import description_text
-from tangere.apps.fmu.kinds import Kind, kind_of
-from tangere.apps.fmu.numbers import Arm, arm_of
+from tangere.apps.fmu.kinds import kind_of
+from tangere.apps.fmu.numbers import ArmNumbers, arm_of
+from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.sources import sources_of
 from tangere.apps.fmu.variables import Table
 from tangere.dynamics.friction import JointFriction
@@ -50,7 +51,7 @@ class Written:
 
     path: Path
     kind: Kind
-    arm: Arm
+    arm: ArmNumbers
     table: Table
     guid: str
     platforms: tuple[str, ...]  # folders of its binaries
@@ -84,11 +85,11 @@ def _guid(content: dict[str, bytes]) -> str:
 
 
 def fmu_bytes(
-    kind: Kind, arm: Arm, platforms: Sequence[Platform], tell: Callable[[str], None] | None = None
+    kind: Kind, arm: ArmNumbers, platforms: Sequence[Platform], tell: Callable[[str], None] | None = None
 ) -> tuple[bytes, str]:
     """The file's content and its GUID. tell: is told what takes time."""
     from tangere import __version__
-    from tangere.apps.fmu.icon import icon_png
+    from tangere.apps.fmu.drawings import icon_png
     from tangere.apps.fmu.pages import documentation_html, licence_text
 
     table, identifier = kind.table(arm), kind.identifier(arm)

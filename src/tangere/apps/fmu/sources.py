@@ -1,4 +1,7 @@
-"""The C sources of one kind of FMU, the same for every arm: hand-written runtime, generated tables and kernels."""
+"""The C sources of one kind of FMU, the same for every arm: hand-written runtime, generated tables and kernels.
+
+The kernels are the library's own traces, printed once for single numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,29 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from tangere.apps.fmu.kernels import kernels_text
-from tangere.apps.fmu.kinds import Kind
-from tangere.apps.fmu.units import CHOICES
-from tangere.apps.fmu.variables import REFERENCE_OF, Group, Table
+from tangere.apps.fmu.kinds import KINDS
+from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table
+from tangere.codegen.functions import cos, sin, sqrt, where
 from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.trace import Graph, Symbol, derivative
+from tangere.kernels import ur
+from tangere.kernels.emit import c as emit_c
 from tangere.kernels.shapes import LENGTH_MAX
+from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, trace, trace_ik
+from tangere.kinematics import inverse
+from tangere.kinematics.chain import Body
+from tangere.kinematics.vectors import Matrix, Vector
 
 VALUE_MAX = 1e100  # of anything else: beyond any machine, and the product of three is still finite
 
-# memory of the parts, in doubles; the observer's first three must follow each other
-_MEMORY: dict[str, tuple[tuple[str, int], ...]] = {
-    "FK": (("FK_before", 4),),
-    "PLANT": (("PL_before", 4),),
-    "IK": (("IK_before", 6),),
-    "OBSERVER": (
-        ("OB_terms", 12), ("OB_torque", 6), ("OB_time", 1), ("OB_old", 19), ("OB_old_residual", 6),
-        ("OB_old_contact", 1), ("OB_old_joint", 1), ("OB_anchored", 1), ("OB_held", 1), ("TICK", 1),
-    ),
-}  # fmt: skip
 _RUNTIME = (
     "fmu.c", "fmi2.h", "scalar.h", "instance.h", "resources.h", "linear.h", "part_pose.h", "block.h", "values.h",
     "lifecycle.h", "states.h", "exchange.h", "cosimulation.h",
 )  # fmt: skip
-_OF_PART = {
-    "MASS": ("part_mass.h",),
-    "IK": ("part_ik.h",),
-    "PLANT": ("part_plant.h",),
-    "INVERSE": ("part_control.h",),
-    "CONTROL": ("part_control.h",),
-    "OBSERVER": ("part_observer.h",),
-}
+_LINK = 1 + 3 + 6  # mass, centre of mass, inertia
+RAW_KINEMATIC = 6 + 6  # lengths, tool
+RAW = RAW_KINEMATIC + 3 + 6 * _LINK + _LINK + 6  # gravity, links, payload, rotor inertia
 
 
 def _access(g: Group) -> str:
@@ -78,7 +73,7 @@ def _table(name: str, table: Table, kind: str) -> list[str]:
 def header_text(kind: Kind, table: Table, layout: int) -> str:
     """model.h: which parts the block has, where its variables are, what they may be."""
     lines = ["/* Generated: the variables of this block. */", f'#define TG_KIND "{kind.name}"']
-    lines += [f"#define HAS_{part} 1" for part in kind.parts]
+    lines += [f"#define HAS_{part.name} 1" for part in kind.parts]
     lines += [
         f"#define N_{'REAL' if k == 'Real' else k.upper()} {n}" for k, n in table.count.items()
     ]
@@ -99,7 +94,7 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
     ]
     places, at = [], 0
     for part in kind.parts:
-        for name, size in _MEMORY.get(part, ()):
+        for name, size in part.memory:
             places.append(f"    {name} = {at},")
             at += size
     lines += [f"#define MEMORY {at}"]
@@ -124,18 +119,117 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+
+def _rotation(v: Vector) -> Matrix:
+    """R of a rotation vector, by way of its quaternion: nothing cancels near zero."""
+    t = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    small = t <= 1e-9  # rad: sin(t/2)/t is 1/2 to the last digit below
+    s = where(small, 0.5, sin(0.5 * t) / where(small, 1.0, t))
+    w, x, y, z = cos(0.5 * t), s * v[0], s * v[1], s * v[2]
+    return [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+    ]
+
+
+def _body(m: Symbol, c: list[Symbol], inertia: list[Symbol]) -> Body:
+    """Moments of a body about its frame's origin from mass, centre of mass and xx, yy, zz, xy, xz, yz about it."""
+    xx, yy, zz, xy, xz, yz = inertia
+    half = 0.5 * (xx + yy + zz)
+    S: Matrix = [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
+    h = [m * x for x in c]
+    return Body(m, h, [[S[i][j] + h[i] * c[j] for j in range(3)] for i in range(3)])
+
+
+def _kinematic(x: list[Symbol]) -> list[Symbol | float]:
+    """The head of the parameter vector that poses need: lengths, tool rotation, tool position."""
+    R = _rotation(x[9:12])
+    return [*x[:6], *R[0], *R[1], *R[2], *x[6:9]]
+
+
+def _dynamic(x: list[Symbol]) -> list[Symbol | float]:
+    """The whole parameter vector: kernels.ur.parameters_of over numbers that are known at run time only."""
+    gravity, rest = x[12:15], x[15:]
+    masses, coms, inertias, load, rotor = rest[:6], rest[6:24], rest[24:60], rest[60:70], rest[70:76]
+    links = [_body(masses[i], coms[3 * i : 3 * i + 3], inertias[6 * i : 6 * i + 6]) for i in range(6)]
+    links[5] = links[5].plus(_body(load[0], load[1:4], load[4:10]))
+    tail = ur.mass_parameters(list(x[:6]), links, list(gravity), list(rotor), centres=False)
+    return [*_kinematic(x), *tail]
+
+
+def _parameters(name: str) -> str:
+    g = Graph()
+    x = g.inputs("raw", RAW if name == "parameters" else RAW_KINEMATIC)
+    outputs = _dynamic(x) if name == "parameters" else _kinematic(x)
+    return emit_c.function(name, g, ["raw"], [g.lift(y) for y in outputs], inline=False)
+
+
+def _jacobian_rate() -> str:
+    """dJ (36) for q and a direction dq: x is q, then dq."""
+    kernel = next(k for k in KERNELS if k.name == "jacobian")
+    t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+    q, dq = t.graph.inputs("x", 6), [t.graph.input("x", 6 + i) for i in range(6)]
+    seeds: dict[int, float | Symbol] = {q[i].index: dq[i] for i in range(6)}
+    return emit_c.function("jacobian_rate", t.graph, ["x"], derivative(t.graph, t.outputs, seeds), inline=False)
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """Every kernel that any block needs."""
+    wanted = {name for kind in KINDS.values() for part in kind.parts for name in part.kernels}
+    texts = {}
+    for kernel in KERNELS:
+        if kernel.name in wanted:
+            t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+            texts[kernel.name] = emit_c.function(kernel.name, t.graph, ["x"], t.outputs, inline=False)
+    for name, t in trace_ik(ur.PARAMETER_COUNT).items():
+        texts[name] = emit_c.function(name, t.graph, ["x"], t.outputs, inline=False)
+    texts["jacobian_rate"] = _jacobian_rate()
+    for name in ("parameters", "kinematic_parameters"):
+        texts[name] = _parameters(name)
+    return texts
+
+
+def kernels_text(kind: Kind) -> str:
+    """The C text of the kernels that the block's parts call, mathematics first."""
+    wanted = {name for part in kind.parts for name in part.kernels}
+    if "parameters" in wanted:
+        wanted.discard("kinematic_parameters")
+    lines = [
+        "/* Generated from the traced kernels of Tangere: straight-line arithmetic, one IEEE operation each. */",
+        f"#define TG_PARAMETERS {ur.PARAMETER_COUNT}",
+    ]
+    if kind.has("IK"):
+        signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
+        lines += [
+            f"#define TG_IK_LANES {inverse.LANES}",
+            f"#define TG_IK_BRANCH_INPUTS {IK_BRANCH_INPUTS}",
+            f"#define TG_IK_BRANCH_OUTPUTS {IK_BRANCH_OUTPUTS}",
+            f"#define TG_IK_MERGE_INPUTS {IK_MERGE_INPUTS}",
+            f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}",
+            f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}",
+            f"#define TG_RESCUE {inverse.RESCUE!r}",
+            f"#define TG_MERGE {inverse.MERGE!r}",
+            f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};",
+        ]
+    texts = _texts()
+    mathematics = emit_c.math_functions()
+    return "\n".join([*lines, "", mathematics, *(texts[name] for name in texts if name in wanted)])
+
+
 @cache
 def _runtime() -> dict[str, str]:
     folder = files("tangere.apps.fmu") / "c"
-    names = {*_RUNTIME, *(name for part in _OF_PART.values() for name in part)}
+    names = {*_RUNTIME, *(part.header for kind in KINDS.values() for part in kind.parts if part.header)}
     return {name: (folder / name).read_text(encoding="ascii") for name in sorted(names)}
 
 
 def sources_of(kind: Kind, table: Table) -> dict[str, str]:
     """Every file of sources/, by name; fmu.c is the one to compile."""
-    wanted = {*_RUNTIME, *(name for part in kind.parts for name in _OF_PART.get(part, ()))}
+    wanted = {*_RUNTIME, *(part.header for part in kind.parts)}
     texts = {name: text for name, text in _runtime().items() if name in wanted}
-    texts["kernels.h"] = kernels_text(kind.parts)
+    texts["kernels.h"] = kernels_text(kind)
     draft = header_text(kind, table, 0)
     digest = hashlib.sha256("".join([draft, *texts.values()]).encode()).digest()
     texts["model.h"] = header_text(kind, table, int.from_bytes(digest[:8], "big"))
