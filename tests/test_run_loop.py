@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.control.computed_torque import ComputedTorque
+from tangere.control.guard import Guarded
+from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile
@@ -22,6 +25,7 @@ from tangere.loop.run import WIND_DOWN, run
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.observe.threshold import ThresholdDetector
+from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
 from tangere.types import Command, Reference, State, Truth
@@ -450,7 +454,7 @@ def test_live_inputs_act_from_their_sample_on_and_are_kept_in_the_log(robot):
             self.due = [(at, item) for at, item in self.due if at > time + 1e-9]
             return now
 
-    live = At((0.1, Push(2, 20.0, 0.0, 0.05)), (0.2, Change("controller", "kp", 3.0)), (0.3, Push(9, 1.0, 0.0)))
+    live = At((0.1, Push(2, 20.0, 0.0, 0.05)), (0.2, Change("controller", "ki", 3.0)), (0.3, Push(9, 1.0, 0.0)))
     plant = RigidPlant(robot)
     log = run(plant, Hold(robot), [MomentumObserver(robot)], until=0.4, start=Q0, live=live).log
     pushed = log.time[np.abs(log["tau_ext_true"][:, 1]) > 0]
@@ -459,9 +463,36 @@ def test_live_inputs_act_from_their_sample_on_and_are_kept_in_the_log(robot):
     told = [(note.time, note.text) for note in log.notes]
     assert told[0][0] == pytest.approx(0.1)
     assert json.loads(told[0][1]) == {"live": "push", "joint": 2, "torque": 20.0, "start": told[0][0], "duration": 0.05}
-    assert told[1][1].startswith("live: Hold takes no change")
+    assert told[1][1].startswith("live: refused: Hold has no gain 'ki'")
     assert told[2][1].startswith("live: refused: joint of a push: got 9")
     channel = LiveChannel()
     channel.put(Push(1, 1.0, 0.0))
     assert channel.take(0.0) == [Push(1, 1.0, 0.0)]
     assert channel.take(0.0) == []
+
+
+@pytest.mark.parametrize("plant_of", [RigidPlant, MujocoPlant])
+def test_payload_friction_and_gains_change_while_it_runs(robot, plant_of):
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
+    law = JointFriction(np.full(6, 0.2), np.full(6, 0.1), width=0.2)
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    heavy, qd = tangere.robot("ur10e", payload=3.0, rotor_inertia=True), np.array([0.1, -0.2, 0.1, 0.3, -0.1, 0.2])
+    ends = []
+    for changed in (True, False):
+        plant = plant_of(robot if changed else heavy, friction=law if changed else law.scaled(0.5))
+        plant.reset(Q0, qd)
+        if changed:
+            plant.change("payload", 3.0)
+            plant.change("friction", 0.5)
+            plant.reset(Q0, qd)
+        for _ in range(50):
+            plant.write(Command(robot.gravity_torque(Q0)))
+        ends.append((plant.read().q, plant.read().qd))
+    assert np.abs(np.subtract(*ends)).max() < 1e-9
+    with pytest.raises(InvalidValue, match="payload, friction"):
+        plant.change("colour", 1.0)
+    controller = Guarded(ComputedTorque(robot, Q0), robot, period=H)
+    live = LiveChannel()
+    live.put(Change("controller", "kp", 400.0))
+    run(RigidPlant(robot), controller, until=0.01, start=Q0, live=live)
+    assert np.array_equal(controller.controller.kp, np.full(6, 400.0))

@@ -8,14 +8,21 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
+from tangere.errors import InvalidValue
 from tangere.plants.pushes import Push, PushForce
 
-Target = Literal["controller", "plant", "observer"]
+Target = Literal["controller", "plant"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A number of the controller (a gain), the plant (payload, friction) or the first observer (its gain) set anew."""
+    """Something of the controller or the plant set anew.
+
+    controller: any gain that it has as a public attribute (kp, stiffness, damping_ratio ...), one number or as many as
+    it has. plant: payload [kg] at the flange, friction as a factor on its own law.
+    """
 
     target: Target
     name: str
@@ -53,23 +60,34 @@ class LiveChannel:
         return taken
 
 
-def apply(item: Input, time: float, plant: Any, controller: Any, observer: Any) -> str:
+def apply(item: Input, time: float, plant: Any, controller: Any) -> str:
     """Do it; the note for the log: what was done, as JSON, or why it could not be. Nothing is raised in a loop."""
-    target: Any
-    arguments: tuple[Any, ...]
     if isinstance(item, Push | PushForce):
         item = replace(item, start=time + item.start)
-        target, call, arguments = plant, "push", (item,)
         told = {"live": "push", **{k: v for k, v in asdict(item).items() if v != inf}}
     else:
-        target = {"controller": controller, "plant": plant, "observer": observer}.get(item.target)
-        call, arguments = "change", (item.name, item.value)
         told = {"live": "change", **asdict(item)}
-    done = getattr(target, call, None)
-    if done is None:
-        return f"live: {type(target).__name__} takes no {call}: {json.dumps(told)}"
     try:
-        done(*arguments)
+        if isinstance(item, Push | PushForce):
+            plant.push(item)
+        elif item.target == "plant":
+            plant.change(item.name, item.value)
+        else:
+            _set_gain(controller, item.name, item.value)
     except Exception as problem:
         return f"live: refused: {problem}: {json.dumps(told)}"
     return json.dumps(told)
+
+
+def _set_gain(controller: Any, name: str, value: float | tuple[float, ...]) -> None:
+    """Set a gain of the controller, or of the one that it wraps."""
+    owner = controller
+    while not hasattr(owner, name) and hasattr(owner, "controller"):
+        owner = owner.controller
+    before = np.asarray(getattr(owner, name, None), dtype=np.float64) if not name.startswith("_") else np.array(np.nan)
+    if not np.all(np.isfinite(before)):
+        raise InvalidValue(f"{type(owner).__name__} has no gain {name!r}")
+    after = np.broadcast_to(np.asarray(value, dtype=np.float64), before.shape)
+    if not np.all(np.isfinite(after) & (after >= 0.0)):
+        raise InvalidValue(f"{name}: finite and not negative, got {value!r}")
+    setattr(owner, name, after.copy() if before.ndim else float(after))

@@ -369,8 +369,7 @@ class _Loop:
     def _live(self, time: float) -> None:
         assert self.live is not None
         for item in self.live.take(time):
-            observer = self.observers[0] if self.observers else None
-            self.recorder.note(time, live_inputs.apply(item, time, self.plant, self.controller, observer))
+            self.recorder.note(time, live_inputs.apply(item, time, self.plant, self.controller))
 
     def _detect(self, time: float, residual: Array) -> None:
         detector = self.detector

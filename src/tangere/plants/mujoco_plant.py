@@ -16,11 +16,12 @@ from tangere.plants.lost import PlantLost
 from tangere.plants.moving import Moving
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.render import Camera, OffScreen
-from tangere.plants.rigid import initial, refuse_stiff_friction
+from tangere.plants.rigid import changeable, initial, refuse_stiff_friction
 from tangere.plants.scene.mjcf import to_mjcf
 from tangere.plants.scene.paper import IMPEDANCE, Paper
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel, Sensors
+from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
@@ -92,6 +93,7 @@ class MujocoPlant:
         if not joint_limits:
             self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
         dry = JointFriction(friction.coulomb, np.zeros(n), friction.width)
+        self._friction, self._stiction = friction, stiction
         self._smooth = dry if np.any(friction.coulomb) and not stiction else None
         self._mujoco, self._mj_step = mujoco, mujoco.mj_step
         self._mj_contact_force = mujoco.mj_contactForce
@@ -181,6 +183,24 @@ class MujocoPlant:
     def push(self, push: Push | PushForce) -> None:
         """One more push, while the plant runs."""
         self._pushes.add(push)
+
+    def change(self, name: str, value: float) -> None:
+        """While the plant runs: payload [kg] at the flange, friction as a factor on the law it was made with."""
+        if changeable(name, value) == "friction":
+            law = self._friction.scaled(value)
+            self.model.dof_damping[: self.dof] = law.viscous
+            if self._stiction:
+                self.model.dof_frictionloss[: self.dof] = law.coulomb
+            elif self._smooth is not None:
+                self._smooth = JointFriction(law.coulomb, np.zeros(self.dof), law.width)
+            return
+        self.robot = twin(self.robot, payload=value)
+        other = self._mujoco.MjModel.from_xml_string(
+            to_mjcf(self.robot.model, rotor_inertia=self.robot.rotor_inertia, scene=self.scene)
+        )
+        for part in ("body_mass", "body_ipos", "body_iquat", "body_inertia"):
+            getattr(self.model, part)[:] = getattr(other, part)
+        self._mujoco.mj_setConst(self.model, self._mujoco.MjData(self.model))
 
     def truth(self) -> Truth:
         """The noise-free state now; tau_ext (pushes, contacts, end stops) and wrench as they acted in the last period.

@@ -15,6 +15,7 @@ from tangere.plants.faults import Actuators, Fault, braked
 from tangere.plants.lost import PlantLost
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
+from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
@@ -56,7 +57,7 @@ class RigidPlant:
         self.robot, self.period, self.dof = robot, period, robot.dof
         self.pushes = tuple(pushes)
         still = friction is None or not (np.any(friction.coulomb) or np.any(friction.viscous))
-        self._friction = None if still else friction
+        self._friction = self._law = None if still else friction
         self._h, self._substeps = period / substeps, substeps
         self._step = self._runge_kutta if method == "rk4" else self._semi_implicit
         self._sensors = Sensors(sensors, robot.dof, period)
@@ -115,6 +116,13 @@ class RigidPlant:
         """One more push, while the plant runs."""
         self._pushes.add(push)
 
+    def change(self, name: str, value: float) -> None:
+        """While the plant runs: payload [kg] at the flange, friction as a factor on the law it was made with."""
+        if changeable(name, value) == "payload":
+            self.robot = twin(self.robot, payload=value)
+        else:
+            self._friction = None if self._law is None else self._law.scaled(value)
+
     def truth(self) -> Truth:
         """The noise-free state now, and tau_ext and wrench as they acted since the sample before."""
         return Truth(self._q, self._qd, self._tau_ext, self.robot.pose(self._q), self._wrench)
@@ -161,6 +169,15 @@ class RigidPlant:
             a[free] = np.linalg.solve(M + np.diag(h * self._friction.viscous[free]), M @ a[free])
         self._qd = v + h * a
         self._q = q + h * self._qd
+
+
+def changeable(name: str, value: float) -> str:
+    """The name of what a plant can change while it runs, checked with its value."""
+    if name not in ("payload", "friction"):
+        raise UnknownName(f"unknown {name!r}; a plant can change: payload, friction")
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InvalidValue(f"{name}: finite and not negative, got {value!r}")
+    return name
 
 
 def initial(q: ArrayLike, qd: ArrayLike | None, dof: int) -> tuple[Array, Array]:
