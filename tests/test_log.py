@@ -118,10 +118,11 @@ def test_the_recorder_keeps_every_row_and_hands_each_on_once(rng, count):
     assert handed.shape == (count, 20)
 
 
-def test_rows_are_handed_on_after_a_second_although_the_block_is_not_full(monkeypatch):
+def test_rows_are_handed_on_five_times_a_second_although_the_block_is_not_full(monkeypatch):
     monkeypatch.setattr(recorder_module, "perf_counter", lambda: 100.0)
     sink = Sink()
     recorder = Recorder(["time"], {"q": 1}, sink)
     for k in range(30):
-        recorder.append((0.1 * k,), (np.zeros(1),), now=100.0 + 0.1 * k)
-    assert [len(block) for block in sink.blocks] == [12, 11]  # at 101.1 and 102.2: the first rows past each second
+        recorder.append((0.05 * k,), (np.zeros(1),), now=100.0 + 0.05 * k)
+    # at 100.25, 100.5, ...: the first rows past each fifth of a second
+    assert [len(block) for block in sink.blocks] == [6, 5, 5, 5, 5]

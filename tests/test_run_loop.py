@@ -238,7 +238,7 @@ def test_a_log_file_that_cannot_be_made_is_refused_at_once(robot, tmp_path):
 
 
 def test_a_disk_that_fills_up_is_reported_and_the_run_goes_on(robot, tmp_path, monkeypatch):
-    def full(self, rows, notes=(), *, gently=False):
+    def full(self, *args, **options):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(McapFile, "write", full)

@@ -15,9 +15,16 @@ from tangere.errors import InvalidValue
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path in the same folder that takes the place of `path` when the block ends without an error.
 
-    A process killed meanwhile leaves the old file, if there was one, and a stray file that begins with a dot.
+    A process killed meanwhile leaves the old file, if there was one, and a stray file that begins with a dot. A device
+    or pipe is never replaced: it is `path` itself that is yielded.
     """
     target = Path(path)
+    if target.is_char_device() or target.is_fifo():
+        try:
+            yield target
+        except OSError as problem:
+            raise InvalidValue(f"cannot write {target}: {problem.strerror or problem}") from problem
+        return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as problem:

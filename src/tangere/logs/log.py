@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -67,6 +67,9 @@ class Log:
     units: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     complete: bool = True  # False: the file it was read from was not closed, the end of the run is missing
+    problems: tuple[str, ...] = ()  # sentences: what could not be read, and why
+    events: tuple[Mapping[str, Any], ...] = ()  # one entry per phase of an event, as event.record() gives it
+    start_ns: int = 0  # [ns] since 1970: what time 0 is; 0 where not known
 
     def __post_init__(self) -> None:
         columns: dict[str, Array] = {}

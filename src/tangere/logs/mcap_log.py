@@ -6,31 +6,49 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
-from time import sleep
+from time import sleep, time_ns
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.logs import channels as messages
 from tangere.logs import mcap_records, ros_messages
-from tangere.logs.channels import NOTES, NOTES_TOPIC, Channel, Encoder, channels_of
+from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, Encoder, Views, channels_of, packed
 from tangere.logs.files import replacing
 from tangere.logs.log import Log, Note, unit_of
-from tangere.logs.mcap_records import Buffer
+from tangere.logs.mcap_records import Buffer, Chunk
 from tangere.types import Array
+
+if TYPE_CHECKING:
+    from tangere.robots import Robot
 
 # rows encoded in one go while a loop runs beside: about 0.1 ms, the longest that the loop may wait for the interpreter
 SLICE = 64
-# s between two such goes: gives the interpreter back to the loop
+# [s] between two such goes: gives the interpreter back to the loop
 PAUSE = 2e-4
+# zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
+COMPRESSION = 1
+PLAIN = "this log is not compressed: zstandard is not installed (pip install 'tangere[log]')"
+
+
+class Recordable(Protocol):
+    """An event: anything that has a form for JSON."""
+
+    def record(self) -> Mapping[str, Any]:
+        """Plain numbers, lists and words; `time_s` [s] among them."""
 
 
 class McapFile:
     """An MCAP file that grows by chunks of rows. Without `close` it has no end, and readers can tell.
 
-    columns: name -> k, 0 for a column (N,). joints: names for the messages. start_ns: what time 0 is, in ns since 1970
-    (0: stamps are run time, so that equal runs leave equal files).
+    columns: name -> k, 0 for a column (N,). joints: their names in the messages; those of the robot where not given.
+    robot: adds /robot_description, /tf and the pose of the tcp, which viewers show. start_ns: what time 0 is, in ns
+    since 1970; now where not given (equal runs leave equal files but for it).
     """
 
     def __init__(
@@ -40,45 +58,53 @@ class McapFile:
         units: Mapping[str, str] | None = None,
         *,
         joints: Sequence[str] | None = None,
-        start_ns: int = 0,
+        start_ns: int | None = None,
+        robot: Robot | None = None,
     ) -> None:
         if "time" not in columns:
             raise InvalidValue(f"columns: 'time' must be among them, got {list(columns)}")
+        if joints is None and robot is not None and robot.dof == columns.get("q"):
+            joints = [joint.name for joint in robot.model.joints]
         names = tuple(joints) if joints is not None else tuple(f"joint_{i + 1}" for i in range(columns.get("q", 0)))
         at, layout = 0, {}
         for name, k in columns.items():
             layout[name] = slice(at, at + max(k, 1))
             at += max(k, 1)
-        self._time = layout["time"].start
         self.width = at
-        self._start_ns = start_ns
-        channels = channels_of(columns, names)
-        self._encoder = Encoder(channels, layout, range(1, len(channels) + 1))
-        self._notes_number = len(channels) + 1
-        self._summary = mcap_records.Summary()
-        self._rows = self._notes = 0
+        self._layout = layout
+        self._start_ns = time_ns() if start_ns is None else start_ns
+        self._summary = mcap_records.Summary(_compressor())
+        self._views = Views(layout, robot)
+        channels, self._blocks = channels_of(columns, names)
+        once, often = self._views.once, self._views.often
+        extra = [Channel(topic, kind, ros_messages.Template(), {}) for topic, kind in (
+            (NOTES_TOPIC, messages.NOTES), (EVENTS_TOPIC, messages.TEXT), (BLOCKS_TOPIC, messages.BLOCK))]  # fmt: skip
+        every = [*channels, *once.channels, *often.channels, *extra]
+        number = {channel.topic: i + 1 for i, channel in enumerate(every)}
+        self._number = number
+        self._rows, self._once, self._often = (
+            Encoder(some, where, [number[channel.topic] for channel in some])
+            for some, where in ((channels, layout), (once.channels, once.layout), (often.channels, often.layout))
+        )
         about = {
             "columns": json.dumps(columns),
             "units": json.dumps({name: (units or {}).get(name, unit_of(name)) for name in columns}),
             "joints": json.dumps(names),
-            "start_ns": str(start_ns),
+            "start_ns": str(self._start_ns),
         }
-        self._open(Path(path), channels, about)
+        self._open(Path(path), every, about)
 
     def _open(self, path: Path, channels: Sequence[Channel], about: Mapping[str, str]) -> None:
-        types = list(dict.fromkeys([*(channel.type for channel in channels), NOTES]))
+        """Begin the file: it appears with its head in it, so that there is no moment at which it cannot be read."""
+        types = list(dict.fromkeys(channel.type for channel in channels))
         self._schemas = [mcap_records.schema(i + 1, t, ros_messages.DEFINITIONS[t]) for i, t in enumerate(types)]
         self._channels = [
-            mcap_records.channel(i + 1, types.index(c.type) + 1, c.topic, {"columns": json.dumps(c.columns)})
+            mcap_records.channel(
+                i + 1, types.index(c.type) + 1, c.topic,
+                {"columns": json.dumps(c.columns)} if i < len(self._rows.numbers) else {},
+            )
             for i, c in enumerate(channels)
-        ]
-        number = types.index(NOTES) + 1
-        self._channels.append(mcap_records.channel(self._notes_number, number, NOTES_TOPIC, {}))
-        try:  # unbuffered: what is written the kernel has, whatever becomes of us
-            self._file = path.open("wb", buffering=0)
-        except OSError as problem:
-            raise InvalidValue(f"cannot write {path}: {problem.strerror or problem}") from problem
-        self._size = 0
+        ]  # fmt: skip
         begin = mcap_records.MAGIC + mcap_records.header("ros2", "tangere")
         content = mcap_records.string("tangere") + mcap_records.mapping(about)
         metadata = mcap_records.record(mcap_records.METADATA, content)
@@ -86,38 +112,83 @@ class McapFile:
             mcap_records.METADATA_INDEX,
             len(begin).to_bytes(8, "little") + len(metadata).to_bytes(8, "little") + mcap_records.string("tangere"),
         )
-        try:
-            self._write(begin + metadata + b"".join(self._schemas) + b"".join(self._channels))
-        except OSError as problem:
-            self._file.close()
-            raise InvalidValue(f"cannot write {path}: {problem.strerror or problem}") from problem
+        self._size = 0
+        with replacing(path) as temporary:
+            self._file = temporary.open("wb", buffering=0)  # unbuffered: what is written the kernel has
+            try:
+                self._write(begin + metadata + b"".join(self._schemas) + b"".join(self._channels))
+                first = Chunk()
+                if self._once.numbers:
+                    self._messages(first, self._once, self._views.first[None], np.array([max(self._start_ns, 0)]))
+                if not self._summary.compression:
+                    self._note(first, Note(0.0, PLAIN))
+                self._close(first)
+            except BaseException:
+                self._file.close()
+                raise
 
-    def write(self, rows: Array, notes: Sequence[Note] = (), *, gently: bool = False) -> None:
-        """One chunk: rows (k, width), columns side by side as declared, and notes. gently: let others run meanwhile."""
-        ns = np.maximum(self._start_ns + np.rint(rows[:, self._time] * 1e9).astype(np.int64), 0)  # stamps are unsigned
-        pieces: list[Buffer] = []
-        for first in range(0, len(rows), SLICE if gently else max(len(rows), 1)):
-            part = slice(first, first + SLICE if gently else len(rows))
-            pieces.append(self._encoder.encode(rows[part], ns[part], self._rows + first))
+    def write(
+        self,
+        rows: Array,
+        notes: Sequence[Note] = (),
+        *,
+        events: Sequence[Mapping[str, Any]] = (),
+        gently: bool = False,
+    ) -> None:
+        """One chunk: rows (k, width), columns side by side as declared, notes, and events in their form for JSON.
+
+        gently: let others run meanwhile.
+        """
+        chunk = Chunk()
+        ns = self._stamps(rows[:, self._layout["time"].start])
+        self._messages(chunk, self._rows, rows, ns, gently)
+        if len(rows):
+            if self._blocks:
+                block = packed({name: rows[:, self._layout[name]] for name in self._blocks})
+                self._message(chunk, BLOCKS_TOPIC, int(ns[-1]), block)
+            shown, values = self._views.table(rows, rows[:, self._layout["time"].start])
+            self._messages(chunk, self._often, values, ns[shown])
+        for note in notes:
+            self._note(chunk, note)
+        for event in events:
+            when = event.get("end_s") or event.get("time_s") or 0.0
+            stamp = int(self._stamps(np.array([when], dtype=np.float64))[0])
+            self._message(chunk, EVENTS_TOPIC, stamp, ros_messages.text(json.dumps(event)))
+        self._close(chunk)
+
+    def _stamps(self, time: Array) -> NDArray[np.int64]:
+        """Times of a run [s] as ns since 1970; never negative, since MCAP's stamps are unsigned."""
+        return np.maximum(self._start_ns + np.rint(time * 1e9).astype(np.int64), 0)
+
+    def _messages(
+        self, chunk: Chunk, encoder: Encoder, rows: Array, ns: NDArray[np.int64], gently: bool = False
+    ) -> None:
+        """Add one message of each of an encoder's channels per row."""
+        if not len(rows) or not encoder.numbers:
+            return
+        chunk.indexes |= encoder.index(ns, chunk.size)
+        sequence = self._summary.counts.get(encoder.numbers[0], 0)
+        step = SLICE if gently else len(rows)
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            times = [int(ns[part].min()), int(ns[part].max())]
+            chunk.add(encoder.encode(rows[part], ns[part], sequence + first), times)
             if gently:
                 sleep(PAUSE)
-        indexes = {number: entries.tobytes() for number, entries in self._encoder.index(ns).items() if len(ns)}
-        stamps = ns.tolist()
-        at, entries = len(rows) * self._encoder.width, b""
-        for note in notes:
-            stamp = max(self._start_ns + round(note.time * 1e9), 0)
-            data = ros_messages.note(stamp, note.text, note.time)
-            pieces.append(mcap_records.message(self._notes_number, self._notes, stamp, data))
-            entries += stamp.to_bytes(8, "little") + at.to_bytes(8, "little")
-            stamps.append(stamp)
-            at += len(pieces[-1])
-            self._notes += 1
-        if entries:
-            indexes[self._notes_number] = entries
-        if stamps:
-            for piece in self._summary.chunk(self._size, pieces, min(stamps), max(stamps), indexes):
-                self._write(piece)
-        self._rows += len(rows)
+
+    def _message(self, chunk: Chunk, topic: str, ns: int, data: bytes) -> None:
+        number = self._number[topic]
+        before = len(chunk.indexes.get(number, b"")) // 16
+        chunk.message(number, self._summary.counts.get(number, 0) + before, ns, data)
+
+    def _note(self, chunk: Chunk, note: Note) -> None:
+        stamp = int(self._stamps(np.array([note.time]))[0])
+        self._message(chunk, NOTES_TOPIC, stamp, ros_messages.note(stamp, note.text, note.time))
+
+    def _close(self, chunk: Chunk) -> None:
+        """Write a chunk, in one call: a kill between two calls would leave a longer tail that cannot be read."""
+        if chunk.pieces:
+            self._write(b"".join(self._summary.chunk(self._size, chunk)))
 
     def close(self) -> None:
         """Write the end of the file: only now it is whole. May be called twice."""
@@ -145,7 +216,7 @@ class McapSink:
     def __init__(self, file: McapFile) -> None:
         self.error = ""
         self._file = file
-        self._queue: SimpleQueue[Array | Note | None] = SimpleQueue()
+        self._queue: SimpleQueue[Array | Note | Recordable | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="tangere-log", daemon=True)
         self._thread.start()
 
@@ -157,6 +228,10 @@ class McapSink:
         """Write this note with the next rows."""
         self._queue.put(note)
 
+    def event(self, event: Recordable) -> None:
+        """Write this event, as it is now, with the next rows."""
+        self._queue.put(event)
+
     def close(self) -> None:
         """Wait for what is still to be written and end the file; may be called twice."""
         if self._thread.is_alive():
@@ -165,31 +240,44 @@ class McapSink:
 
     def _work(self) -> None:
         notes: list[Note] = []
+        events: list[Mapping[str, Any]] = []
         try:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, Note):
                     notes.append(item)
+                elif isinstance(item, np.ndarray):
+                    self._file.write(item, notes, events=events, gently=True)
+                    notes, events = [], []
                 else:
-                    self._file.write(item, notes, gently=True)
-                    notes = []
-            if notes:
-                self._file.write(np.empty((0, self._file.width)), notes)
+                    events.append(item.record())
+            self._file.write(np.empty((0, self._file.width)), notes, events=events)
             self._file.close()
         except Exception as problem:  # a thread has nobody to raise to
             self.error = f"the log could not be written: {problem}"
             self._file.abandon()
 
 
-def write_mcap(log: Log, path: str | os.PathLike[str], *, joints: Sequence[str] | None = None) -> None:
-    """Write a whole log; the file appears when it is complete."""
+def write_mcap(
+    log: Log, path: str | os.PathLike[str], *, joints: Sequence[str] | None = None, robot: Robot | None = None
+) -> None:
+    """Write a whole log; the file appears when it is complete. joints, robot: as for McapFile."""
     columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
     rows = np.concatenate([a if a.ndim == 2 else a[:, None] for a in log.columns.values()], axis=1)
     with replacing(path) as temporary:
-        file = McapFile(temporary, columns, log.units, joints=joints)
+        file = McapFile(temporary, columns, log.units, joints=joints, start_ns=log.start_ns, robot=robot)
         try:
-            # chunks of about 1 MB: readers load one at a time
+            # chunks of about 2 MB before compression: readers load one at a time
             for first in range(0, max(len(rows), 1), 1024):
-                file.write(rows[first : first + 1024], log.notes if first == 0 else ())
+                once: dict[str, Any] = {"notes": log.notes, "events": log.events} if first == 0 else {}
+                file.write(rows[first : first + 1024], **once)
             file.close()
         finally:
             file.abandon()
+
+
+def _compressor() -> Any:
+    """zstd, None where it is not installed."""
+    try:
+        return import_module("zstandard").ZstdCompressor(level=COMPRESSION)
+    except ImportError:
+        return None

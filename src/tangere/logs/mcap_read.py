@@ -12,10 +12,12 @@ import numpy as np
 
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.logs import mcap_records, ros_messages
-from tangere.logs.channels import NOTES_TOPIC, Channel, channels_of
+from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, channel_of, unpacked
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_records import MESSAGE_HEAD, Fields
 from tangere.types import Array
+
+CUT = "the end of the file is missing or damaged (the run was killed, or goes on): read up to there"
 
 
 def read_mcap(path: str | os.PathLike[str]) -> Log:
@@ -41,7 +43,8 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.about: dict[str, str] = {}
-        self.topics: dict[int, str] = {}
+        self.types: dict[int, str] = {}  # of schemas
+        self.channels: dict[int, tuple[str, str, str]] = {}  # topic, message type, and which columns it carries (JSON)
         self.messages: dict[int, list[memoryview]] = {}
 
     def scan(self, data: memoryview) -> bool:
@@ -73,10 +76,14 @@ class _Reader:
         return None if len(content) != size or (crc and zlib.crc32(content) != crc) else content
 
     def _take(self, opcode: int, content: memoryview) -> None:
-        if opcode == mcap_records.CHANNEL:
-            fields = Fields(content)
-            number, _ = fields.numbers("HH")
-            self.topics[number] = fields.string()
+        fields = Fields(content)
+        if opcode == mcap_records.SCHEMA:
+            (number,) = fields.numbers("H")
+            self.types[number] = fields.string()
+        elif opcode == mcap_records.CHANNEL:
+            number, schema = fields.numbers("HH")
+            topic, _ = fields.string(), fields.string()
+            self.channels[number] = (topic, self.types.get(schema, ""), fields.mapping().get("columns", ""))
         elif opcode == mcap_records.MESSAGE:
             number = content[0] | content[1] << 8
             self.messages.setdefault(number, []).append(content[MESSAGE_HEAD.size - 9 :])
@@ -89,16 +96,25 @@ class _Reader:
             units: dict[str, str] = json.loads(self.about["units"])
         except (KeyError, ValueError) as problem:
             raise InvalidValue(f"{self.path} holds no log of tangere (no metadata record 'tangere')") from problem
-        numbers = {topic: number for number, topic in self.topics.items()}
-        found: dict[str, Array] = {}
-        for channel in channels_of(columns, joints):
-            messages = self.messages.get(numbers.get(channel.topic, -1), [])
-            found |= _columns(channel, messages, columns)
+        found: dict[str, Array] = {name: np.zeros((0, k) if k else 0) for name, k in columns.items()}
+        for number, (topic, kind, holes) in self.channels.items():
+            if holes:
+                channel = channel_of(topic, kind, json.loads(holes), columns, joints)
+                found |= _columns(channel, self.messages.get(number, []), columns)
+        blocks = [unpacked(message) for message in self._of(BLOCKS_TOPIC)]
+        found |= {name: np.concatenate([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}
         rows = min(len(array) for array in found.values())
         complete = complete and all(len(array) == rows for array in found.values())
-        said = [ros_messages.note_parts(bytes(m)) for m in self.messages.get(numbers.get(NOTES_TOPIC, -1), [])]
-        notes = tuple(Note(time, text) for text, time in said)
-        return Log({name: found[name][:rows] for name in columns}, units, notes, complete)
+        notes = tuple(Note(time, text) for text, time in map(ros_messages.note_parts, self._of(NOTES_TOPIC)))
+        events = tuple(json.loads(ros_messages.Parts(message).string()) for message in self._of(EVENTS_TOPIC))
+        kept = {name: found[name][:rows] for name in columns}
+        problems = () if complete else (CUT,)
+        return Log(kept, units, notes, complete, problems, events, int(self.about.get("start_ns", 0)))
+
+    def _of(self, topic: str) -> list[memoryview]:
+        """The messages of a topic."""
+        return [m for number, channel in self.channels.items() if channel[0] == topic
+                for m in self.messages.get(number, [])]  # fmt: skip
 
 
 def _columns(channel: Channel, messages: list[memoryview], columns: dict[str, int]) -> dict[str, Array]:
@@ -120,6 +136,7 @@ def _columns(channel: Channel, messages: list[memoryview], columns: dict[str, in
 
 
 def _decompressed(compression: str, content: memoryview, size: int) -> bytes:
+    """What was compressed; nothing where it is damaged."""
     package = {"zstd": "zstandard", "lz4": "lz4"}.get(compression)
     if package is None:
         raise InvalidValue(f"MCAP chunks compressed by {compression!r} cannot be read; zstd, lz4 or none can")
@@ -130,3 +147,5 @@ def _decompressed(compression: str, content: memoryview, size: int) -> bytes:
         return bytes(import_module("lz4.frame").decompress(bytes(content)))
     except ImportError as problem:
         raise MissingExtra(f"compressed MCAP chunks need {package}: pip install 'tangere[log]'") from problem
+    except Exception:  # each package has errors of its own for damaged data
+        return b""

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Buffer = bytes | memoryview
 
@@ -53,36 +54,53 @@ def channel(number: int, schema_number: int, topic: str, metadata: Mapping[str, 
     )
 
 
-def message(number: int, sequence: int, ns: int, data: bytes) -> bytes:
-    """Message record."""
-    return MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), number, sequence, ns, ns) + data
+@dataclass
+class Chunk:
+    """Message records that are written, compressed and read as one."""
+
+    pieces: list[Buffer] = field(default_factory=list)  # the records; none is copied
+    size: int = 0  # bytes of them
+    indexes: dict[int, bytes] = field(default_factory=dict)  # per channel (log time, offset in the chunk), 8 bytes each
+    times: list[int] = field(default_factory=list)  # [ns] log times that the first and the last are among
+
+    def message(self, number: int, sequence: int, ns: int, data: bytes) -> None:
+        """Add one message."""
+        head = MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), number, sequence, ns, ns)
+        self.indexes[number] = self.indexes.get(number, b"") + struct.pack("<QQ", ns, self.size)
+        self.add(head + data, [ns])
+
+    def add(self, piece: Buffer, times: Sequence[int]) -> None:
+        """Add records whose index is known to the caller."""
+        self.pieces.append(piece)
+        self.size += len(piece)
+        self.times += times
 
 
 @dataclass
 class Summary:
     """What is known of the data section when it ends: chunks, counts and times."""
 
+    compression: Any = None  # zstandard.ZstdCompressor; None: chunks stay as they are
     chunks: list[bytes] = field(default_factory=list)  # finished ChunkIndex records
     counts: dict[int, int] = field(default_factory=dict)  # messages per channel
     start: int = 2**64 - 1
     end: int = 0
 
-    def chunk(
-        self, offset: int, body: Sequence[Buffer], start: int, end: int, indexes: Mapping[int, bytes]
-    ) -> list[Buffer]:
-        """A chunk of message records that begins at `offset` of the file, with its message indexes behind it.
-
-        body: the records, in pieces; none is copied. indexes: per channel its (log time, offset in the body) pairs, 16
-        bytes each.
-        """
-        size, crc = sum(map(len, body)), 0
-        for piece in body:
+    def chunk(self, offset: int, chunk: Chunk) -> list[Buffer]:
+        """The records of a chunk that begins at `offset` of the file: itself, then its message indexes."""
+        start, end, size, crc = min(chunk.times), max(chunk.times), chunk.size, 0
+        for piece in chunk.pieces:
             crc = zlib.crc32(piece, crc)
-        head = CHUNK_HEAD.pack(start, end, size, crc) + string("") + struct.pack("<Q", size)
-        out: list[Buffer] = [struct.pack("<BQ", CHUNK, len(head) + size) + head, *body]
-        length = at = sum(map(len, out))
+        body: list[Buffer] = list(chunk.pieces)
+        if self.compression:  # piece by piece, so that the interpreter is free meanwhile
+            squeeze = self.compression.compressobj(size=size)
+            body = [*(squeeze.compress(piece) for piece in chunk.pieces), squeeze.flush()]
+        name, length = string("zstd" if self.compression else ""), sum(map(len, body))
+        head = CHUNK_HEAD.pack(start, end, size, crc) + name + struct.pack("<Q", length)
+        out: list[Buffer] = [struct.pack("<BQ", CHUNK, len(head) + length) + head, *body]
+        whole = at = sum(map(len, out))
         places = b""
-        for number, entries in indexes.items():
+        for number, entries in chunk.indexes.items():
             places += struct.pack("<HQ", number, offset + at)
             out.append(record(MESSAGE_INDEX, struct.pack("<HI", number, len(entries)) + entries))
             at += len(out[-1])
@@ -91,11 +109,11 @@ class Summary:
         self.chunks.append(
             record(
                 CHUNK_INDEX,
-                struct.pack("<QQQQI", start, end, offset, length, len(places))
+                struct.pack("<QQQQI", start, end, offset, whole, len(places))
                 + places
-                + struct.pack("<Q", at - length)
-                + string("")
-                + struct.pack("<QQ", size, size),
+                + struct.pack("<Q", at - whole)
+                + name
+                + struct.pack("<QQ", length, size),
             )
         )
         return out

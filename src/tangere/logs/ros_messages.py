@@ -1,4 +1,4 @@
-"""ROS 2 messages of fixed size: their definitions, and the bytes of a thousand of them at once.
+"""ROS 2 messages: their definitions, and templates that give the bytes of a thousand of them at once.
 
 A message whose strings and array lengths never change differs from the next in its numbers only. So it is laid out once
 as a template with holes (CDR, little endian), and a whole second of a run is the template repeated, its holes filled by
@@ -17,6 +17,11 @@ CDR_LITTLE_ENDIAN = b"\x00\x01\x00\x00"
 _HEADER = "builtin_interfaces/Time stamp\nstring frame_id"
 _TIME = "int32 sec\nuint32 nanosec"
 _VECTOR = "float64 x\nfloat64 y\nfloat64 z"
+_QUATERNION = _VECTOR + "\nfloat64 w"
+_LAYOUT = {
+    "std_msgs__MultiArrayLayout": "std_msgs/MultiArrayDimension[] dim\nuint32 data_offset",
+    "std_msgs__MultiArrayDimension": "string label\nuint32 size\nuint32 stride",
+}
 
 
 def _definition(own: str, **parts: str) -> str:
@@ -38,11 +43,27 @@ DEFINITIONS: Mapping[str, str] = {
         geometry_msgs__Wrench="geometry_msgs/Vector3 force\ngeometry_msgs/Vector3 torque",
         geometry_msgs__Vector3=_VECTOR,
     ),
-    "std_msgs/msg/Float64MultiArray": _definition(
-        "std_msgs/MultiArrayLayout layout\nfloat64[] data",
-        std_msgs__MultiArrayLayout="std_msgs/MultiArrayDimension[] dim\nuint32 data_offset",
-        std_msgs__MultiArrayDimension="string label\nuint32 size\nuint32 stride",
+    "geometry_msgs/msg/PoseStamped": _definition(
+        "std_msgs/Header header\ngeometry_msgs/Pose pose",
+        std_msgs__Header=_HEADER,
+        builtin_interfaces__Time=_TIME,
+        geometry_msgs__Pose="geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation",
+        geometry_msgs__Point=_VECTOR,
+        geometry_msgs__Quaternion=_QUATERNION,
     ),
+    "tf2_msgs/msg/TFMessage": _definition(
+        "geometry_msgs/TransformStamped[] transforms",
+        geometry_msgs__TransformStamped="std_msgs/Header header\nstring child_frame_id\n"
+        "geometry_msgs/Transform transform",
+        std_msgs__Header=_HEADER,
+        builtin_interfaces__Time=_TIME,
+        geometry_msgs__Transform="geometry_msgs/Vector3 translation\ngeometry_msgs/Quaternion rotation",
+        geometry_msgs__Vector3=_VECTOR,
+        geometry_msgs__Quaternion=_QUATERNION,
+    ),
+    "std_msgs/msg/String": "string data",
+    "std_msgs/msg/Float64MultiArray": _definition("std_msgs/MultiArrayLayout layout\nfloat64[] data", **_LAYOUT),
+    "std_msgs/msg/UInt8MultiArray": _definition("std_msgs/MultiArrayLayout layout\nuint8[] data", **_LAYOUT),
     "rcl_interfaces/msg/Log": _definition(
         "builtin_interfaces/Time stamp\nuint8 level\nstring name\nstring msg\nstring file\nstring function\n"
         "uint32 line",
@@ -85,11 +106,23 @@ class Template:
         if count:
             self.hole(name, "<f8", count)
 
-    def header(self, frame_id: str) -> None:
-        """std_msgs/Header with holes for the stamp."""
-        self.hole("sec", "<i4")
-        self.hole("nanosec", "<u4")
+    def header(self, frame_id: str, which: str = "") -> None:
+        """std_msgs/Header with holes for the stamp; which: put before their names where a message has several."""
+        self.hole(f"{which}sec", "<i4")
+        self.hole(f"{which}nanosec", "<u4")
         self.string(frame_id)
+
+    def dimensions(self, columns: Mapping[str, int]) -> None:
+        """std_msgs/MultiArrayLayout of columns that lie side by side, each a dimension with its name and size.
+
+        (The stride of a dimension is its size too: the columns do not span a product.)
+        """
+        self.number("<I", len(columns))
+        for name, size in columns.items():
+            self.string(name)
+            self.number("<I", size)
+            self.number("<I", size)
+        self.number("<I", 0)
 
 
 def joint_state(names: Sequence[str], filled: Sequence[str]) -> Template:
@@ -112,40 +145,94 @@ def wrench_stamped(frame_id: str) -> Template:
     return message
 
 
-def multi_array(columns: Mapping[str, int]) -> Template:
-    """std_msgs/Float64MultiArray: columns one after the other in `data`, each a dimension with its name and size.
-
-    (The stride of a dimension is its size too: the columns lie side by side, they do not span a product.)
-    """
+def pose_stamped(frame_id: str) -> Template:
+    """geometry_msgs/PoseStamped: x y z [m], then the quaternion x y z w."""
     message = Template()
-    message.number("<I", len(columns))
-    for name, size in columns.items():
-        message.string(name)
-        message.number("<I", size)
-        message.number("<I", size)
-    message.number("<I", 0)
+    message.header(frame_id)
+    message.hole("pose", "<f8", 7)
+    return message
+
+
+def transforms(frames: Sequence[tuple[str, str]]) -> Template:
+    """tf2_msgs/TFMessage of (parent, child) frames; hole `transform.CHILD`: x y z [m], then the quaternion x y z w."""
+    message = Template()
+    message.number("<I", len(frames))
+    for parent, child in frames:
+        message.header(parent, f"{child}.")
+        message.string(child)
+        message.hole(f"transform.{child}", "<f8", 7)
+    return message
+
+
+def multi_array(columns: Mapping[str, int]) -> Template:
+    """std_msgs/Float64MultiArray: columns one after the other in `data`, named by its layout."""
+    message = Template()
+    message.dimensions(columns)
     message.sequence("data", sum(columns.values()))
     return message
 
 
-def note(ns: int, text: str, time: float) -> bytes:
+def bytes_array(sizes: Mapping[str, int], data: bytes) -> bytes:
+    """std_msgs/UInt8MultiArray, the whole message."""
+    message = Template()
+    message.dimensions(sizes)
+    message.number("<I", len(data))
+    return bytes(message.data) + data
+
+
+def text(data: str) -> bytes:
+    """std_msgs/String, the whole message."""
+    message = Template()
+    message.string(data)
+    return bytes(message.data)
+
+
+def note(ns: int, said: str, time: float) -> bytes:
     """rcl_interfaces/Log at level INFO, the whole message; `function` holds the time [s], which ns have rounded."""
     message = Template()
     message.number("<i", ns // 1_000_000_000)
     message.number("<I", ns % 1_000_000_000)
     message.number("<B", 20)
-    for string in ("tangere", text, "", repr(float(time))):
+    for string in ("tangere", said, "", repr(float(time))):
         message.string(string)
     message.number("<I", 0)
     return bytes(message.data)
 
 
-def note_parts(data: bytes) -> tuple[str, float]:
-    """Text and time [s] of such a message; strings begin behind 4 + 8 + 1 bytes (encoding, stamp, level)."""
-    at, strings = 13, []
-    for _ in range(4):
-        at += -at % 4
-        (length,) = struct.unpack_from("<I", data, at)
-        strings.append(data[at + 4 : at + 4 + length - 1].decode())
-        at += 4 + length
-    return strings[1], float(strings[3])
+class Parts:
+    """Reads the fields of a message that was not laid out beforehand, one after the other."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.data = data
+        self.at = len(CDR_LITTLE_ENDIAN)
+
+    def number(self, fmt: str) -> int:
+        """An integer: "<I", "<i" or "<B"."""
+        size = struct.calcsize(fmt)
+        self.at += -(self.at - len(CDR_LITTLE_ENDIAN)) % size + size
+        return int(struct.unpack_from(fmt, self.data, self.at - size)[0])
+
+    def string(self) -> str:
+        """A string; its closing zero is left out."""
+        length = self.number("<I")
+        self.at += length
+        return bytes(self.data[self.at - length : self.at - 1]).decode()
+
+    def dimensions(self) -> dict[str, int]:
+        """std_msgs/MultiArrayLayout as name -> size."""
+        sizes = {}
+        for _ in range(self.number("<I")):
+            name = self.string()
+            sizes[name] = self.number("<I")
+            self.number("<I")
+        self.number("<I")
+        return sizes
+
+
+def note_parts(data: bytes | memoryview) -> tuple[str, float]:
+    """Text and time [s] of a note."""
+    parts = Parts(data)
+    for fmt in ("<i", "<I", "<B"):  # stamp and level
+        parts.number(fmt)
+    _, said, _, time = (parts.string() for _ in range(4))
+    return said, float(time)

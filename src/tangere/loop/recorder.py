@@ -1,4 +1,4 @@
-"""Recording in the loop: rows into preallocated blocks, handed on about once a second."""
+"""Recording in the loop: rows into preallocated blocks, handed on about five times a second."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tangere.types import Array
 
 # rows per block: 2 s of a run at 1 kHz, some 2 MB; a new block costs less than a row of numbers
 BLOCK = 2048
-# s of wall time after which rows are handed on although the block is not full: what a kill may cost at most
-HAND_ON = 1.0
+# [s] of wall time after which rows are handed on although the block is not full: with what the writer then needs, some
+# ms, what a kill may cost at most
+HAND_ON = 0.2
 
 
 class Sink(Protocol):
@@ -33,7 +34,7 @@ class Recorder:
     """A table that grows by a row at a time; about 2 us a row.
 
     scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
-    `append`. sink: where rows go as well, about once a second.
+    `append`. sink: where rows go as well, about five times a second.
     """
 
     def __init__(self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Sink | None = None) -> None:

@@ -122,7 +122,7 @@ def run(
         columns = dict.fromkeys(scalars, 0) | vectors
         file = None
         if log is not None:
-            file = McapSink(McapFile(log, columns, joints=joints))
+            file = McapSink(McapFile(log, columns, joints=joints, robot=robot))
             stack.callback(file.close)
         recorder = Recorder(scalars, vectors, file)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))

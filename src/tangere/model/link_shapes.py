@@ -20,6 +20,13 @@ _RADIUS = 0.04  # m; where the torque limit is not known: like the wrist of a UR
 _TUBE = 0.75  # radius of a tube against that of the housing it leaves: by eye, as on a UR
 _SHORT = 1e-3  # m; a next joint nearer than this to the axis needs no tube
 _CAP = 0.008  # m; thickness of the coloured caps
+# red, green, blue and opacity of each kind of shape, by eye: light grey metal, blue caps, a dark pen
+COLOURS = {
+    "tube": "0.80 0.82 0.84 1",
+    "joint": "0.62 0.65 0.68 1",
+    "cap": "0.34 0.63 0.83 1",
+    "pen": "0.15 0.15 0.17 1",
+}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tangere.model.frames import rpy_from_rotation
 from tangere.model.inertia import moved
+from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
 from tangere.model.model import Array, Joint, Link, Model
 
 # What stands for "no limit": URDF demands a number and has no infinity. Far beyond any joint; the importer knows it.
@@ -17,28 +18,33 @@ UNLIMITED = 1e9
 _RESERVED = ("base_link", "base", "flange", "tool0", "tcp", "payload")
 
 
-def to_urdf(model: Model, *, drives: bool = False) -> str:
+def to_urdf(model: Model, *, drives: bool = False, shapes: bool = False) -> str:
     """The model as URDF text.
 
     A URDF link frame turns with the joint about its own z axis, so it cannot be the DH frame. It is put at the far end
     of the joint's z offset (Tz(d) commutes with the motion), which for a UR gives UR's own proximal frames, and each
     body is written there. As in ROS, `base` is the controller's base frame (ours) and `base_link` is yawed by 180
     degrees against it; `flange` has its x axis forward (REP 103), `tool0` is the last DH frame, `tcp` the tool point.
-    A payload becomes a link of its own. With `drives` known friction is written as <dynamics>. Numbers are written in
-    full precision.
+    A payload becomes a link of its own. With `drives` known friction is written as <dynamics>, with `shapes` what
+    link_shapes makes of the arm as <visual>, to be looked at. Numbers are written in full precision.
 
-    Not in a URDF, and so lost: gravity, motor gains, rotor inertia, DH parameters, sources and grades. No shapes are
-    written. A moving link that has the name of one of the frames above gets `_link` appended.
+    Not in a URDF, and so lost: gravity, motor gains, rotor inertia, DH parameters, sources and grades. A moving
+    link that has the name of one of the frames above gets `_link` appended.
     """
     taken = [f"{link.name}_link" if link.name in _RESERVED else link.name for link in model.links]
     out = ['<?xml version="1.0"?>', f"<robot name={quoteattr(model.name)}>"]
-    out += ['  <link name="base_link"/>', '  <link name="base"/>']
+    seen: list[list[Segment]] = link_shapes(model) if shapes else [[] for _ in model.links]
+    out += ['  <link name="base_link"/>']
+    if shapes:
+        out += ['  <link name="base">', *_visuals([base_shape(model)], 0.0), "  </link>"]
+    else:
+        out += ['  <link name="base"/>']
     out += _fixed("base_link", "base", (0.0, 0.0, 0.0), (0.0, 0.0, math.pi))
     parent, T = "base", np.eye(4)
     for i, (joint, link) in enumerate(zip(model.joints, model.links, strict=True)):
         rise, rest = np.eye(4), joint.T_joint_link.copy()
         rise[2, 3], rest[2, 3] = rest[2, 3], 0.0
-        out += _link(moved(link, rest, taken[i]))
+        out += _link(moved(link, rest, taken[i]), _visuals(seen[i], rise[2, 3]))
         out += _joint(joint, parent, taken[i], T @ joint.T_parent_joint @ rise, model, i if drives else None)
         parent, T = taken[i], rest
     half = 0.5 * math.pi
@@ -73,7 +79,27 @@ def _fixed(parent: str, child: str, xyz: Sequence[float] | Array, rpy: Sequence[
     ]
 
 
-def _link(link: Link) -> list[str]:
+def _visuals(segments: Sequence[Segment], rise: float) -> list[str]:
+    """Cylinders, and balls where their ends are round; rise [m]: of the link's frame along the joint's axis."""
+    out: list[str] = []
+    for segment in segments:
+        start, end = (point - (0.0, 0.0, rise) for point in (segment.start, segment.end))
+        x, y, z = (end - start).tolist()
+        length = math.hypot(x, y, z)
+        places = [(0.5 * (start + end), f"<cylinder radius={_numbers([segment.radius])} length={_numbers([length])}/>")]
+        places += [(p, f"<sphere radius={_numbers([segment.radius])}/>") for p in (start, end) if segment.round]
+        for centre, geometry in places:
+            out += [
+                "    <visual>",
+                f"  {_origin(centre, (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x)))}",
+                f"      <geometry>{geometry}</geometry>",
+                f'      <material name="{segment.colour}"><color rgba="{COLOURS[segment.colour]}"/></material>',
+                "    </visual>",
+            ]
+    return out
+
+
+def _link(link: Link, visuals: Sequence[str] = ()) -> list[str]:
     keys = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
     entries = " ".join(f"{key}={_numbers([link.inertia[row, column]])}" for key, row, column in keys)
     return [
@@ -83,6 +109,7 @@ def _link(link: Link) -> list[str]:
         f"      <mass value={_numbers([link.mass])}/>",
         f"      <inertia {entries}/>",
         "    </inertial>",
+        *visuals,
         "  </link>",
     ]
 

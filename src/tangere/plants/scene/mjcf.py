@@ -10,7 +10,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.model.inertia import check_body, joined, moved, with_payload
-from tangere.model.link_shapes import Segment, base_shape, link_shapes
+from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
 from tangere.model.model import Array, Joint, Link, Model
 from tangere.plants.scene.bodies import body_lines
 from tangere.plants.scene.paper import FRICTION_RATIO, paper_xml
@@ -22,12 +22,6 @@ _POINT_INERTIA = 1e-12
 # Dry friction in MuJoCo is soft: a joint held by it creeps at (1 - d) / d * qdd_free * time constant / 2. With d = 0.9
 # (the default) and 20 ms that is a millimetre per second at the tool; with these, micrometres.
 _STICTION = 'solreffriction="0.002 1" solimpfriction="0.9999 0.9999 0.001 0.5 2"'
-_COLOURS = {
-    "tube": "0.80 0.82 0.84 1",
-    "joint": "0.62 0.65 0.68 1",
-    "cap": "0.34 0.63 0.83 1",
-    "pen": "0.15 0.15 0.17 1",
-}
 PEN_TIP = "tangere_pen_tip"  # name of the sliding tip's body and joint, and of the tip's geom
 
 
@@ -130,7 +124,7 @@ def _pen(pen: Pen, T: Array, links_collide: bool) -> list[str]:
     # a fine tip stands out of the barrel by the barrel's radius
     barrel_end = end if pen.tip_radius is None else start + (pen.length - 2.0 * pen.radius) * axis
     barrel = _geom(Segment("pen", start, barrel_end, pen.radius, round=True), links_collide)
-    ball = f'<geom name="{PEN_TIP}" type="sphere" size="{pen.ball}" rgba="{_COLOURS["pen"]}" conaffinity="1"'
+    ball = f'<geom name="{PEN_TIP}" type="sphere" size="{pen.ball}" rgba="{COLOURS["pen"]}" conaffinity="1"'
     if pen.stiffness is None:
         return [barrel, f"{ball} pos={_numbers(end)}/>"]
     tip = _tip(pen)
@@ -160,7 +154,7 @@ def _geom(shape: Segment, collides: bool) -> str:
     kind = "capsule" if shape.round else "cylinder"
     meets = ' conaffinity="1"' if collides and shape.colour != "cap" else ""
     ends = _numbers([*shape.start.tolist(), *shape.end.tolist()])
-    return f'<geom type="{kind}" fromto={ends} size="{shape.radius:.6g}" rgba="{_COLOURS[shape.colour]}"{meets}/>'
+    return f'<geom type="{kind}" fromto={ends} size="{shape.radius:.6g}" rgba="{COLOURS[shape.colour]}"{meets}/>'
 
 
 def _numbers(values: Sequence[float] | Array) -> str:
