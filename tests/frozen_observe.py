@@ -21,7 +21,7 @@ import tangere
 from tangere.identification import identify, prior_drive
 from tangere.identification.gains import drive_gains
 from tangere.identification.smoothing import smoothing
-from tangere.identification.watch import belief, tuning, watch
+from tangere.loop.watching import belief, tuning, watch
 from tangere.model.link_surfaces import link_surfaces
 from tangere.model.loading import names
 from tangere.model.model import Payload

@@ -14,8 +14,8 @@ from tangere.cli.main import main
 from tangere.identification import prior_drive, read_model
 from tangere.identification.logs import split
 from tangere.identification.touch_logs import touch_log
-from tangere.identification.watch import belief
 from tangere.logs.recordings import recordings
+from tangere.loop.watching import belief
 
 N = 6
 COLUMNS = "t,q,qd,current,target_current,target_moment"

@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
 from tangere.identification.free_parts import MARGIN, untouched
 from tangere.identification.touch_logs import TouchLog
-from tangere.identification.watch import Tuned, belief, tuning, watch
+from tangere.loop.watching import Tuned, belief, tuning, watch
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])

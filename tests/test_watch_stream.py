@@ -11,8 +11,8 @@ from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, tuned_mode
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
-from tangere.identification.follow import Follower, Notice, lines_of
-from tangere.identification.watch import belief, watch
+from tangere.loop.follow import Follower, Notice, lines_of
+from tangere.loop.watching import belief, watch
 
 
 @pytest.fixture(scope="module")

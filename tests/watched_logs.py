@@ -11,9 +11,9 @@ import tangere
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.excitation import Excitation
 from tangere.identification.touch_logs import TouchLog
-from tangere.identification.watch import belief, read, tuning
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
+from tangere.loop.watching import belief, read, tuning
 
 N = 6
 ROBOT = tangere.robot("ur10e")

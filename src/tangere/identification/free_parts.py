@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tangere.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from tangere.identification.watch import Watched
+    from tangere.loop.watching import Watched
     from tangere.observe.detect import Event
 
 # Times the threshold of an arm that nobody tuned from which on an alarm is a touch and not this arm's own friction.

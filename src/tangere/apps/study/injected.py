@@ -17,8 +17,8 @@ from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
 from tangere.identification.logs import identification
 from tangere.identification.touch_logs import TouchLog
-from tangere.identification.watch import Belief, belief, free_motion, read, watch, with_stated_payload
 from tangere.logs.recordings import Recording, recordings
+from tangere.loop.watching import Belief, belief, free_motion, read, watch, with_stated_payload
 from tangere.observe.detect import RATE, Event, Thresholds, tune
 from tangere.observe.statistics import Estimate, per_hour, quantile, rate
 from tangere.robots import Robot

@@ -14,8 +14,8 @@ from tangere.figures.encode import floats
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Band, Panel, Series, TimeFigure
 from tangere.figures.scene import scene
-from tangere.identification.watch import Watched
 from tangere.logs.files import write_text
+from tangere.loop.watching import Watched
 from tangere.observe.detect import REGIMES, Event
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, page_head, table

@@ -27,7 +27,7 @@ from tangere.report.progress import Bar
 from tangere.report.terminal import numbers, paint, table, wants_colour
 
 if TYPE_CHECKING:
-    from tangere.identification.watch import Watched
+    from tangere.loop.watching import Watched
     from tangere.observe.detect import Event, Thresholds
     from tangere.robots import Robot
 
@@ -89,7 +89,7 @@ def add(commands: Any) -> None:
 
 def watch(arguments: argparse.Namespace) -> int:
     """Find events and tell them."""
-    from tangere.identification.watch import belief
+    from tangere.loop.watching import belief
 
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm)
@@ -108,8 +108,8 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
-    from tangere.identification import watch as watching
     from tangere.logs.recordings import recordings
+    from tangere.loop import watching
 
     bar = Bar()
     done: list[Watched] = []
@@ -152,7 +152,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
 
 
 def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
-    from tangere.identification.follow import Follower, lines_of
+    from tangere.loop.follow import Follower, lines_of
 
     name = arguments.log
     if any("+" in text for text in (*arguments.wanted, *arguments.payload_change)):

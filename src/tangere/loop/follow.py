@@ -16,7 +16,6 @@ from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion
 from tangere.identification.touch_logs import TouchLog, arm_findings, touch_log
 from tangere.identification.units import promised_at
-from tangere.identification.watch import TICK, Belief, Watcher, with_own_friction, with_stated_payload
 from tangere.logs.csv_log import grouped_columns
 from tangere.logs.log import Log
 from tangere.logs.recordings import (
@@ -29,6 +28,7 @@ from tangere.logs.recordings import (
     number_of,
     without_end,
 )
+from tangere.loop.watching import TICK, Belief, Watcher, with_own_friction, with_stated_payload
 from tangere.observe.detect import Event, PayloadChange, Wanted
 from tangere.observe.momentum import MomentumObserver
 from tangere.robots import Robot
