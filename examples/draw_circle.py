@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from tangere.apps.drawing.drawing import draw, drawing_robot
-from tangere.apps.drawing.planning import Strokes
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.placement import DoesNotFit
-from tangere.apps.drawing.planning.plan import plan_drawing
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.placement import DoesNotFit
+from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.strokes.strokes import Strokes
 
 RADIUS, FORCE = 0.1, 5.0  # m, N: as in document 002
 

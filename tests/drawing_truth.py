@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import spatial
 
-from tangere.apps.drawing.planning import Strokes
+from tangere.apps.drawing.strokes.strokes import Strokes
 
 
 def dense(lines, step: float = 1e-4) -> np.ndarray:

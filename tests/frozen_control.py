@@ -15,9 +15,9 @@ from tangere.apps.drawing.force.gains import blind_touch_speed, height_gains, hy
 from tangere.apps.drawing.force.surface import Found, StiffnessEstimate
 from tangere.apps.drawing.force.task import PenTask
 from tangere.apps.drawing.force.velocity import VelocityFilter
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.plan import plan_drawing
-from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.control import CartesianImpedance, HandGuiding, JointImpedance, OperationalSpace, QuasiStatic
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded

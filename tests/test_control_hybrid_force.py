@@ -10,7 +10,7 @@ import pytest
 from tangere.apps.drawing.drawing import drawing_robot
 from tangere.apps.drawing.force.gains import DAMPING, DAMPING_MAX, hybrid_gains, touch_speed
 from tangere.apps.drawing.force.hybrid_force import HybridForce
-from tangere.apps.drawing.force.input import ContactForce
+from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
 from tangere.apps.drawing.force.velocity import LEAST, MOST, VelocityFilter
 from tangere.errors import InvalidValue, UnknownName

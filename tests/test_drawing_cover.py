@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.planning.cover import NEAR, uncovered, unfolded
-from tangere.apps.drawing.planning.make import strokes_of
-from tangere.apps.drawing.planning.strokes import Strokes, closed, length
+from tangere.apps.drawing.strokes.cover import NEAR, uncovered, unfolded
+from tangere.apps.drawing.strokes.make import strokes_of
+from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
 from tangere.types import Array
 
 SQUARE = 0.05 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0)])

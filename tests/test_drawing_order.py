@@ -7,14 +7,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from drawing_benchmark import photograph, sorted_by_vpype
 
-from tangere.apps.drawing.planning import Strokes, ordered, write_svg
-from tangere.apps.drawing.planning.benchmark import photograph, sorted_by_vpype
-from tangere.apps.drawing.planning.make import on_grid, strokes_of
-from tangere.apps.drawing.planning.nearest import nearest
-from tangere.apps.drawing.planning.order import _ends, _start, two_opt
-from tangere.apps.drawing.planning.strokes import closed
-from tangere.apps.drawing.planning.tour import Tour
+from tangere.apps.drawing.strokes.make import on_grid, strokes_of
+from tangere.apps.drawing.strokes.nearest import nearest
+from tangere.apps.drawing.strokes.order import _ends, _start, ordered, two_opt
+from tangere.apps.drawing.strokes.strokes import Strokes, closed
+from tangere.apps.drawing.strokes.tour import Tour
+from tangere.apps.drawing.svg.write import write_svg
 
 
 def scattered(count: int, seed: int, *, rings: bool = False, clustered: bool = False) -> Strokes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.planning.motion import Drawn, Pace
-from tangere.apps.drawing.planning.pen_path import TOLERANCE, PenCurve, pen_curves
+from tangere.apps.drawing.plan.motion import Drawn, Pace
+from tangere.apps.drawing.plan.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.errors import InvalidValue
 from tangere.types import Array
 

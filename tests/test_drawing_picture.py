@@ -8,8 +8,9 @@ import zlib
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.planning import picture_from, png_bytes, read_picture, strokes_of
-from tangere.apps.drawing.planning.picture import PIXELS_MAX, enlarged
+from tangere.apps.drawing.picture.picture import PIXELS_MAX, enlarged, picture_from, read_picture
+from tangere.apps.drawing.raster import png_bytes
+from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.errors import InvalidValue, TangereError
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow (extra `draw`) is not installed")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from test_drawing_canvas import with_pen
 
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.clearance import LinkSpheres, surface_distance
-from tangere.apps.drawing.planning.fit import FRICTION, TORQUE_SHARE, assess, force_limit, tip_mass
-from tangere.apps.drawing.planning.placement import Box, DoesNotFit, offers
-from tangere.apps.drawing.planning.plan import plan_drawing
-from tangere.apps.drawing.planning.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
-from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.clearance import LinkSpheres, surface_distance
+from tangere.apps.drawing.plan.fit import FRICTION, TORQUE_SHARE, assess, force_limit, tip_mass
+from tangere.apps.drawing.plan.placement import Box, DoesNotFit, offers
+from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.plan.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.model.link_shapes import link_shapes
 
 

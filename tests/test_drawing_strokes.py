@@ -7,8 +7,9 @@ pytest.importorskip("scipy.spatial")
 
 from drawing_truth import dense, drawing, farthest
 
-from tangere.apps.drawing.planning import Strokes, merged, simplified, smoothed
-from tangere.apps.drawing.planning.strokes import closed, length
+from tangere.apps.drawing.strokes.merge import merged
+from tangere.apps.drawing.strokes.simplify import simplified, smoothed
+from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
 from tangere.errors import InvalidValue
 
 

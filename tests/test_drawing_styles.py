@@ -6,14 +6,16 @@ import pytest
 cv2 = pytest.importorskip("cv2", reason="OpenCV (extra `draw`) is not installed")
 spatial = pytest.importorskip("scipy.spatial")
 
+from drawing_benchmark import photograph  # noqa: E402
 from drawing_truth import check_guarantee, dense, drawing, farthest, random_lines  # noqa: E402
 
-from tangere.apps.drawing.planning import picture_from, rendered, strokes_of, trace  # noqa: E402
-from tangere.apps.drawing.planning.benchmark import photograph  # noqa: E402
-from tangere.apps.drawing.planning.demo_pictures import shipped_picture  # noqa: E402
-from tangere.apps.drawing.planning.edges import otsu_of  # noqa: E402
-from tangere.apps.drawing.planning.picture import read_picture  # noqa: E402
-from tangere.apps.drawing.planning.strokes import closed  # noqa: E402
+from tangere.apps.drawing.picture.edges import otsu_of  # noqa: E402
+from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
+from tangere.apps.drawing.picture.shipped import shipped_picture  # noqa: E402
+from tangere.apps.drawing.picture.tracing import trace  # noqa: E402
+from tangere.apps.drawing.raster import rendered  # noqa: E402
+from tangere.apps.drawing.strokes.make import strokes_of  # noqa: E402
+from tangere.apps.drawing.strokes.strokes import closed  # noqa: E402
 from tangere.errors import InvalidValue, UnknownName  # noqa: E402
 
 

@@ -10,11 +10,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.planning import Strokes, figures, preview_svg, read_svg, strokes_of, svg_text, write_svg
-from tangere.apps.drawing.planning.clip import clipped
-from tangere.apps.drawing.planning.make import on_grid
-from tangere.apps.drawing.planning.strokes import closed, length
-from tangere.apps.drawing.planning.svg_path import subpaths
+from tangere.apps.drawing.strokes.make import on_grid, strokes_of
+from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
+from tangere.apps.drawing.svg.clip import clipped
+from tangere.apps.drawing.svg.path import subpaths
+from tangere.apps.drawing.svg.preview import figures, preview_svg
+from tangere.apps.drawing.svg.read import read_svg
+from tangere.apps.drawing.svg.write import svg_text, write_svg
 from tangere.errors import InvalidValue
 
 

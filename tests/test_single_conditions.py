@@ -15,9 +15,9 @@ import tangere
 from tangere.apps.drawing.drawing import drawing_robot
 from tangere.apps.drawing.force.surface import StiffnessEstimate
 from tangere.apps.drawing.force.task import AWAY, PenTask
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.plan import plan_drawing
-from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue
 from tangere.identification.check import findings
 from tangere.identification.delay import torque_delay

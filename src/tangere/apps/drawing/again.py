@@ -23,7 +23,7 @@ from tangere.apps.drawing.draw_picture import (
     prepare,
 )  # fmt: skip
 from tangere.apps.drawing.drawing import DrawingResult, drawn_ink, heavier, real_paper
-from tangere.apps.drawing.planning.canvas import Canvas
+from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.settings import DrawingSettings
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log

@@ -128,7 +128,7 @@ def add(commands: Any) -> None:
 def draw(arguments: argparse.Namespace) -> int:
     """Draw a picture into a folder, and say how it went."""
     from tangere.apps.drawing.draw_picture import PREVIEW, execute_drawing, find_picture, prepare, write_preview
-    from tangere.apps.drawing.planning.demo_pictures import shipped_pictures
+    from tangere.apps.drawing.picture.shipped import shipped_pictures
 
     if arguments.list:
         print("\n".join(shipped_pictures()))
@@ -284,7 +284,7 @@ def _spot(option: str, text: str | None) -> tuple[float, float, float, float] | 
 
 
 def _tell_plan(prepared: Prepared) -> None:
-    from tangere.apps.drawing.planning.preview import figures, time_figures
+    from tangere.apps.drawing.svg.preview import figures, time_figures
 
     print(figures(prepared.strokes, seconds=prepared.plan.duration))
     print(time_figures(prepared.plan))

@@ -14,18 +14,18 @@ import numpy as np
 
 from tangere.apps.drawing.drawing import DrawingResult, draw, drawing_robot, heavier, real_paper
 from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_bytes, write_ink
-from tangere.apps.drawing.place import canvas_of as canvas_of
-from tangere.apps.drawing.place import placed
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.demo_pictures import shipped_picture, shipped_pictures
-from tangere.apps.drawing.planning.drawing_plan import DrawingPlan
-from tangere.apps.drawing.planning.make import strokes_of
-from tangere.apps.drawing.planning.plan import plan_drawing
-from tangere.apps.drawing.planning.strokes import Strokes
-from tangere.apps.drawing.planning.svg_write import write_svg
-from tangere.apps.drawing.probing import probe
+from tangere.apps.drawing.picture.shipped import shipped_picture, shipped_pictures
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
+from tangere.apps.drawing.plan.place import canvas_of as canvas_of
+from tangere.apps.drawing.plan.place import placed
+from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.probe import probe
 from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
+from tangere.apps.drawing.strokes.make import strokes_of
+from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.svg.write import write_svg
 from tangere.errors import InvalidValue, UnknownName
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO
 from tangere.loop.folder import cleared as cleared_folder

@@ -12,10 +12,10 @@ import numpy as np
 
 from tangere.apps.drawing.force.height_pi import HeightPI
 from tangere.apps.drawing.force.hybrid_force import DELAY, HybridForce
-from tangere.apps.drawing.force.input import ContactForce
+from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.task import MODES, Plan
 from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, stray
-from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult

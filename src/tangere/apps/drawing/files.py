@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.apps.drawing.ink import Ink
-from tangere.apps.drawing.planning.canvas import Canvas
-from tangere.apps.drawing.planning.preview import COLOURS, figures
-from tangere.apps.drawing.planning.raster import png_bytes
-from tangere.apps.drawing.planning.simplify import simplified
-from tangere.apps.drawing.planning.strokes import Strokes
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.raster import png_bytes
+from tangere.apps.drawing.strokes.simplify import simplified
+from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.svg.preview import COLOURS, figures
 from tangere.errors import MissingExtra
 from tangere.logs.files import replacing
 from tangere.types import Array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from tangere.apps.drawing.drawing import MODEL_ERROR, CanvasError, Controllers, SensorName
-from tangere.apps.drawing.planning.make import TOLERANCE
+from tangere.apps.drawing.strokes.make import TOLERANCE
 from tangere.errors import InvalidValue, UnknownName
 from tangere.plants.scene.paper import Bump, Hole
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.apps.drawing.force.gains import STIFFEST, HeightGains, height_gains
-from tangere.apps.drawing.force.input import ContactForce
 from tangere.apps.drawing.force.learning import StiffnessLearner, listened
+from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.task import CONTACT, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
 from tangere.apps.drawing.force.touch import JointTouch
 from tangere.apps.drawing.force.velocity import SPEED_NOISE

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.apps.drawing.force.gains import STIFFEST, HybridGains, hybrid_gains
-from tangere.apps.drawing.force.input import ContactForce
 from tangere.apps.drawing.force.learning import StiffnessLearner, listened
+from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.task import CONTACT, LISTEN, LOST, TOUCH, PenTask, Plan
 from tangere.apps.drawing.force.tip import TipLaw, tip_law
 from tangere.apps.drawing.force.touch import JointTouch

@@ -9,7 +9,7 @@ from tangere.apps.drawing.force.surface import StiffnessEstimate
 from tangere.apps.drawing.force.task import DRAW, GIVE, LISTEN, PenTask
 
 if TYPE_CHECKING:
-    from tangere.apps.drawing.force.input import ContactForce
+    from tangere.apps.drawing.force.sense import ContactForce
     from tangere.apps.drawing.force.touch import JointTouch
     from tangere.types import State
 

@@ -1,0 +1,1 @@
+"""Pictures as lines of pixels: reading, edges, line art, skeletons and their tracing."""

@@ -1,0 +1,232 @@
+"""Line drawings: ink against paper, and areas that are too wide to be lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tangere.apps.drawing.picture.edges import otsu_of
+from tangere.apps.drawing.picture.picture import Picture, opencv, strongest, tones
+from tangere.apps.drawing.picture.skeleton import Mask, thinned
+from tangere.types import Array
+
+# Ink that differs from the paper by less than this [of 255 levels] is none: JPEG leaves ghosts of 10 round lines.
+FAINTEST = 24.0
+# Within this [of 255 levels] a pixel is paper: the noise and ghosts of a scan.
+NEAR = 20.0
+# Share of half-tones above which a picture is no line drawing.
+HALF_TONES = 0.03
+# A width below this share of the picture's longer side is a line whatever its shape (6 mm of 200) ...
+LINE_MAX = 0.03
+# ... above it an area, unless it is this many times as long as wide (a square's centre line, its diagonals, is 2.8) ...
+ELONGATED = 4.0
+# ... or, from this share on (12 mm of 200), so many times.
+AREA_MIN = 0.06
+AREA_ELONGATED = 10.0
+# An area is this many times as wide as the lines beside it: two lines that cross at 50 degrees are 2.4 times as wide
+# where they do.
+WIDER = 2.5
+# More areas than this are a texture.
+AREAS_MAX = 5000
+# Less paper than this all round an area, and it is where lines meet: rays side by side leave next to none, those of a
+# sun more than half.
+HUB = 0.5
+# Paper pixels walled in by ink, as a share of the ink: lines have none, a dithered grey up to one each.
+DITHER = 0.02
+# A speck as dark as this share of the usual ink is meant; more than this many (or than there are lines) are dirt.
+DARK = 0.8
+SPECKS = 20
+# Wall [pixels] that is left of an area so that its outline is thinned like a line.
+WALL = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Ink:
+    """How far each pixel is from the paper."""
+
+    ink: NDArray[np.uint8]  # (h, w) [0..255]
+    even: bool  # the paper is one colour; else that of the surroundings
+    lines: bool  # it looks like a line drawing
+
+
+def ink_of(picture: Picture, even: bool | None = None) -> Ink:
+    """How far each pixel is from the colour of the paper near it: the largest of the three channels.
+
+    The paper is the most frequent colour if that covers half of the picture and what is left looks like lines; where
+    the light falls off over the sheet (a photographed drawing) it is the median over a window far wider than any line.
+    even: which of the two it is, where known.
+    """
+    image = tones(picture)
+    flat = from_paper(image)
+    # a picture of some dozen pixels has no room for a window around a line
+    plain = max(flat.shape) < 64 or float((flat < NEAR).mean()) > 0.5 if even is None else even
+    if plain and (even or looks_like_lines(flat)):
+        return Ink(flat, True, True)
+    if even is None and max(flat.shape) < 64:
+        return Ink(flat, True, False)
+    local = _from_surroundings(image)
+    lines = looks_like_lines(local, False)
+    return Ink(local, False, lines) if lines or not plain else Ink(flat, True, False)
+
+
+def softened(picture: Picture) -> Picture:
+    """The picture; smoothed by 1.5 pixels where its tones are made of black and white dots.
+
+    Such a picture has pixels of one tone with the other on all four sides, as a chess board has, for a good part of
+    what is drawn.
+    """
+    grey = tones(picture)
+    if grey.ndim == 3:
+        return picture
+    low, high = int(grey.min()), int(grey.max())
+    dark = grey < (low + high) / 2.0
+    if float(((grey > low + NEAR) & (grey < high - NEAR)).mean()) > HALF_TONES:
+        return picture
+    ink = dark if float(dark.mean()) < 0.5 else ~dark
+    inside = ink[1:-1, 1:-1]
+    walled = ~inside & ink[:-2, 1:-1] & ink[2:, 1:-1] & ink[1:-1, :-2] & ink[1:-1, 2:]
+    if walled.sum() <= DITHER * inside.sum():
+        return picture
+    return Picture(opencv().GaussianBlur(picture.rgb, (0, 0), 1.5), picture.notes)
+
+
+def line_mask(ink: NDArray[np.uint8], pixel: int = 1) -> Mask:
+    """(h, w) where there is ink, from the contrast: Otsu's threshold, specks of one or two pixels removed.
+
+    pixel: how many times the picture was enlarged. Specks stay where they are as dark as the lines and no more than
+    these: the dot of a small i.
+    """
+    cv2 = opencv()
+    if ink.max() < FAINTEST:
+        return np.zeros(ink.shape, dtype=bool)
+    # over all pixels, and over those that are not paper: the lower one, as faint lines beside black areas are lines too
+    counts = np.bincount(ink.ravel(), minlength=256)
+    threshold = max(min(otsu_of(counts), otsu_of(np.where(np.arange(256) < FAINTEST / 2, 0, counts))), FAINTEST)
+    mask = (ink > threshold).astype(np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    if count == 1 or max(mask.shape) < 200 * pixel:
+        return mask.astype(bool)
+    kept = stats[:, cv2.CC_STAT_AREA] >= 3 * pixel * pixel
+    kept[0] = False
+    darkest = np.zeros(count, dtype=np.uint8)
+    np.maximum.at(darkest, labels.ravel(), ink.ravel())
+    dark = ~kept & (darkest >= DARK * np.median(ink[mask > 0]))
+    dark[0] = False
+    if dark.sum() <= max(SPECKS, kept.sum()):
+        kept |= dark
+    result: Mask = kept[labels]
+    return result
+
+
+def looks_like_lines(ink: NDArray[np.uint8], even: bool = True) -> bool:
+    """Whether a picture with this contrast is a line drawing: mostly paper, few half-tones, and ink on less than half.
+
+    Half-tones are pixels between paper and full ink that no border between the two explains. Where the paper is not
+    even, what is wider than a line is no ink: the median around it would be its own tone, a photograph's.
+    """
+    cv2 = opencv()
+    if ink.max() < FAINTEST or float((ink < NEAR).mean()) < 0.5:
+        return False  # a faint picture may still have edges
+    mask = line_mask(ink).astype(np.uint8)
+    if not 0.0 < float(mask.mean()) < 0.5:
+        return False
+    if not even and hollowed(mask.astype(bool))[1] > 0:
+        return False
+    full = float(np.median(ink[mask > 0]))
+    square = np.ones((5, 5), np.uint8)
+    border = cv2.dilate(mask, square) - cv2.erode(mask, square)
+    between = (ink > 0.25 * full) & (ink < 0.75 * full) & (border == 0)
+    return bool(between.mean() < HALF_TONES)
+
+
+def hollowed(mask: Mask, pixel: int = 1) -> tuple[Mask, int]:
+    """(mask with the inside of its areas taken out, number of areas): what is much wider than a line becomes its wall.
+
+    A core is what lies deeper than any line is wide. It is an area if it is compact (its own centre line is not
+    ELONGATED times its width) and far wider than the lines of the picture, so that no crossing is taken for one; nor is
+    the hub of a star, which has rays all round. pixel: how many times the picture was enlarged; what was a pixel wide
+    is a line.
+    """
+    cv2 = opencv()
+    image = np.pad(mask, 1).astype(np.uint8)
+    longest = max(mask.shape)
+    half = cv2.distanceTransform(image, cv2.DIST_L2, 5)
+    least = max(0.5 * LINE_MAX * longest, WALL + 1.0, pixel if pixel > 1 else 0.0)
+    if half.max() <= least:
+        return mask, 0
+    centre = thinned(image.astype(bool))
+    lines = half[centre & (half <= least)]
+    # lines are what the picture is made of if they are a twentieth of all centre lines; else there are only shapes
+    usual = float(np.median(lines)) if lines.size > 0.05 * centre.sum() else 0.0
+    count, labels = cv2.connectedComponents((half > least).astype(np.uint8), connectivity=8)
+    if count - 1 > AREAS_MAX:  # a texture, no drawing with areas
+        return mask, 0
+    widest = np.zeros(count)
+    np.maximum.at(widest, labels.ravel(), half.ravel())
+    along = np.bincount(labels[centre], minlength=count)
+    elongated = along / np.maximum(2.0 * widest, 1.0)
+    area = (elongated < np.where(2.0 * widest > AREA_MIN * longest, AREA_ELONGATED, ELONGATED)) & (
+        widest > WIDER * usual
+    )
+    area[0] = False
+    if area.any():
+        area &= _free_border(image, labels, least) > HUB
+    if not area.any():
+        return mask, 0
+    # back from the cores to the areas' own border, then a wall inwards
+    reach = cv2.distanceTransform((~area[labels]).astype(np.uint8), cv2.DIST_L2, 5)
+    image[(reach <= least - WALL) & (half > WALL)] = 0
+    return image[1:-1, 1:-1].astype(bool), int(area.sum())
+
+
+def from_paper(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(h, w) how far each pixel is from the most frequent colour."""
+    paper = np.empty_like(image)
+    paper[:] = _paper(image)
+    flat: NDArray[np.uint8] = strongest(opencv().absdiff(image, paper))
+    return flat
+
+
+def _from_surroundings(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(h, w) how far each pixel is from the median around it, as if all of the paper were as bright as its best part.
+
+    Ink reflects a share of the light: half the light, half the contrast. Twice is the most that noise may be raised.
+    """
+    cv2 = opencv()
+    # shares of the picture, not pixels: at 250 pixels a window of 41 spans a sixth of the sheet
+    scale = 250.0 / max(image.shape[:2])
+    small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    local = cv2.GaussianBlur(cv2.medianBlur(small, 41), (0, 0), 5.0)
+    local = cv2.resize(local, image.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    brightness = strongest(local).astype(np.float32)
+    gain = np.clip(brightness.max() / np.maximum(brightness, 1.0), 1.0, 2.0)
+    uneven: NDArray[np.uint8] = np.minimum(gain * strongest(cv2.absdiff(image, local)), 255.0).astype(np.uint8)
+    return uneven
+
+
+def _free_border(image: NDArray[np.uint8], labels: NDArray[np.int32], least: float) -> Array:
+    """(count,) share of paper in the ring just outside of each core, at the distance of its own border."""
+    cv2 = opencv()
+    away, nearest = cv2.distanceTransformWithLabels(
+        (labels == 0).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_CCOMP
+    )
+    ring = (away > least + 1.0) & (away <= least + 4.0)
+    count = int(labels.max()) + 1
+    core = np.zeros(int(nearest.max()) + 1, dtype=labels.dtype)
+    core[nearest[labels > 0]] = labels[labels > 0]
+    owner = core[nearest[ring]]
+    total = np.bincount(owner, minlength=count)
+    paper = np.bincount(owner, weights=image[ring] == 0, minlength=count)
+    return np.asarray(paper / np.maximum(total, 1))
+
+
+def _paper(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The most frequent colour of (h, w) or (h, w, 3), in steps of 8 levels, then the mean of its pixels."""
+    few = image[::3, ::3] if min(image.shape[:2]) > 300 else image
+    coarse = (few >> 3).astype(np.int32)
+    code = coarse if few.ndim == 2 else (coarse[..., 0] << 10) | (coarse[..., 1] << 5) | coarse[..., 2]
+    most = np.bincount(code.ravel()).argmax()
+    result: NDArray[np.uint8] = np.rint(few[code == most].mean(axis=0)).astype(np.uint8)
+    return result

@@ -1,0 +1,1 @@
+"""From strokes to a motion of the arm: paper, reach, placement, path and joints."""

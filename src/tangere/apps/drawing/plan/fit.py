@@ -1,0 +1,169 @@
+"""How an arm stands to a drawing at one place: posture, rooms, the force it can press with, and what is wrong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tangere.apps.drawing.plan import reach
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.clearance import LinkSpheres
+from tangere.apps.drawing.plan.reach import pen_orientation, postures, tip_poses
+from tangere.robots import Robot
+from tangere.types import Array
+
+# Share of a joint's torque that gravity and the pen's force may take: the rest is for friction of the drives (10 to
+# 20 % of the limit on URs), acceleration and control
+TORQUE_SHARE = 0.7
+# Coulomb friction of a pen on paper that is reckoned with, at its upper end (felt and pencil: 0.2 to 0.4)
+FRICTION = 0.4
+# z of the normal below which a paper faces down: with the shoulder above it, the z axis was most likely that of a tool
+# which stood on the paper, pointing into it
+FACING_DOWN = -0.5
+# m and sine: a tool this near to the last joint's axis is on it
+ON_AXIS = 1e-9
+# What the kinds of room mean, for people: name, its measure, unit factor, unit
+_WORDS = {
+    "wrist": ("too near a wrist singularity: |sin q5| = {0:.3f}, at least {1:.3f} is needed", reach.WRIST, 1.0),
+    "elbow": ("the arm is stretched or folded too far: |sin q3| = {0:.3f}, at least {1:.3f} is needed",
+              reach.ELBOW, 1.0),
+    "shoulder": ("too near the robot's own axis: lever of {0:.3f} arm lengths, at least {1:.3f} is needed",
+                 reach.SHOULDER, 1.0),
+    "joints": ("a joint comes within {0:.1f} degrees of its limit, {1:.1f} are needed", reach.JOINT, 180.0 / math.pi),
+    "surface": ("a link comes within {0:.0f} mm of the surface or into it, {1:.0f} mm are needed", reach.SURFACE, 1e3),
+    "self": ("links come within {0:.0f} mm of each other, {1:.0f} mm are needed", reach.SELF, 1e3),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was found at a placement: posture, rooms, force."""
+
+    q: Array  # (k, 6) joints at the points asked for, of the chosen branch
+    R_canvas_tcp: Array  # (3, 3)
+    room: dict[str, float]  # by kind, smallest over the points; 1 is just enough
+    force_max: float  # N, what the joints can press with everywhere
+    tip_mass: float  # kg, largest inertia felt at the tip along the normal
+    problems: tuple[str, ...]
+    only_force: bool = False  # the force is the only problem: another one would do
+
+
+def assess(
+    robot: Robot,
+    canvas: Canvas,
+    points: Array,
+    force: float,
+    *,
+    lean: float = 0.0,
+    towards: float = -0.5 * math.pi,
+    spin: float | None = None,
+) -> Fit:
+    """The best posture for points (k, 3) of a canvas [m], in the pen's order: which branch, which turn about the pen.
+
+    Without a `spin`: where the pen is the last joint's own axis it turns that joint only, and is chosen so that the
+    joint stays about zero; else the best of 24, every 15 degrees.
+    """
+    spheres = LinkSpheres.of(robot)
+    R = _oriented(robot, canvas, points, spheres, lean, towards, spin)
+    T_tip = tip_poses(canvas.T_base_canvas, R, points)
+    found = postures(robot, T_tip, canvas.T_base_canvas, canvas.size, canvas.border, spheres)
+    lane_of, _ = found.best()
+    lane = int(lane_of)
+    if not found.valid[:, lane].all():
+        lane = int(np.argmax(found.valid.sum(axis=0)))
+    rooms: dict[str, float] = {}
+    problems = []
+    behind = float(canvas.from_base(robot.link_poses(np.zeros(robot.dof))[0, :3, 3])[2])
+    if behind < 0.0 and canvas.normal[2] < FACING_DOWN:
+        problems.append(f"the paper faces down and the robot's shoulder is {-1e3 * behind:.0f} mm behind it")
+    ok = found.valid[:, lane]
+    if not ok.all():
+        worst = int(np.argmax(np.where(ok, -1.0, found.distance)))
+        problems.append(
+            f"it leaves the arm's reach by {1e3 * found.distance[worst]:.0f} mm at {_on_paper(points[worst])}"
+            if found.distance[worst] > 0.0
+            else f"no one posture reaches all of it, not {_on_paper(points[worst])}"
+        )
+    q = found.q[:, lane]
+    limit, mass = 0.0, math.inf
+    if ok.all():
+        for kind, values in found.room.items():
+            at = values[:, lane]
+            worst = int(np.argmin(at))
+            rooms[kind] = float(at[worst])
+            if at[worst] < 1.0:
+                words, needed, factor = _WORDS[kind]
+                have = at[worst] * needed * factor
+                problems.append(words.format(have, needed * factor) + f", at {_on_paper(points[worst])}")
+        # as the pen goes, without whole turns: against the nearest turns of each point by itself
+        step = np.diff(q, axis=0)
+        wound_up = np.abs(np.cumsum(step - reach.TURN * np.rint(step / reach.TURN), axis=0) + q[0] - q[1:])
+        if np.any(wound_up > math.pi):
+            joint = int(np.argmax(wound_up.max(axis=0))) + 1
+            problems.append(f"it goes all around the robot: joint {joint} would have to turn once round")
+        limit, joint, where = force_limit(robot, q, canvas.normal)
+        mass = float(np.max(tip_mass(robot, q, canvas.normal)))
+        if force > limit:
+            problems.append(
+                f"a force of {force:g} N is more than the arm can exert there: {max(limit, 0.0):.0f} N at most "
+                f"(joint {joint}, at {_on_paper(points[where])})"
+            )
+    return Fit(q, R, rooms, limit, mass, tuple(problems), bool(ok.all()) and force > limit and len(problems) == 1)
+
+
+def _oriented(
+    robot: Robot, canvas: Canvas, points: Array, spheres: LinkSpheres, lean: float, towards: float, spin: float | None
+) -> Array:
+    """R_canvas_tcp (3, 3), with the best turn about the pen where none is given."""
+    if spin is not None:
+        return pen_orientation(lean, towards, spin)
+    tool = robot.model.T_flange_tcp
+    on_axis = np.hypot(*tool[:2, 3]) < ON_AXIS and np.hypot(*tool[:2, 2]) < ON_AXIS
+    spins = np.zeros(1) if on_axis else np.arange(24) * (math.pi / 12.0)
+    orientations = np.array([pen_orientation(lean, towards, float(s)) for s in spins])
+    some = points[np.unique(np.linspace(0, len(points) - 1, 12).round().astype(int))]
+    T = np.stack([tip_poses(canvas.T_base_canvas, R, some) for R in orientations])
+    T_canvas = np.broadcast_to(canvas.T_base_canvas, (len(spins), 4, 4))
+    rough = postures(robot, T, T_canvas, canvas.size, canvas.border, spheres)
+    lanes, room = rough.best()
+    if on_axis:
+        last = rough.q[0, :, int(lanes[0]), -1]
+        middle = 0.5 * float(last.min() + last.max())
+        return pen_orientation(lean, towards, -middle * float(np.sign(tool[2, 2])))
+    wound = np.array([np.abs(rough.q[i, :, lane]).max() for i, lane in enumerate(lanes)])
+    return np.asarray(orientations[int(np.argmax(np.minimum(room, reach.PLENTY) - 1e-3 * wound))])
+
+
+def force_limit(robot: Robot, q: Array, normal: Array) -> tuple[float, int, int]:
+    """Largest force [N] with which the tip can press against `normal` (3,); joint (from 1) and sample that limit it.
+
+        |g_i - F a_i| + F b_i <= share tau_max_i,   a = J^T (n, 0),  b_i = mu |(J^T t)_i|, t across n
+
+    quasi-static; friction mu of the pen pulls in any direction along the paper. q (k, n).
+    """
+    J = robot.jacobian(q)[:, :3]
+    a = np.einsum("kin,i->kn", J, normal)
+    across = J - normal[:, None] * a[:, None, :]
+    b = FRICTION * np.linalg.norm(across, axis=1)
+    g = robot.gravity_torque(q)
+    room = TORQUE_SHARE * robot.tau_max
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = np.where(b - a > 1e-12, (room - g) / (b - a), np.inf)
+        above = np.where(b + a > 1e-12, (room + g) / (b + a), np.inf)
+    limit = np.minimum(below, above)
+    limit = np.where(np.abs(g) > room, 0.0, limit)
+    k, joint = np.unravel_index(int(np.argmin(limit)), limit.shape)
+    return float(limit[k, joint]), int(joint) + 1, int(k)
+
+
+def tip_mass(robot: Robot, q: Array, normal: Array) -> Array:
+    """(k,) kg: inertia felt at the tip along `normal` (3,), 1/(n^T J M^-1 J^T n); q (k, n)."""
+    along = np.einsum("kin,i->kn", robot.jacobian(q)[:, :3], normal)
+    moved = np.linalg.solve(robot.mass_matrix(q), along[:, :, None])[..., 0]
+    return np.asarray(1.0 / np.einsum("kn,kn->k", along, moved))
+
+
+def _on_paper(point: Array) -> str:
+    return f"({1e3 * point[0]:.0f}, {1e3 * point[1]:.0f}) mm"

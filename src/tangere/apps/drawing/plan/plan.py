@@ -1,0 +1,163 @@
+"""From strokes to a motion: pen down, draw, pen up, over to the next stroke; checked as a whole before it starts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
+from tangere.apps.drawing.plan.fit import assess
+from tangere.apps.drawing.plan.motion import Pace, sections_of
+from tangere.apps.drawing.plan.pen_joints import joint_samples, refuse_through_surface, start_joints, whole_check
+from tangere.apps.drawing.plan.pen_path import TOLERANCE, pen_curves
+from tangere.apps.drawing.plan.placement import Box, DoesNotFit, offers
+from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.errors import InvalidValue
+from tangere.planning.joint_motions import JointMove
+from tangere.planning.limits import Limits
+from tangere.planning.paths import positive
+from tangere.planning.samples import PERIOD
+from tangere.robots import Robot
+from tangere.types import Array
+
+# m/s on the paper and above it: a calm hand's 50 mm/s; UR's own default for linear moves, 250 mm/s
+SPEED, TRAVEL_SPEED = 0.05, 0.25
+# m/s2 along the line, m/s2 across it, m/s3: at 50 mm/s circles of 10 mm radius are drawn at full speed; 1.5 N for the 5
+# kg felt at a UR5e's tip; the acceleration builds up over 50 ms, slower than a UR's first bending mode (10 to 15 Hz)
+ACCELERATION, CENTRIPETAL, JERK = 0.5, 0.25, 10.0
+# m/s2 and m/s3 with the pen in the air, where nothing but time is lost: UR's default 1.2 m/s2, reached within 50 ms
+TRAVEL_ACCELERATION, TRAVEL_JERK = 1.2, 24.0
+# m: pen-up height; the pen moves sideways above half of it only, which leaves 5 mm for bumps and canvas error
+LIFT = 0.010
+# m above the paper where the slow descent begins; after probing the canvas is known to some 0.1 mm
+TOUCH_HEIGHT = 0.002
+# m above the paper where a joint motion from elsewhere ends: such a motion sags by some centimetres on its way
+ENTRY = 0.06
+# s: the force has settled after a few time constants of any of the force loops (20 to 50 ms)
+SETTLE = 0.2
+# Force overshoot at touch-down, as a share of the force; and the most a touch may be fast [m/s]
+OVERSHOOT, TOUCH_SPEED_MAX = 0.3, 0.01
+# N/m: stiffness of pen and paper together that the touch speed is reckoned with
+STIFFNESS = 2e4
+# rad/s2: half of what UR accepts for its own joint moves at most (40 rad/s2); ten times its default
+JOINT_ACCELERATION = 14.0
+# Most samples of a plan: 220 MB
+SAMPLES = 600_000
+# Most points of the strokes that decide about the placement
+POINTS = 150
+
+
+def plan_drawing(
+    robot: Robot,
+    strokes: Strokes,
+    canvas: Canvas,
+    *,
+    speed: float = SPEED,
+    travel_speed: float = TRAVEL_SPEED,
+    lift: float = LIFT,
+    centripetal: float = CENTRIPETAL,
+    acceleration: float = ACCELERATION,
+    jerk: float = JERK,
+    tolerance: float = TOLERANCE,
+    force: float = 5.0,
+    stiffness: float = STIFFNESS,
+    touch_speed: float | None = None,
+    touch_height: float = TOUCH_HEIGHT,
+    settle: float = SETTLE,
+    lean: float = 0.0,
+    lean_towards: float = -0.5 * math.pi,
+    spin: float | None = None,
+    joint_acceleration: ArrayLike = JOINT_ACCELERATION,
+    q_start: ArrayLike | None = None,
+    period: float | None = None,
+    offer: bool = True,
+) -> DrawingPlan:
+    """The motion that draws `strokes` on `canvas`, from rest above the first point to rest above the last, at `lift`.
+
+    speed, travel_speed [m/s]; acceleration [m/s2] along a line, centripetal [m/s2] across it: v <= sqrt(centripetal /
+    curvature); jerk [m/s3]. tolerance [m]: how far the pen's way may stray from the strokes. The pen comes down from
+    touch_height [m] at touch_speed [m/s], rests for `settle` [s], draws, and is lifted by `lift` [m]. Without a
+    touch_speed it is the one whose impact overshoots the force [N] by 30 % at most, v = 0.3 F / sqrt(stiffness m), m
+    the inertia felt at the tip. lean, lean_towards, spin [rad]: see reach.pen_orientation. q_start (n,): a joint motion
+    from there to 60 mm above the first point comes first. Where joints would be too fast, that part goes slower.
+    period [s] of the samples (default 1 ms, doubled until a long drawing has at most 600 000).
+
+    Raises DoesNotFit where the arm cannot draw it there: it says why and, with `offer`, offers placements (`assess`
+    finds no fault with them; the whole motion there is not planned).
+    """
+    _check_strokes(strokes, canvas)
+    for value, name, unit in (
+        (speed, "speed", "m/s"), (travel_speed, "travel_speed", "m/s"), (lift, "lift", "m"), (force, "force", "N"),
+        (centripetal, "centripetal", "m/s2"), (acceleration, "acceleration", "m/s2"), (jerk, "jerk", "m/s3"),
+        (stiffness, "stiffness", "N/m"), (touch_height, "touch_height", "m"),
+    ):  # fmt: skip
+        positive(value, name, unit)
+    if not (math.isfinite(settle) and settle >= 0.0):
+        raise InvalidValue(f"settle: must be finite and not negative [s], got {settle!r}")
+    if touch_height > 0.5 * lift:
+        raise InvalidValue(f"touch_height: at most half the lift ({500 * lift:g} mm), got {1e3 * touch_height:g} mm")
+    points = _sampled_points(strokes, lift)
+    box = Box(*strokes.bounds, points, force, lift, lean, lean_towards)
+    fit = assess(robot, canvas, points, force, lean=lean, towards=lean_towards, spin=spin)
+    if fit.problems:
+        raise DoesNotFit(fit.problems, offers(robot, canvas, box) if offer and not fit.only_force else None)
+    if touch_speed is None:
+        touch_speed = min(OVERSHOOT * force / math.sqrt(stiffness * fit.tip_mass), TOUCH_SPEED_MAX)
+    pace = Pace(
+        speed, acceleration, centripetal, jerk, travel_speed, TRAVEL_ACCELERATION, TRAVEL_JERK,
+        positive(touch_speed, "touch_speed", "m/s"), lift, touch_height, settle,
+    )  # fmt: skip
+    height = lift if q_start is None else max(lift, ENTRY)
+    curves = [pen_curves(line, tolerance) for line in strokes.lines]
+    ends = [(line[0], line[-1]) for line in strokes.lines]
+    sections = sections_of([list(c) for c in curves], ends, pace, height)
+    if period is None:
+        duration = sum(section.duration for section in sections)
+        period = PERIOD * 2 ** max(0, math.ceil(math.log2(duration / PERIOD / SAMPLES)))
+    limits = Limits.of(robot, acceleration=joint_acceleration)
+    q_0 = start_joints(robot, canvas, fit, strokes.lines[0][0], height, fit.q[0])
+    q, qd, qdd, sigma, sections = joint_samples(robot, canvas, fit.R_canvas_tcp, sections, q_0, limits, period)
+    deviation = max((c.deviation for many in curves for c in many), default=0.0)
+    check = whole_check(robot, canvas, fit, sections, (q, qd, qdd), sigma, limits, period, force, deviation)
+    if isinstance(check, tuple):
+        raise DoesNotFit(check, offers(robot, canvas, box) if offer else None)
+    start = 0.0
+    if q_start is not None:
+        move = JointMove(robot, q_start, q[0], period=period)
+        refuse_through_surface(robot, canvas, move)
+        start = (len(move.q) - 1) * period
+        q, qd, qdd = (np.concatenate([a[:-1], b]) for a, b in ((move.q, q), (move.qd, qd), (move.qdd, qdd)))
+    samples = (q, qd, qdd)
+    return DrawingPlan(robot, strokes, canvas, sections, samples, period, start, fit.R_canvas_tcp, pace, force, check)
+
+
+def _check_strokes(strokes: Strokes, canvas: Canvas) -> None:
+    if not len(strokes.lines):
+        raise InvalidValue("nothing to draw: the drawing has no strokes")
+    low, high = strokes.bounds
+    half = 0.5 * np.asarray(canvas.size) + 1e-6  # a micrometre of rounding
+    if np.any(low < -half) or np.any(high > half):
+        raise InvalidValue(
+            f"the drawing goes from {(1e3 * low).round(1).tolist()} to {(1e3 * high).round(1).tolist()} mm, the canvas "
+            f"is {1e3 * canvas.size[0]:g} x {1e3 * canvas.size[1]:g} mm about its middle: scale it (Strokes.fitted)"
+        )
+
+
+def _sampled_points(strokes: Strokes, lift: float) -> Array:
+    """(k, 3) points that decide whether a drawing fits: along the pen's way, pen up and down, and the outermost."""
+    up = [np.column_stack([line[[0, -1]], (lift, lift)]) for line in strokes.lines]
+    way = []
+    for line, above in zip(strokes.lines, up, strict=True):
+        way += [above[:1], np.column_stack([line, np.zeros(len(line))]), above[1:]]
+    corners = np.concatenate(way)
+    s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
+    at = np.linspace(0.0, s[-1], POINTS)
+    along = np.stack([np.interp(at, s, corners[:, i]) for i in range(3)], axis=1)
+    # the outermost points in 16 directions: corners of the convex hull
+    every = np.concatenate(strokes.lines)
+    angles = np.arange(16) * (math.pi / 8.0)
+    outer = every[np.argmax(every @ np.stack([np.cos(angles), np.sin(angles)]), axis=0)]
+    return np.concatenate([along, *(np.column_stack([outer, np.full(16, z)]) for z in (0.0, lift))])

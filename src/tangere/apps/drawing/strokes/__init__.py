@@ -1,0 +1,1 @@
+"""Strokes of a pen: what is drawn, merged, covered and ordered."""
