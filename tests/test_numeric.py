@@ -14,7 +14,7 @@ from oracles import golden_ur10e, random_arm, random_rotation, tcp_jacobian, tcp
 
 from tangere.errors import InvalidValue
 from tangere.kinematics import numeric
-from tangere.kinematics.numeric import NumericSolution
+from tangere.kinematics.inverse_search import NumericSolution
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose, rotation_error
 from tangere.model.loading import load
 from tangere.model.model import Model

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.kinematics.inverse import wrapped
+from tangere.kinematics.inverse_closed_form import wrapped
 
 ROUND = 1e-12  # pose error that Newton's method is asked for
 SAME = 1e-6  # rad: two solutions closer than this are one

@@ -9,7 +9,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tangere.kernels.inverse import batch_answer, rescue
+from tangere.kernels.inverse_kinematics import batch_answer, rescue
 from tangere.kernels.shapes import broadcast, refuse
 from tangere.kernels.solutions import IKSolutions
 

@@ -21,7 +21,7 @@ from tangere.kernels.table import (
     trace,
     trace_ik,
 )
-from tangere.kinematics import inverse
+from tangere.kinematics import inverse_closed_form as inverse
 
 _SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 

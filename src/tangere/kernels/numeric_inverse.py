@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
-from tangere.kernels.inverse import LAST_ROW, closed_batch
+from tangere.kernels.inverse_kinematics import LAST_ROW, closed_batch
 from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import ELBOW, ELBOW_UP, NO_BRANCH, SHOULDER, WRIST, FoundSolutions, IKBatch, IKSolutions
-from tangere.kinematics import inverse
-from tangere.kinematics.numeric import polish, solve
+from tangere.kinematics import inverse_closed_form as inverse
+from tangere.kinematics.inverse_search import polish, solve
 from tangere.kinematics.rotation import project_to_rotation
 from tangere.model.model import Array, Model
 

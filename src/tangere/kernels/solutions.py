@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels.shapes import argument
-from tangere.kinematics.inverse import SIGNS
+from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.model.model import Array
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from math import prod
 
 from tangere.codegen.trace import Graph, Symbol
 from tangere.dynamics import composite, newton_euler
-from tangere.kinematics import forward, inverse
+from tangere.kinematics import forward
+from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Chain
 from tangere.kinematics.vectors import Scalar
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
-from tangere.kernels.inverse import closed_form
+from tangere.kernels.inverse_kinematics import closed_form
 from tangere.kernels.numeric_inverse import numeric
 from tangere.kernels.shapes import argument, broadcast
 from tangere.kernels.solutions import IKBatch, IKSolutions

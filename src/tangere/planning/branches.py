@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels.solutions import ELBOW_UP, IKBatch, IKSolutions, turns_to
-from tangere.kinematics.inverse import SIGNS
-from tangere.kinematics.numeric import polish
+from tangere.kinematics.inverse_closed_form import SIGNS
+from tangere.kinematics.inverse_search import polish
 from tangere.robots import Robot
 from tangere.types import Array
 

@@ -19,7 +19,7 @@ from tangere.kernels import ur
 from tangere.kernels.emit import c as emit_c
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, trace, trace_ik
-from tangere.kinematics import inverse
+from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Body
 from tangere.kinematics.vectors import Matrix, Vector
 

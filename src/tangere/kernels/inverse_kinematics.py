@@ -14,8 +14,8 @@ from tangere.kernels.emit import python as emit_python
 from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import FoundSolutions, IKBatch, IKSolutions
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
-from tangere.kinematics import inverse
-from tangere.kinematics.numeric import polish
+from tangere.kinematics import inverse_closed_form as inverse
+from tangere.kinematics.inverse_search import polish
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
