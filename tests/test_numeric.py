@@ -13,7 +13,7 @@ import pytest
 from oracles import golden_ur10e, random_arm, random_rotation, tcp_jacobian, tcp_pose
 
 from tangere.errors import InvalidValue
-from tangere.kinematics import numeric
+from tangere.kinematics import inverse_search as numeric
 from tangere.kinematics.inverse_search import NumericSolution
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose, rotation_error
 from tangere.model.loading import load
