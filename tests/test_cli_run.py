@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tangere.apps.scenarios.scenarios import COMMON, SCENARIOS, keys_of
+from tangere.apps.scenarios.build import scenario_of, scenarios
+from tangere.apps.scenarios.common import RunSettings
 from tangere.cli.main import main
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
+from tangere.settings import settings_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SHORT = ("--plant", "rigid", "--set", "duration=0.3")
@@ -50,33 +52,48 @@ def test_the_examples_of_the_help_can_be_parsed(capsys: Captured) -> None:
 
 def test_scenarios_are_listed(capsys: Captured) -> None:
     assert main(["scenarios"]) == 0
-    out = capsys.readouterr().out
-    for name, scenario in SCENARIOS.items():
-        assert re.search(rf"^{name} +{re.escape(scenario.title)}", out, re.MULTILINE)
-        assert all(key in out for key in scenario.keys)
-    assert all(key in out for key in COMMON)
+    out = " ".join(capsys.readouterr().out.split())
+    for name, scenario in scenarios().items():
+        assert f" {name} {scenario.title}" in out
+        assert all(key in out for key in settings_of(scenario.settings))
+    assert all(key in out for key in settings_of(RunSettings))
 
 
-@pytest.mark.parametrize("name", list(SCENARIOS))
-def test_every_setting_of_a_scenario_is_shown_and_its_default_can_be_typed(name: str, capsys: Captured) -> None:
-    from tangere.loop.settings import value_of
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize("name", ["", *scenarios()])
+def test_tables_of_settings_fit_the_terminal(
+    name: str, columns: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["scenarios", *filter(None, [name])]) == 0
+    longest = max(len(line) for line in capsys.readouterr().out.splitlines() if "=" not in line)  # a push is one word
+    assert longest <= columns
 
+
+@pytest.mark.parametrize("name", list(scenarios()))
+def test_every_setting_of_a_scenario_is_shown_and_its_default_can_be_typed(
+    name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     assert main(["scenarios", name]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    head = rows[0]
-    start, end = head.index("default"), head.index("unit")
-    shown = {row.split()[0]: row[start:end].strip() for row in rows[2:]}
-    assert set(shown) == set(keys_of(name))
-    for key, k in keys_of(name).items():
-        assert k.help
-        if shown[key]:
-            assert value_of(key, k, shown[key]) == k.default
-    assert all(len(row) < 240 for row in rows)
+    rows = capsys.readouterr().out.splitlines()[2:]
+    shown = {row.split()[0]: row for row in rows}
+    settings = settings_of(scenario_of(name).settings)
+    assert set(shown) == set(settings)
+    own = [key for key in settings if key not in settings_of(RunSettings)]
+    assert max((list(shown).index(key) for key in own), default=0) < list(shown).index("sensors")  # own ones first
+    for key, setting in settings.items():
+        assert setting.help
+        assert setting.label in shown[key]
+        if typed := re.search(r"\(default: (.*)\)$", shown[key]):
+            assert setting.read(typed[1]) == setting.default
 
 
 def test_an_unknown_scenario_is_one_line(capsys: Captured) -> None:
     assert main(["scenarios", "squircle"]) == 1
-    assert capsys.readouterr().err == f"error: unknown scenario 'squircle'; known: {', '.join(SCENARIOS)}\n"
+    known = ", ".join(scenarios())
+    said = capsys.readouterr().err
+    assert said == f"error: unknown scenario 'squircle'; known: {known}; did you mean 'circle'?\n"
 
 
 def test_run_leaves_a_folder_and_says_the_few_numbers(tmp_path: Path, capsys: Captured) -> None:

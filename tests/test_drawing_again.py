@@ -15,9 +15,9 @@ pytest.importorskip("PIL", reason="pictures are read by Pillow")
 from tangere.apps.drawing.again import draw_again, interrupted, is_drawing, read_drawing
 from tangere.apps.drawing.draw_picture import COPY, DrawingSettings, Drawn, draw_picture
 from tangere.apps.drawing.page import drawn_html
-from tangere.apps.scenarios.execute import difference
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
+from tangere.loop.folder import difference
 
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="20mm" height="20mm" viewBox="0 0 20 20">
 <path d="M2 2 L18 18 M18 2 L2 18" stroke="black" fill="none"/></svg>"""

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import tangere.apps.scenarios.execute as module
-from tangere.apps.scenarios.execute import Executed, again, difference, execute
-from tangere.apps.scenarios.scenarios import Built, build, push_of
+from tangere.apps.scenarios.build import Built, build
+from tangere.apps.scenarios.execute import Executed, again, execute
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.logs import csv_log
@@ -25,8 +25,9 @@ from tangere.logs.csv_log import read_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import cleared
+from tangere.loop.folder import cleared, difference
 from tangere.loop.manifest import load_manifest
+from tangere.plants.pushes import push_of
 from tangere.types import State
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,8 +73,9 @@ def test_the_manifest_holds_everything_that_was_told(tmp_path: Path) -> None:
     assert manifest.command == ("a", "b")
     assert manifest.seeds == {"seed": 3}
     told = dict(manifest.scenario)
-    pushes = [push_of(push) for push in told.pop("push")]
-    assert pushes == [push_of(PUSH)]
+    assert [push_of(push) for push in told["push"]] == [push_of(PUSH)]
+    assert manifest.units["duration"] == "s"
+    assert manifest.units["q"] == "deg"
     assert build(told.pop("scenario"), told).settings == done.built.settings
     assert manifest.models["plant"] == manifest.models["controller"]
     assert len(short(tmp_path, mass=1.1).built.pushes) == 1
@@ -331,7 +333,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
 def test_a_push_after_the_end_and_a_pulling_pen_are_refused() -> None:
     with pytest.raises(InvalidValue, match="after the end of the run"):
         build("hold", {"duration": 1.0}, (push_of("joint=2,torque=5,start=2"),))
-    with pytest.raises(InvalidValue, match="only press"):
+    with pytest.raises(InvalidValue, match="force: 0 N or more, got -5"):
         build("wall-circle", {"force": -5.0})
 
 
@@ -341,4 +343,4 @@ def test_the_circle_fits_every_arm(arm: str) -> None:
     built = build("circle", {"robot": arm, "duration": 2.0, "plant": "rigid"})
     T = built.motion.trajectory.at(0.0).T
     assert T is not None
-    assert T[0, 3] == pytest.approx(built.settings["centre"][0] + built.settings["radius"])
+    assert T[0, 3] == pytest.approx(built.settings.centre[0] + built.settings.radius)

@@ -29,9 +29,9 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.numbers import arm_of
-from tangere.apps.scenarios import execute as execute_module
+from tangere.apps.scenarios import impacts as impacts_module
+from tangere.apps.scenarios.build import build, scenario_of
 from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.scenarios import build
 from tangere.apps.scenarios.shares import error_shares
 from tangere.apps.study.files import write_injected
 from tangere.apps.study.injected import InjectedStudy, LogResult
@@ -96,11 +96,11 @@ def test_a_touch_too_short_to_settle_has_no_mean_torque(
     class Touched:
         contact_ms: float
 
-    monkeypatch.setattr(execute_module, "measured", lambda built, result: Touched(contact_ms))
-    monkeypatch.setattr(execute_module, "encounters", lambda touched, result: ())
+    monkeypatch.setattr(impacts_module, "measured", lambda built, result: Touched(contact_ms))
+    monkeypatch.setattr(impacts_module, "encounters", lambda touched, result: ())
     felt = dataclasses.replace(result, detections=(Detection(0.05, 2, np.zeros(6)),))
-    settings = {**built.settings, "observer_gain": 50.0}
-    (event,) = summary_of(dataclasses.replace(built, name="touch", settings=settings), felt)["events"]
+    settings = dataclasses.replace(built.settings, observer_gain=50.0)
+    (event,) = summary_of(dataclasses.replace(built, scenario=scenario_of("touch"), settings=settings), felt)["events"]
     assert (event["torque_nm"] is not None) == kept
 
 

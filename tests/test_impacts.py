@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.apps.scenarios.execute import again, difference, execute
+from tangere.apps.scenarios.build import Built, build
+from tangere.apps.scenarios.execute import again, execute
 from tangere.apps.scenarios.impacts import QUASI_STATIC, Impact, encounter, given, impacts, measured
-from tangere.apps.scenarios.scenarios import Built, build
 from tangere.apps.scenarios.touch import MEETS, REACTIONS
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
+from tangere.loop.folder import difference
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.plants.mujoco_plant import MujocoPlant
@@ -334,7 +335,7 @@ def test_the_scenario_leaves_its_numbers_and_can_be_repeated(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"speed": 0.0}, "speed: must be positive"),
+        ({"speed": 0.0}, "speed: above 0 m/s, got 0"),
         ({"speed": "3 m"}, "valid units: m/s"),
         ({"obstacle": "fridge"}, "valid: wall, hand, falling, nothing"),
         ({"reaction": "run"}, "valid: none, stop, soft, retreat, float"),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tangere.apps.scenarios.build import Built, build, scenario_of, scenarios
+from tangere.apps.scenarios.common import LONGEST, Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.scenarios import LONGEST, SCENARIOS, Built, build, keys_of, push_of
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
-from tangere.plants.pushes import Push, PushForce
+from tangere.planning.joint_motions import Hold
+from tangere.plants.pushes import Push, PushForce, push_of, push_record, pushes_of
+from tangere.settings import settings_of
 
 pytest.importorskip("mujoco")
 
@@ -22,15 +26,11 @@ GAIN, THRESHOLD = 50.0, 5.0  # defaults of the scenarios
 TORQUE, START, LASTING = 20.0, 1.5, 0.8  # the push of these tests: 40 time constants long
 
 
-def go(name: str, *pushes: str, **given: Any) -> tuple[Built, RunResult, dict[str, Any]]:
+def go(name: str | Scenario, *pushes: str, **given: Any) -> tuple[Built, RunResult, dict[str, Any]]:
     """Build and run in memory."""
     built = build(name, given, tuple(push_of(push) for push in pushes))
-    duration = built.settings["duration"]
-    if duration is None:
-        duration = built.motion.trajectory.duration
-    motion = built.motion
     result = run(
-        built.plant, built.controller, built.observers, until=duration, trajectory=motion.trajectory,
+        built.plant, built.controller, built.observers, until=built.duration, trajectory=built.motion.trajectory,
         detector=built.detector,
     )  # fmt: skip
     return built, result, summary_of(built, result)
@@ -42,7 +42,7 @@ def pushed_circle(friction: str) -> tuple[Built, RunResult, dict[str, Any]]:
     return go("circle", push, duration=4.5, friction=friction)
 
 
-@pytest.mark.parametrize("name", list(SCENARIOS))
+@pytest.mark.parametrize("name", list(scenarios()))
 def test_every_scenario_runs_quietly(name: str) -> None:
     _, result, summary = go(name, duration=2.0 if name in ("circle", "sine") else 0.3)
     assert summary["aborted"] == ""
@@ -207,13 +207,78 @@ def test_arms_with_fewer_joints_hold_too(arm: str, q: object, plant: str) -> Non
     assert np.max(np.abs(result.log["q"] - result.log["q_des"])) < 1e-6
 
 
+@pytest.mark.parametrize("robot", ["pendulum", "planar3r", "scara", "seven.urdf"])
+@pytest.mark.parametrize("name", ["hold", "sine"])
+def test_any_arm_holds_and_swings_from_a_posture_of_its_own(name: str, robot: str, tmp_path: Path) -> None:
+    if robot == "seven.urdf":
+        (tmp_path / robot).write_text(seven_joints())
+        robot = str(tmp_path / robot)
+    swing = {"amplitude": 0.05} if name == "sine" else {}  # rad, m: the scara's spindle has a way of 0.2 m
+    built, result, summary = go(name, robot=robot, plant="rigid", duration=2.5, **swing)
+    assert summary["aborted"] == ""
+    assert len(built.settings.q) == built.world.believed.dof
+    limits = built.world.believed
+    q = np.deg2rad(built.settings.q)
+    assert np.all((limits.q_min < q) & (q < limits.q_max))
+    assert np.max(np.abs(result.log["q"] - result.log["q_des"])) < 1e-3
+
+
+def seven_joints() -> str:
+    """A URDF of seven links of 0.2 m, axes in turn along z and y, each joint free from -2 to 1.5 rad."""
+    links = "".join(
+        f'<link name="l{i}"><inertial><origin xyz="0 0 0.1"/><mass value="{4 - 0.4 * i}"/>'
+        '<inertia ixx="0.02" iyy="0.02" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for i in range(8)
+    )
+    joints = "".join(
+        f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/><origin xyz="0 0 0.2"/>'
+        f'<axis xyz="0 {i % 2} {1 - i % 2}"/><limit lower="-2" upper="1.5" effort="100" velocity="3"/></joint>'
+        for i in range(7)
+    )
+    return f'<robot name="seven">{links}{joints}</robot>'
+
+
+@pytest.mark.parametrize(("name", "moved"), [("hold", 10.0), ("impedance", 35.0)])
+def test_something_pushes_by_default_and_none_switches_it_off(name: str, moved: float) -> None:
+    _, _, summary = go(name, plant="rigid", duration=6.0)
+    (event,) = summary["events"]
+    assert event["delay_ms"] < 20.0
+    assert summary["tracking_push_max_mm"] > moved  # mm: it is seen
+    assert build(name, {"push": "none"}).pushes == ()
+    assert build(name, {"duration": 2.0}).pushes == ()  # too short for the scenario's own push: left out
+    with pytest.raises(InvalidValue, match=r"push: it starts at 3 s, after the end of the run \(2 s\)"):
+        build(name, {"duration": 2.0, "push": "joint=1,torque=5,start=3"})
+
+
+def test_doubts_reach_the_summary() -> None:
+    built, _, summary = go("hold", plant="rigid", duration=0.1, kp=1e6, q="0,-1.57,1.57,-1.57,-1.57,0")
+    assert summary["notes"] == list(built.notes)
+    assert [note.split(":")[0] for note in built.notes] == ["kp", "q"]
+    assert "notes" not in go("hold", plant="rigid", duration=0.1, q="0rad,-1.57rad,1.57rad,-1.57rad,-1.57rad,0rad")[2]
+    assert build("hold", {"period": 0.1}).notes[0].startswith("period: 0.1 s is unusual")
+
+
+def test_a_scenario_of_ones_own_runs_as_those_that_ship() -> None:
+    built, result, _ = go(
+        Scenario("mine", "stands elsewhere", RunSettings, lambda world: still(world, (0.1,) * 6)),
+        plant="rigid", duration=0.1,
+    )  # fmt: skip
+    assert built.scenario.name == "mine"
+    assert np.allclose(result.log["q"], 0.1)
+
+
+def still(world: World, q: tuple[float, ...]) -> Motion:
+    trajectory = Hold(world.believed, np.array(q), world.settings.duration)
+    return Motion(trajectory, world.computed_torque(trajectory))
+
+
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("circel", {}, "unknown scenario 'circel'; known: circle, hold, sine"),
+        ("circel", {}, "unknown scenario 'circel'; known: circle, hold, impedance.*did you mean 'circle'"),
         ("circle", {"radios": 1}, "unknown setting 'radios'; known: .*radius"),
         ("hold", {"radius": 1}, "unknown setting 'radius'"),
-        ("hold", {"period": 0}, "period: must be positive"),
+        ("hold", {"period": 0}, "period: above 0 s, got 0"),
         ("hold", {"period": "1 us", "duration": "1 min"}, "duration: .* to 5 s with a period of 1e-06 s, got 60 s"),
         ("hold", {"duration": 0}, "duration: 0.001 to .* got 0 s"),
         ("reach", {"duration": 0}, "duration: 0.001 to"),
@@ -222,10 +287,12 @@ def test_arms_with_fewer_joints_hold_too(arm: str, q: object, plant: str) -> Non
         ("wall-circle", {"plant": "rigid"}, "contacts need plant=mujoco"),
         ("hold", {"friction": "stiction", "plant": "rigid"}, "stiction and contacts need plant=mujoco"),
         ("hold", {"friction": "full", "robot": "ur5"}, "the drives of ur5 are not known"),
-        ("hold", {"seed": -1}, "seed: must not be negative, got -1"),
+        ("hold", {"seed": -1}, "seed: 0 or more, got -1"),
         ("hold", {"q": "1,2,3"}, "q: 6 angles in degrees for ur10e, got 3"),
         ("hold", {"q": 1}, "q: 6 angles in degrees for ur10e, got 1"),
         ("hold", {"threshold": "1,2,3"}, "threshold: 1 or 6 numbers for ur10e, got 3"),
+        ("circle", {"robot": "scara"}, "for arms of 6 joints, scara has 4; hold and sine run on any arm"),
+        ("wall-circle", {"force": -1}, "force: 0 N or more, got -1"),
         ("circle", {"centre": 0.5}, "centre: 3 numbers, got 1"),
         ("circle", {"centre": (1.3, 0, 0.3)}, r"start \(1.450, 0.000, 0.300\) m is out of reach by 0.156 m"),
         ("circle", {"centre": (1.0, 0, 0.3)}, "branch: 'left up no flip' does not reach .* one of .*'left up flip'"),
@@ -251,6 +318,12 @@ def test_pushes() -> None:
     assert push_of({"joint": 2, "torque": "20 Nm", "start": 3}) == Push(2, 20.0, 3.0)
     whole = PushForce(4, (0.0, 0.0, 0.1), (0.0, 0.0, -30.0), 2.0, 1.0)
     assert push_of("link=4,force=0/0/-30,point=0/0/100 mm,start=2,duration=1") == whole
+    assert push_of("link=4,force=0,0,-30,point=0, 0, 10cm,start=2,duration=1000 ms") == whole
+    assert push_of("start=2,duration=1,link=4,force=0,0,-30 N,point=0,0,0.1") == whole
+    assert push_of(whole) is whole
+    assert pushes_of("none") == pushes_of([]) == ()
+    assert push_of(push_record(whole)) == whole
+    assert push_record(Push(2, 20.0, 3.0)) == {"joint": 2, "torque": 20.0, "start": 3.0}
     assert push_of({"link": 4, "force": [0, 0, -30], "point": [0, 0, "0.1 m"], "start": 2, "duration": 1}) == whole
 
 
@@ -282,9 +355,9 @@ def test_a_push_on_a_joint_that_is_not_there() -> None:
 
 
 def test_keys_carry_the_defaults_of_their_scenario() -> None:
-    assert keys_of("wall-circle")["robot"].default == "ur10"
-    assert keys_of("circle")["robot"].default == "ur10e"
-    assert keys_of("reach")["duration"].default is None
+    assert settings_of(scenario_of("wall-circle").settings)["robot"].default == "ur10"
+    assert settings_of(scenario_of("circle").settings)["robot"].default == "ur10e"
+    assert settings_of(scenario_of("reach").settings)["duration"].default is None
     assert LONGEST * 1e-3 >= 600  # s: the ten minutes of a paced run fit
     with pytest.raises(UnknownName):
-        keys_of("")
+        scenario_of("")

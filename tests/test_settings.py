@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName
-from tangere.loop.settings import UNITS, Key, assignments, merged, read_scenario, value_of
+from tangere.settings import (
+    UNITS,
+    Setting,
+    assignments,
+    check,
+    count,
+    doubts,
+    flag,
+    merged,
+    numbers,
+    plain,
+    read_scenario,
+    setting,
+    settings_of,
+    word,
+)
 
-LENGTH = Key("length", 0.1, "a length")
-TIME = Key("time", 1.0, "a time")
-PLAIN = Key("number", 1.0, "a number")
-COUNT = Key("count", 0, "how many")
-FLAG = Key("flag", True, "whether")
-WORD = Key("word", "a", "which", ("a", "b"))
-POINT = Key("length", (0.0, 0.0, 0.0), "a point", size=(3,))
-SOME = Key("number", (1.0,), "one or six", size=(1, 6))
+LENGTH = Setting("x", "m", 0.1, "a length")
+TIME = Setting("x", "s", 1.0, "a time")
+PLAIN = Setting("x", "", 1.0, "a number")
+COUNT = Setting("x", "", 0, "how many", "count")
+FLAG = Setting("x", "", True, "whether", "flag")
+WORD = Setting("x", "", "a", "which", "word", ("a", "b"))
+TEXT = Setting("x", "", None, "any", "word")
+POINT = Setting("x", "m", (0.0, 0.0, 0.0), "a point", size=(3,))
+SOME = Setting("x", "", (1.0,), "one or six", size=(1, 6))
 
 
 @pytest.mark.parametrize(
@@ -33,33 +51,122 @@ SOME = Key("number", (1.0,), "one or six", size=(1, 6))
         (TIME, "2ms", 0.002),
         (TIME, "500 us", 0.0005),
         (TIME, "2 min", 120.0),
-        (Key("angle", 0.0, ""), "90 deg", math.pi / 2),
-        (Key("rate", 0.0, ""), "180 deg/s", math.pi),
-        (Key("rate", 0.0, ""), "2rad/s", 2.0),
-        (Key("stiffness of the error", 0.0, ""), "100 1/s2", 100.0),
-        (Key("torque", 0.0, ""), "20 Nm", 20.0),
-        (Key("stiffness", 0.0, ""), "500 N/m", 500.0),
+        (Setting("x", "rad", 0.0, ""), "90 deg", math.pi / 2),
+        (Setting("x", "rad/s", 0.0, ""), "180 deg/s", math.pi),
+        (Setting("x", "rad/s", 0.0, ""), "2rad/s", 2.0),
+        (Setting("x", "1/s2", 0.0, ""), "100 1/s2", 100.0),
+        (Setting("x", "Nm", 0.0, ""), "20 Nm", 20.0),
+        (Setting("x", "N/m", 0.0, ""), "500 N/m", 500.0),
         (PLAIN, "1.05", 1.05),
         (COUNT, "3", 3),
         (COUNT, 3.0, 3),
     ],
 )
-def test_a_number_may_carry_its_unit(key: Key, given: object, si: float) -> None:
-    found = value_of("x", key, given)
+def test_a_number_may_carry_its_unit(key: Setting, given: object, si: float) -> None:
+    found = key.read(given)
     assert found == pytest.approx(si, rel=1e-15, abs=0.0)  # one multiplication
     assert type(found) is type(si)
 
 
 def test_every_unit_is_read_with_and_without_a_space_and_by_its_own_kind_only() -> None:
     for unit, (kind, factor) in UNITS.items():
-        key = Key(kind, 0.0, "")
-        assert value_of("x", key, f"3 {unit}") == 3.0 * factor
-        if unit[0].isalpha():  # "31/s" would be another number
-            assert value_of("x", key, f"3{unit}") == 3.0 * factor
+        key = Setting("x", next(u for u, (k, f) in UNITS.items() if k == kind and f == 1.0), 0.0, "")
+        assert key.read(f"3 {unit}") == 3.0 * factor
+        if unit[:1].isalpha() or unit == "%":  # "31/s" would be another number
+            assert key.read(f"3{unit}") == 3.0 * factor
         other = "kg" if kind != "mass" else "m"
         with pytest.raises(InvalidValue) as refused:
-            value_of("x", key, f"3 {other}")
+            key.read(f"3 {other}")
         assert unit in str(refused.value)  # the valid ones are named
+
+
+def test_a_bare_number_has_the_documented_unit_and_any_other_of_its_kind_is_understood() -> None:
+    angles = Setting("q", "deg", (), "joint positions", size=())
+    assert angles.read("0,-90,90") == (0.0, -90.0, 90.0)
+    assert angles.read("0rad,-1.5707963267948966rad,90deg") == pytest.approx((0.0, -90.0, 90.0), rel=1e-15)
+    assert angles.read("0,-1.5707963267948966,0 rad") == pytest.approx((0.0, -90.0, 0.0), rel=1e-15)
+    assert angles.read([0, "90deg"]) == (0.0, 90.0)
+    kept = Setting("start", "rad", None, "typed in degrees, kept in radians", size=(2,), typed="deg")
+    assert kept.read("90,180") == pytest.approx((math.pi / 2, math.pi), rel=1e-15)
+    assert kept.read("1rad,180") == pytest.approx((1.0, math.pi), rel=1e-15)
+    assert kept.read((1.0, 2.0)) == (1.0, 2.0)  # numbers of Python are SI
+    assert Setting("x", "1/h", 0.1, "").read("1/day") == pytest.approx(1.0 / 24.0)
+    assert Setting("x", "1/h", 0.1, "").read("0.5/min") == pytest.approx(30.0)
+    assert PLAIN.read("105%") == pytest.approx(1.05)
+
+
+def test_the_numbers_of_a_list_may_have_units_of_their_own() -> None:
+    assert numbers("2,0,0,50mm", "--payload", "kg,m,m,m", (1, 4)) == (2.0, 0.0, 0.0, 0.05)
+    assert numbers("500g", "--payload", "kg,m,m,m", (1, 4)) == (0.5,)
+    assert numbers("10,20,30mm,0,0,90deg", "--tool", "m,m,m,rad,rad,rad", (3, 6))[:3] == (10.0, 20.0, 0.03)
+    assert numbers("0,0,30mm", "--tool", "m,m,m,rad,rad,rad", (3, 6)) == (0.0, 0.0, 0.03)
+    turned = numbers("0,0,0,0,90,180deg", "--tool", "m,m,m,rad,rad,rad", (3, 6))
+    assert turned == pytest.approx((0.0, 0.0, 0.0, 0.0, math.pi / 2, math.pi), rel=1e-15)
+    with pytest.raises(InvalidValue, match="--payload: '0m' has the unit 'm', valid units: kg, g"):
+        numbers("0m,0,0,0", "--payload", "kg,m,m,m", (4,))
+
+
+@dataclass(frozen=True)
+class Own:
+    """A group as scenarios and commands have it."""
+
+    length: float = setting(0.1, "m", "a length", low=0.0, above=True, high=2.0)
+    time: float = setting(1.0, "s", "a time", usual=(0.1, 10.0))
+    word: str = word("a", "which", ("a", "b"))
+    times: int = count(3, "how often", low=0)
+    on: bool = flag(False, "whether")
+    q: tuple[float, ...] = setting((90.0, 0.0), "deg", "joints", size=(), usual=(2.0 * math.pi, 720.0))
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def test_a_group_gives_labels_defaults_and_plain_data_that_reads_back() -> None:
+    labels = [one.label for one in settings_of(Own).values()]
+    assert labels == ["length [m]", "time [s]", "word", "times", "on", "q [deg]"]
+    changed = Own(length=0.5, on=True, q=(1.0,))
+    assert merged(Own, plain(changed)) == changed
+    assert merged(Own, {"length": "5 mm"}, {"length": "6 mm"}).length == 0.006
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"length": 0.0}, "length: above 0 to 2 m, got 0"),
+        ({"length": 2.5}, "length: above 0 to 2 m, got 2.5"),
+        ({"length": math.nan}, "length: above 0 to 2 m, got nan"),
+        ({"times": -1}, "times: 0 or more, got -1"),
+        ({"word": "c"}, "word: got 'c', valid: a, b"),
+        ({"on": 1}, "on: got 1, valid: on, off"),
+    ],
+)
+def test_a_group_refuses_what_is_out_of_range_however_it_is_made(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidValue, match=words):
+        Own(**change)
+    with pytest.raises(InvalidValue):
+        merged(Own, change)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"time": 0.01}, "0.01 s is unusual (0.1 to 10 s is what is meant as a rule); ms or us or min or h? write"),
+        ({"time": "20"}, "time: 20 s is unusual"),
+        ({"q": "0,-1.57,1.57"}, "q: 0,-1.57,1.57 deg is unusual (6.28319 to 720 deg"),
+        ({"q": "0,-1.57,1.57"}, "rad? write 0,-1.57,1.57rad"),
+        ({"time": "10 ms"}, ""),
+        ({"time": 5}, ""),
+        ({"q": "0,-90,1.57"}, ""),
+        ({"q": "1,2,3deg"}, ""),
+        ({"q": "0,0,0"}, ""),
+        ({"length": 0.001}, ""),
+        ({}, ""),
+    ],
+)
+def test_values_that_look_like_another_unit_are_doubted(told: dict[str, Any], words: str) -> None:
+    found = doubts(merged(Own, told), told)
+    assert len(found) == bool(words)
+    assert words in "".join(found)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +174,7 @@ def test_every_unit_is_read_with_and_without_a_space_and_by_its_own_kind_only() 
     [
         (LENGTH, "3 s", "x: '3 s' has the unit 's', valid units: m, mm, cm"),
         (LENGTH, "3 parsec", "'parsec', valid units: m, mm, cm"),
-        (PLAIN, "3 m", "valid units: none"),
+        (PLAIN, "3 m", "valid units: %"),
         (LENGTH, "far", "x: a number, e.g. 1 or '1 m', got 'far'"),
         (PLAIN, "", "a number, got ''"),
         (PLAIN, "nan", "a finite number, got 'nan'"),
@@ -85,7 +192,7 @@ def test_every_unit_is_read_with_and_without_a_space_and_by_its_own_kind_only() 
         (FLAG, 1, "got 1, valid: on, off"),
         (WORD, "c", "got 'c', valid: a, b"),
         (WORD, 1, "got 1, valid: a, b"),
-        (Key("word", None, ""), 1, "valid: a text"),
+        (TEXT, 1, "valid: a text"),
         (POINT, "1,2", "x: 3 numbers, got 2"),
         (POINT, 1.0, "x: 3 numbers, got 1: 1.0"),
         (POINT, "1 m", "x: 3 numbers, got 1"),
@@ -95,9 +202,9 @@ def test_every_unit_is_read_with_and_without_a_space_and_by_its_own_kind_only() 
         (SOME, [1, 2], "x: 1 or 6 numbers, got 2"),
     ],
 )
-def test_what_is_no_value_is_refused_with_what_would_be(key: Key, given: object, words: str) -> None:
+def test_what_is_no_value_is_refused_with_what_would_be(key: Setting, given: object, words: str) -> None:
     with pytest.raises(InvalidValue, match=words.replace("(", r"\(")):
-        value_of("x", key, given)
+        key.read(given)
 
 
 @pytest.mark.parametrize(
@@ -108,35 +215,34 @@ def test_what_is_no_value_is_refused_with_what_would_be(key: Key, given: object,
     ],
 )  # fmt: skip
 def test_a_list_in_every_form_and_a_unit_at_its_end_is_that_of_all(given: object) -> None:
-    found = value_of("x", POINT, given)
+    found = POINT.read(given)
     assert isinstance(found, tuple)
     assert found == pytest.approx((0.7, 0.1, -0.003), rel=1e-15)
 
 
 def test_one_number_where_a_list_may_have_one() -> None:
-    assert value_of("x", SOME, 5) == (5.0,)
-    assert value_of("x", SOME, "5") == (5.0,)
-    assert value_of("x", SOME, "1,2,3,4,5,6") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    assert SOME.read(5) == (5.0,)
+    assert SOME.read("5") == (5.0,)
+    assert SOME.read("1,2,3,4,5,6") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
 def test_flags() -> None:
     for given, found in (("on", True), ("OFF", False), ("true", True), ("False", False), (True, True)):
-        assert value_of("x", FLAG, given) is found
+        assert FLAG.read(given) is found
 
 
 def test_words_and_nothing() -> None:
-    assert value_of("x", WORD, "b") == "b"
-    assert value_of("x", Key("word", None, ""), "anything") == "anything"
-    assert value_of("x", Key("mass", None, ""), None) is None
+    assert WORD.read("b") == "b"
+    assert TEXT.read("anything") == "anything"
+    assert Setting("x", "kg", None, "").read(None) is None
 
 
-def test_layers_go_over_the_defaults_and_an_unknown_key_lists_the_known() -> None:
-    keys = {"length": LENGTH, "time": TIME, "word": WORD}
-    assert merged(keys) == {"length": 0.1, "time": 1.0, "word": "a"}
-    found = merged(keys, {"length": "1 mm", "time": 2}, {"length": "2 mm"})
-    assert found == {"length": 0.002, "time": 2.0, "word": "a"}
-    with pytest.raises(UnknownName, match="unknown setting 'lenght'; known: length, time, word"):
-        merged(keys, {"lenght": 1})
+def test_an_unknown_key_lists_the_known_and_says_what_was_meant() -> None:
+    known = "length, on, q, time, times, word"
+    with pytest.raises(UnknownName, match=f"unknown setting 'lenght'; known: {known}; did you mean 'length'\\?"):
+        merged(Own, {"lenght": 1})
+    with pytest.raises(UnknownName, match=f"unknown setting 'colour'; known: {known}$"):
+        merged(Own, {"colour": 1})
 
 
 def test_assignments() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tangere import robot
+from tangere.apps.scenarios.build import build
 from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.scenarios import build
 from tangere.apps.scenarios.shares import error_shares
 from tangere.logs.log import Log
 from tangere.loop.run import run

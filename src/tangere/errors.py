@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TangereError(Exception):
     """Root of every error that Tangere raises on purpose."""
@@ -29,3 +31,13 @@ class MissingExtra(TangereError, ImportError):
 
 class NoSolution(TangereError):
     """A choice was asked from an answer that holds none: a pose out of reach, or outside the joint limits."""
+
+
+def unknown(what: str, name: str, known: Iterable[str], message: str = "") -> UnknownName:
+    """The error for a name that does not exist: lists those that do, and names the one that was probably meant."""
+    import difflib
+
+    names = list(known)
+    close = difflib.get_close_matches(name, names, 1)
+    text = message or f"unknown {what} {name!r}; known: {', '.join(names)}"
+    return UnknownName(f"{text}; did you mean {close[0]!r}?" if close else text)

@@ -1,91 +1,272 @@
-"""What a scenario can be told: keys with units, from the command line or a TOML file, checked before anything moves.
+"""One setting and one group of settings: name, unit, default, range or choices, help.
 
-A value is a number in SI units (angles in degrees where the key says so), or a text with its unit: "150 mm", "2 ms",
-"20 Nm". A unit of another kind, an unknown key or a value that is no number is refused with the valid ones.
+A group is a frozen dataclass whose fields are made by `setting`, `word`, `flag` and `count`. Options, TOML keys,
+manifest entries, words of a page and tables of documentation come from it; a default is written there and nowhere else.
+
+One rule for units: a bare number has the unit that the setting documents, and every unit of the same kind is understood
+behind a number: 150mm, "150 mm", 20deg, 5%. In a list a unit at the end is that of all: 700,100,300 mm.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tangere.errors import InvalidValue, ModelFileError, UnknownName
+from tangere.errors import InvalidValue, ModelFileError, unknown
 
-# unit -> (kind, factor to SI)
+# unit -> (kind, factor to SI); the first of a kind is its SI unit
 UNITS: dict[str, tuple[str, float]] = {
-    "s": ("time", 1.0), "ms": ("time", 1e-3), "us": ("time", 1e-6), "min": ("time", 60.0),
+    "": ("number", 1.0), "%": ("number", 0.01),
+    "s": ("time", 1.0), "ms": ("time", 1e-3), "us": ("time", 1e-6), "min": ("time", 60.0), "h": ("time", 3600.0),
     "m": ("length", 1.0), "mm": ("length", 1e-3), "cm": ("length", 1e-2),
     "rad": ("angle", 1.0), "deg": ("angle", math.pi / 180.0),
-    "m/s": ("speed", 1.0), "mm/s": ("speed", 1e-3),
+    "m/s": ("speed", 1.0), "mm/s": ("speed", 1e-3), "cm/s": ("speed", 1e-2), "m/s2": ("acceleration", 1.0),
     "rad/s": ("rate", 1.0), "deg/s": ("rate", math.pi / 180.0),
-    "Nm": ("torque", 1.0), "N": ("force", 1.0), "kg": ("mass", 1.0), "N/m": ("stiffness", 1.0),
-    "N/mm": ("stiffness", 1e3),
-    "Hz": ("frequency", 1.0), "1/s": ("gain", 1.0), "1/s2": ("stiffness of the error", 1.0),
+    "Nm": ("torque", 1.0), "N": ("force", 1.0), "kN": ("force", 1e3), "kg": ("mass", 1.0), "g": ("mass", 1e-3),
+    "N/m": ("stiffness", 1.0), "N/mm": ("stiffness", 1e3), "Nm/rad": ("turning stiffness", 1.0),
+    "Nm/A": ("torque per current", 1.0),
+    "Hz": ("frequency", 1.0), "kHz": ("frequency", 1e3),
+    "1/s": ("gain", 1.0), "1/s2": ("stiffness of the error", 1.0),
+    "1/h": ("how often", 1.0), "1/min": ("how often", 60.0), "1/day": ("how often", 1.0 / 24.0),
 }  # fmt: skip
-_SI = {"time": "s", "length": "m", "angle": "rad", "rate": "rad/s", "torque": "Nm", "force": "N", "mass": "kg",
-       "speed": "m/s", "stiffness": "N/m", "frequency": "Hz", "gain": "1/s",
-       "stiffness of the error": "1/s2"}  # fmt: skip
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)\b)\s*(.*?)\s*", re.I)
+_FLAGS = {"on": True, "off": False, "true": True, "false": False}
+
+Group = TypeVar("Group")
 
 
 @dataclass(frozen=True)
-class Key:
-    """One thing that can be set."""
+class Setting:
+    """One thing that can be set.
 
-    kind: str  # a kind of unit, "number", "count", "word" or "flag"
+    unit: of the value and of a bare number; several with commas between (kg,m,m,m) where the numbers of a list differ.
+    typed: unit of a bare number in a text, where it is another than the value's ("deg" of an angle that is kept in
+    rad). size: lengths that a list may have, () for any; None: one number, no list. low, high: the range, in `unit`;
+    above: low itself is outside. usual: (low, high) beyond which a value is probably meant in another unit.
+    parse: reads a value that is no number, word or flag; plain: makes JSON of it.
+    """
+
+    name: str
+    unit: str
     default: Any
     help: str
-    choices: tuple[str, ...] = ()  # for words
-    size: tuple[int, ...] = ()  # lengths that a list may have (it becomes a tuple); empty: one number, no list
+    kind: str = "number"  # or count, word, flag, other
+    choices: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    size: tuple[int, ...] | None = None
+    typed: str = ""
+    usual: tuple[float, float] | None = None
+    option: str = ""  # name of the option where it is not the setting's
+    metavar: str = ""
+    parse: Callable[[Any], Any] | None = None
+    plain: Callable[[Any], Any] | None = None
 
     @property
-    def unit(self) -> str:
-        """SI unit, "" for a plain number."""
-        return _SI.get(self.kind, "")
+    def label(self) -> str:
+        """Name and unit as a page shows them: radius [m]."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    def read(self, given: Any, name: str = "") -> Any:
+        """The given value in the setting's unit, checked; lists as tuples. name: what an error calls it."""
+        name = name or self.name
+        if given is None:
+            return None
+        if self.parse is not None:
+            value = self.parse(given)
+        elif self.kind == "word":
+            value = given
+        elif self.kind == "flag":
+            value = _FLAGS.get(given.lower(), given) if isinstance(given, str) else given
+        else:
+            value = self._numbers(given, name)
+        self.check(value, name)
+        return value
+
+    def check(self, value: Any, name: str = "") -> None:
+        """Refuse a value that is no such word, flag or number, or lies outside the range."""
+        name = name or self.name
+        if value is None or self.parse is not None:
+            return
+        if self.kind == "word":
+            if not isinstance(value, str):
+                raise InvalidValue(f"{name}: got {value!r}, valid: {', '.join(self.choices) or 'a text'}")
+            if self.choices and value not in self.choices:
+                raise unknown(name, value, self.choices, f"{name}: got {value!r}, valid: {', '.join(self.choices)}")
+            return
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise InvalidValue(f"{name}: got {value!r}, valid: on, off")
+            return
+        for number in value if isinstance(value, tuple | list) else (value,):
+            if not (math.isfinite(number) and self.low <= number <= self.high) or (self.above and number == self.low):
+                raise InvalidValue(f"{name}: {self._range()}, got {number:g}")
+
+    def doubt(self, value: Any) -> str:
+        """A sentence if the value looks as if another unit had been meant; "" if not."""
+        if self.usual is None or value is None:
+            return ""
+        numbers = value if isinstance(value, tuple) else (value,)
+        size = max(map(abs, numbers))
+        low, high = self.usual
+        if size == 0.0 or low <= size <= high:
+            return ""
+        shown, unit = ",".join(f"{number:g}" for number in numbers), f" {self.unit}" if self.unit else ""
+        kind = UNITS[self.unit][0]
+        others = [other for other, (its, _) in UNITS.items() if its == kind and other not in ("", "%", self.unit)]
+        hint = f"; {' or '.join(others)}? write {shown}{others[0]}" if others and low else ""
+        return f"{self.name}: {shown}{unit} is unusual ({low:g} to {high:g}{unit} is what is meant as a rule){hint}"
+
+    def text(self, value: Any) -> str:
+        """A value as it would be typed, without its unit."""
+        if value is None or value == ():
+            return ""
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if self.parse is not None and self.plain is not None:
+            return _assigned(self.plain(value))
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+    @property
+    def default_text(self) -> str:
+        """The default as a help text shows it, with its unit; "" where there is none."""
+        if self.default is None or self.kind == "flag":
+            return ""
+        value, unit = self.default, self.typed or self.unit
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = value * _factor(self.unit) / _factor(unit)
+            return f"{value:g}{unit if unit[:1].isalpha() or not unit else ' ' + unit}"
+        return self.text(value)
+
+    def _range(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        what = "a finite number"
+        if math.isinf(self.high) and math.isinf(self.low):
+            return what + unit
+        least = f"above {self.low:g}" if self.above else f"{self.low:g}"
+        if math.isinf(self.high):
+            return f"{least}{unit}" if self.above else f"{least}{unit} or more"
+        return f"{least} to {self.high:g}{unit}"
+
+    def _numbers(self, given: Any, name: str) -> Any:
+        parts = parted(given)
+        if self.size is None:
+            if len(parts) != 1:
+                raise InvalidValue(f"{name}: one number, got {given!r}")
+        elif not parts or (self.size and len(parts) not in self.size):
+            raise InvalidValue(
+                f"{name}: {' or '.join(map(str, self.size)) or 'some'} numbers, got {len(parts)}: {given!r}"
+            )
+        units = _spread(self.unit, len(parts))
+        texts = _spread(self.typed or self.unit, len(parts))
+        _same_at_the_end(parts, units)
+        numbers = tuple(_number(name, *its) for its in zip(parts, units, texts, strict=True))
+        if self.kind == "count":
+            if any(number != int(number) for number in numbers):
+                raise InvalidValue(f"{name}: a whole number, got {given!r}")
+            numbers = tuple(int(number) for number in numbers)
+        return numbers[0] if self.size is None else numbers
 
 
-def value_of(name: str, key: Key, given: Any) -> Any:
-    """The given value in SI, checked; lists as tuples."""
-    if given is None:
-        return None
-    if key.kind == "word":
-        if not isinstance(given, str) or (key.choices and given not in key.choices):
-            valid = ", ".join(key.choices) if key.choices else "a text"
-            raise InvalidValue(f"{name}: got {given!r}, valid: {valid}")
-        return given
-    if key.kind == "flag":
-        words = {"on": True, "off": False, "true": True, "false": False}
-        found = words.get(given.lower()) if isinstance(given, str) else given
-        if not isinstance(found, bool):
-            raise InvalidValue(f"{name}: got {given!r}, valid: on, off")
-        return found
-    parts = _parts(given)
-    if key.size:
-        if len(parts) not in key.size:
-            raise InvalidValue(f"{name}: {' or '.join(map(str, key.size))} numbers, got {len(parts)}: {given!r}")
-        return tuple(_number(name, key, part) for part in parts)
-    if len(parts) != 1:
-        raise InvalidValue(f"{name}: one number, got {given!r}")
-    number = _number(name, key, parts[0])
-    if key.kind == "count" and number != int(number):
-        raise InvalidValue(f"{name}: a whole number, got {given!r}")
-    return int(number) if key.kind == "count" else number
+def setting(default: Any, unit: str, help: str, **more: Any) -> Any:
+    """A field of a group: one number, or with `size` a tuple of them, in `unit`. more: as Setting has it."""
+    return _field(Setting("", unit, default, help, **more))
 
 
-def _parts(given: Any) -> list[Any]:
+def word(default: Any, help: str, choices: Sequence[str] = (), **more: Any) -> Any:
+    """A field of a group: a text, or one of `choices`."""
+    return _field(Setting("", "", default, help, "word", tuple(choices), **more))
+
+
+def flag(default: bool, help: str, **more: Any) -> Any:
+    """A field of a group: on or off."""
+    return _field(Setting("", "", default, help, "flag", **more))
+
+
+def count(default: Any, help: str, **more: Any) -> Any:
+    """A field of a group: a whole number."""
+    return _field(Setting("", "", default, help, "count", **more))
+
+
+def other(default: Any, help: str, parse: Callable[[Any], Any], **more: Any) -> Any:
+    """A field of a group that reads its value itself."""
+    return _field(Setting("", more.pop("unit", ""), default, help, "other", parse=parse, **more))
+
+
+def altered(group: type[Any], name: str, default: Any) -> Any:
+    """A field of a group that stands on another: its setting of that name with another default."""
+    return _field(replace(settings_of(group)[name], default=default))
+
+
+def _field(one: Setting) -> Any:
+    default = MISSING if one.default is MISSING else one.default
+    return dataclasses.field(default=default, metadata={"setting": one})
+
+
+def settings_of(group: type[Any]) -> dict[str, Setting]:
+    """The settings of a group by name, in its order."""
+    found = {}
+    for part in dataclasses.fields(group):
+        one = part.metadata.get("setting")
+        if one is not None:
+            found[part.name] = replace(one, name=part.name, default=part.default)
+    return found
+
+
+def check(group: Any) -> None:
+    """Refuse what a group must not hold; for its __post_init__."""
+    for name, one in settings_of(type(group)).items():
+        one.check(getattr(group, name))
+
+
+def merged(group: type[Group], *layers: Mapping[str, Any]) -> Group:
+    """A group of its defaults and each layer over the one before; an unknown name lists the known ones."""
+    known = settings_of(group)
+    values = {}
+    for layer in layers:
+        for name, given in layer.items():
+            if name not in known:
+                raise unknown("setting", name, sorted(known))
+            values[name] = known[name].read(given)
+    return group(**values)
+
+
+def plain(group: Any) -> dict[str, Any]:
+    """A group as data that `merged` reads back: what a manifest holds."""
+    found = {}
+    for name, one in settings_of(type(group)).items():
+        value = getattr(group, name)
+        found[name] = one.plain(value) if one.plain is not None and value is not None else value
+    return found
+
+
+def doubts(group: Any, told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sentences about what was told and looks as if another unit had been meant; with a unit nobody doubts it."""
+    known = settings_of(type(group))
+    bare = [name for name, given in told.items() if name in known and not any(_unit(part) for part in parted(given))]
+    return tuple(filter(None, (known[name].doubt(getattr(group, name)) for name in bare)))
+
+
+def numbers(given: Any, name: str, unit: str, size: tuple[int, ...]) -> tuple[float, ...]:
+    """Numbers with their units, commas or slashes between, as many as one of `size` says; unit: as Setting has it."""
+    found: tuple[float, ...] = Setting(name, unit, None, "", size=size).read(given)
+    return found
+
+
+def parted(given: Any) -> list[Any]:
+    """The parts of a list: a text with commas or slashes between its numbers, or a sequence."""
     if isinstance(given, str):
         parts = given.split(",") if "," in given else given.split("/") if _is_list(given) else [given]
-        *before, unit = [_split(part)[1] for part in parts]
-        if unit and not any(before):  # "700, 100, 300 mm": a unit at the end alone is that of all
-            parts = [*(f"{part} {unit}" for part in parts[:-1]), parts[-1]]
         return [part.strip() for part in parts]
-    if isinstance(given, Sequence):
-        return list(given)
-    return [given]
+    return list(given) if isinstance(given, Sequence) else [given]
 
 
 def _is_list(text: str) -> bool:
@@ -95,55 +276,76 @@ def _is_list(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    found = _NUMBER.fullmatch(text)
+    return found is not None and not found[2]
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Number and unit: "150 mm" or "150mm"; a text that does not begin with a number has no unit."""
-    number, _, unit = text.strip().partition(" ")
-    if not unit and not _is_number(number):
-        end = next((i for i, c in enumerate(number) if c.isalpha() and c not in "eE"), len(number))
-        number, unit = number[:end], number[end:]
-    return (number, unit.strip()) if _is_number(number) else (text.strip(), "")
+    """Number and unit: "150 mm", "150mm" or "0.1/h"; a text that does not begin with a number has no unit."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return text.strip(), ""
+    return found[1], f"1{found[2]}" if found[2].startswith("/") else found[2]
 
 
-def _number(name: str, key: Key, given: Any) -> float:
+def _unit(part: Any) -> str:
+    return _split(part)[1] if isinstance(part, str) else ""
+
+
+def _spread(units: str, size: int) -> list[str]:
+    """One unit per number."""
+    each = units.split(",")
+    return each[:size] if len(each) > 1 else each * size
+
+
+def _same_at_the_end(parts: list[Any], units: Sequence[str]) -> None:
+    """700, 100, 300 mm: a unit at the end alone is that of all before it that are of its kind."""
+    unit = _unit(parts[-1])
+    kinds = [UNITS[its][0] for its in units]
+    alike = [i for i, kind in enumerate(kinds[:-1]) if kind == kinds[-1]]
+    if unit and not any(_unit(parts[i]) for i in alike):
+        for i in alike:
+            if isinstance(parts[i], str):
+                parts[i] = f"{parts[i]} {unit}"
+
+
+def _factor(unit: str) -> float:
+    return UNITS[unit][1]
+
+
+def _number(name: str, given: Any, unit: str, typed: str) -> float:
     if isinstance(given, bool):
         raise InvalidValue(f"{name}: a number, got {given!r}")
-    text, factor = given, 1.0
+    text, its = given, unit
     if isinstance(given, str):
-        text, unit = _split(given)
-        if unit:
-            kind, factor = UNITS.get(unit, ("", 1.0))
-            if kind != key.kind:
-                fitting = ", ".join(u for u, (k, _) in UNITS.items() if k == key.kind) or "none"
-                raise InvalidValue(f"{name}: {given!r} has the unit {unit!r}, valid units: {fitting}")
+        text, its = _split(given)
+        its = its or typed
+        kind = UNITS[unit][0]
+        if UNITS.get(its, ("",))[0] != kind:
+            fitting = ", ".join(u for u, (k, _) in UNITS.items() if k == kind and u) or "none"
+            raise InvalidValue(f"{name}: {given!r} has the unit {its!r}, valid units: {fitting}")
     try:
-        number = float(text) * factor
+        number = float(text)
     except (TypeError, ValueError):
-        example = f", e.g. 1 or '1 {key.unit}'" if key.unit else ""
+        example = f", e.g. 1 or '1 {unit}'" if unit else ""
         raise InvalidValue(f"{name}: a number{example}, got {given!r}") from None
     except OverflowError:  # a whole number beyond every float
         number = math.inf
     if not math.isfinite(number):
         raise InvalidValue(f"{name}: a finite number, got {given!r}")
-    return number
+    if its == unit:
+        return number
+    return number * _factor(its) if _factor(unit) == 1.0 else number * (_factor(its) / _factor(unit))
 
 
-def merged(keys: Mapping[str, Key], *layers: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings: defaults, then each layer over the one before."""
-    values = {name: key.default for name, key in keys.items()}
-    for layer in layers:
-        for name, given in layer.items():
-            if name not in keys:
-                close = ", ".join(sorted(keys))
-                raise UnknownName(f"unknown setting {name!r}; known: {close}")
-            values[name] = value_of(name, keys[name], given)
-    return values
+def _assigned(value: Any) -> str:
+    """A mapping, or several, as key=value with commas between."""
+    if isinstance(value, Mapping):
+        return ",".join(
+            f"{key}={'/'.join(f'{x:g}' for x in entry) if isinstance(entry, tuple | list) else f'{entry:g}'}"
+            for key, entry in value.items()
+        )
+    return "; ".join(map(_assigned, value))
 
 
 def read_scenario(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from tangere.report.progress import Clock
-from tangere.report.terminal import table
+from tangere.report.terminal import table, terminal_width
 
 EXAMPLES = """examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
@@ -20,22 +21,23 @@ EXAMPLES = """examples:
 
 def add(commands: Any) -> None:
     """Add the four commands to the parser's."""
-    raw = argparse.RawDescriptionHelpFormatter
     p = commands.add_parser(
         "run",
         help="simulate a scenario: log, summary and report into a folder",
         description="Run a scenario, or a TOML file with `scenario = NAME` and settings, and leave log.mcap, log.csv,\n"
         "manifest.json, summary.json and report.html in a folder.",
         epilog=EXAMPLES,
-        formatter_class=raw,
     )
     p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
     p.add_argument("--robot", metavar="NAME|FILE", help="the arm")
-    p.add_argument("--model", metavar="NAME|FILE", help="parameter set that controller and observer believe")
+    p.add_argument(
+        "--model", metavar="NAME|FILE",
+        help="what controller and observer believe: a parameter set, or a model file of identify or tune",
+    )  # fmt: skip
     p.add_argument("--plant", choices=("mujoco", "rigid"), help="what is simulated with")
     p.add_argument(
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
-        help="something pushes; may be given several times",
+        help="something pushes; may be given several times; none: nothing does",
     )  # fmt: skip
     p.add_argument("--seed", type=int, metavar="N", help="of everything random")
     p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
@@ -61,33 +63,43 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a scenario into a folder."""
     from tangere.apps.scenarios.execute import execute
-    from tangere.apps.scenarios.scenarios import push_of
-    from tangere.loop.settings import assignments, read_scenario
+    from tangere.loop.folder import holds
     from tangere.report.source import clip_of
 
-    name, told, pushes = arguments.scenario, {}, []
-    if name.endswith(".toml") or "/" in name:
-        told = read_scenario(name)
-        name = told.pop("scenario")
-        listed = told.pop("push", [])
-        pushes = [push_of(p) for p in (listed if isinstance(listed, list) else [listed])]
-    for key in ("robot", "model", "plant", "seed"):
-        if getattr(arguments, key) is not None:
-            told[key] = getattr(arguments, key)
-    told |= assignments([text for group in arguments.set for text in group])
-    pushes += [push_of(text) for text in arguments.push]
+    name, told = told_of(arguments)
     out = Path(arguments.out or Path("out") / name)
-    command = ["tangere", *arguments.words]
+    command, replaced = ["tangere", *arguments.words], holds(out)
     bar = Clock()
     try:
-        done = execute(name, told, pushes, out=out, command=command, progress=bar, paced=arguments.paced)
+        done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced)
     finally:
         bar.end()
+    for text in (*done.built.notes, *([f"{out} held an earlier run, which this one replaced"] if replaced else ())):
+        print(f"note: {text}", file=sys.stderr)
     if arguments.video:
         _video(done)
     where = done.result.report(done.folder / "report.html", video=clip_of(done.folder))
     _tell(done.summary, where)
     return 1 if done.result.aborted else 0
+
+
+def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Name of the scenario and its settings as told: a file's, the options' over them, --set's over these."""
+    from tangere.plants.pushes import pushes_of
+    from tangere.settings import assignments, read_scenario
+
+    name: str = arguments.scenario
+    told: dict[str, Any] = {}
+    if name.endswith(".toml") or "/" in name:
+        told = read_scenario(name)
+        name = told.pop("scenario")
+    said = {key: getattr(arguments, key) for key in ("robot", "model", "plant", "seed")}
+    told |= {key: value for key, value in said.items() if value is not None}
+    told |= assignments([text for group in arguments.set for text in group])
+    if arguments.push:  # added to those of a file; none: not even these
+        before = () if "none" in arguments.push else pushes_of(told.get("push", ()))
+        told["push"] = (*before, *pushes_of([text for text in arguments.push if text != "none"]))
+    return name, told
 
 
 def _video(done: Any) -> None:
@@ -143,29 +155,28 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
 
 def scenarios(arguments: argparse.Namespace) -> int:
     """List what can be run."""
-    from tangere.apps.scenarios.scenarios import COMMON, SCENARIOS, keys_of
+    from tangere.apps.scenarios.build import own_settings, scenario_of
+    from tangere.apps.scenarios.build import scenarios as shipped
+    from tangere.apps.scenarios.common import RunSettings
+    from tangere.options import rows
+    from tangere.settings import settings_of
 
+    width, common = terminal_width(), settings_of(RunSettings)
     if arguments.scenario is None:
-        every = [(name, s.title, ", ".join(s.keys)) for name, s in SCENARIOS.items()]
-        print("\n".join(table(every, ("scenario", "what", "own settings"), "lll", indent=0)))
-        print("\nevery scenario also takes: " + ", ".join(COMMON))
-        print("`tangere scenarios NAME` shows each setting with its default; --set key=value changes it")
+        every = []
+        for name, scenario in shipped().items():
+            own = [key for key in own_settings(scenario) if key not in common]
+            every.append((name, f"{scenario.title}; own settings: {', '.join(own)}" if own else scenario.title))
+        print("\n".join(table(every, ("scenario", "what"), "ll", indent=0, width=width)))
+        print("\n" + textwrap.fill("every scenario also takes: " + ", ".join(common), width))
+        hint = "`tangere scenarios NAME` shows each setting with its default; --set key=value changes it"
+        print(textwrap.fill(hint, width))
         return 0
-    rows = []
-    for key, k in keys_of(arguments.scenario).items():
-        what = f"{k.help}: {' | '.join(k.choices)}" if k.choices else k.help
-        rows.append((key, _plain(k.default), k.unit, what))
-    print("\n".join(table(rows, ("setting", "default", "unit", "what"), "llll", indent=0)))
+    scenario = scenario_of(arguments.scenario)
+    own = own_settings(scenario)
+    names = [*own, *(name for name in settings_of(scenario.settings) if name not in own)]
+    print("\n".join(table(rows(scenario.settings, names), ("setting", "what"), indent=0, width=width)))
     return 0
-
-
-def _plain(default: Any) -> str:
-    """A default as it would be typed."""
-    if default is None:
-        return ""
-    if isinstance(default, bool):
-        return "on" if default else "off"
-    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -191,7 +202,8 @@ def report(arguments: argparse.Namespace) -> int:
 def rerun(arguments: argparse.Namespace) -> int:
     """Repeat a run or a drawing and compare."""
     from tangere.apps.drawing.again import draw_again, interrupted, is_drawing
-    from tangere.apps.scenarios.execute import again, difference
+    from tangere.apps.scenarios.execute import again
+    from tangere.loop.folder import difference
 
     bar, broken = Clock(), ""
     try:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from tangere.errors import InvalidValue
+from tangere.logs.log import Log
 from tangere.loop.manifest import NAME as MANIFEST
 
 LOG, CSV, SUMMARY, REPORT, VIDEO = "log.mcap", "log.csv", "summary.json", "report.html", "video.mp4"
+# columns that are measured time, not part of what is computed
+CLOCK = ("cost", "cost_log", "lateness", "cpu")
 CSV_MAX = 100_000  # samples; a csv takes 2 kB each: longer runs leave the MCAP only
+
+
+def holds(out: str | os.PathLike[str]) -> bool:
+    """Whether an earlier run or drawing lies in a folder."""
+    return (Path(out) / MANIFEST).is_file()
 
 
 def cleared(
@@ -31,7 +43,7 @@ def cleared(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = [name for name in ours if (folder / name).exists()]
-        if foreign and not (folder / MANIFEST).exists() and not set(foreign) <= set(harmless):
+        if foreign and not holds(folder) and not set(foreign) <= set(harmless):
             raise InvalidValue(
                 f"{folder} holds {', '.join(foreign)} but no {MANIFEST}: not the folder of a {what}, so nothing is "
                 "overwritten there; choose another --out"
@@ -45,3 +57,29 @@ def cleared(
     except OSError as problem:
         raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
     return folder
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder for a run that is made again, gone afterwards."""
+    place = tempfile.mkdtemp(prefix="tangere-rerun-")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def difference(one: Log, other: Log) -> str:
+    """"" if every column is the same bit by bit (the clock's aside); else the first that is not."""
+    for name in dict.fromkeys((*one.columns, *other.columns)):
+        if name in CLOCK:
+            continue
+        if name not in one:
+            return f"column {name}: none against {other[name].shape}"
+        if name not in other or one[name].shape != other[name].shape:
+            return f"column {name}: {one[name].shape} against {other[name].shape if name in other else 'none'}"
+        same = np.array_equal(one[name].view(np.uint64), other[name].view(np.uint64))
+        if not same:
+            row = int(np.argmax(np.any(np.atleast_2d((one[name] != other[name]).T).T, axis=-1)))
+            return f"column {name} from {one.time[row]:.6f} s on"
+    return ""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, unknown
 from tangere.robots import Robot
+from tangere.settings import Setting
 from tangere.types import Array
 
 
@@ -32,6 +35,59 @@ class PushForce:
     force: tuple[float, float, float]  # N, base axes
     start: float  # s
     duration: float = math.inf  # s
+
+
+# what a push may be told
+PARTS = {
+    one.name: one
+    for one in (
+        Setting("joint", "", None, "counted from 1", "count"),
+        Setting("torque", "Nm", None, "on that joint"),
+        Setting("link", "", None, "counted from 1", "count"),
+        Setting("force", "N", None, "on that link, base axes", size=(3,)),
+        Setting("point", "m", None, "of the link's own frame at which the force acts", size=(3,)),
+        Setting("start", "s", None, "of the push"),
+        Setting("duration", "s", None, "of the push; without it: to the end"),
+    )
+}
+EXAMPLE = "joint=2,torque=20,start=3,duration=2 or link=4,force=0/0/20,start=3,duration=2"
+
+
+def push_of(given: str | Mapping[str, Any] | Push | PushForce) -> Push | PushForce:
+    """A push from joint=2,torque=20,start=3,duration=2 or link=4,force=0,0,-30,point=0/0/0,start=3, or a mapping."""
+    if isinstance(given, Push | PushForce):
+        return given
+    if isinstance(given, str):  # a comma before a name begins the next part; others stand between numbers
+        pairs = [part.partition("=") for part in re.split(r",(?=\s*[a-z_]*\s*(?:=|$))", given) if part.strip()]
+        given = {name.strip(): value.strip() for name, _, value in pairs}
+    if not isinstance(given, Mapping):
+        raise InvalidValue(f"push: give {EXAMPLE}, got {given!r}")
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in PARTS:
+            raise unknown("push", name, PARTS, f"push: unknown {name!r}; known: {', '.join(PARTS)}")
+        values[name] = PARTS[name].read(value, f"push {name}")
+    foreign = ("link", "force", "point") if "joint" in values else ("torque",)
+    mixed = [name for name in foreign if name in values]
+    if mixed and ("joint" in values or "link" in values):
+        raise InvalidValue(f"push: {', '.join(mixed)} beside the other kind; give {EXAMPLE}")
+    for name in ("joint", "torque", "start") if "joint" in values else ("link", "force", "start"):
+        if name not in values:
+            raise InvalidValue(f"push: {name!r} is missing; give {EXAMPLE}")
+    return Push(**values) if "joint" in values else PushForce(**({"point": (0.0, 0.0, 0.0)} | values))
+
+
+def pushes_of(given: Any) -> tuple[Push | PushForce, ...]:
+    """Pushes from one or a list of what push_of reads; "none" or an empty list: none."""
+    if isinstance(given, str) and given.strip() == "none":
+        return ()
+    several = given if isinstance(given, list | tuple) else [given]
+    return tuple(push_of(one) for one in several)
+
+
+def push_record(push: Push | PushForce) -> dict[str, Any]:
+    """A push as data that push_of reads back; one without end has no duration."""
+    return {name: value for name, value in asdict(push).items() if value != math.inf}
 
 
 class Pushes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -13,6 +15,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 
 # the escape codes of a terminal (ECMA-48, SGR) that we use, by meaning
+LEAST = 24  # columns: narrower text is hard to read, it goes below
 STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
 
 
@@ -37,10 +40,13 @@ def number(value: float, decimals: int) -> str:
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
-def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str = "", indent: int = 2) -> list[str]:
+def table(
+    rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str = "", indent: int = 2, width: int = 0
+) -> list[str]:
     """Lines of a table whose columns line up, two spaces apart.
 
-    align: one letter per column, "l" or "r"; columns beyond its length are set to the left.
+    align: one letter per column, "l" or "r"; columns beyond its length are set to the left. width: of the terminal; the
+    last column is wrapped into it (0: never), and where the others leave it no room it begins a line of its own.
     The header, if given, is underlined where it has text. No line ends in a space, so that output compares as text.
     """
     body = [list(row) for row in rows]
@@ -50,6 +56,8 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str 
     columns = max(len(row) for row in every)
     every = [row + [""] * (columns - len(row)) for row in every]
     widths = [max(len(row[k]) for row in every) for k in range(columns)]
+    if width:
+        return _wrapped(every, widths[:-1], bool(header), width - indent)
     if header:
         every.insert(1, ["-" * width if title else "" for title, width in zip(every[0], widths, strict=True)])
 
@@ -61,6 +69,28 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str 
         return (" " * indent + "  ".join(cells)).rstrip()
 
     return [line(row) for row in every]
+
+
+def _wrapped(every: list[list[str]], widths: list[int], headed: bool, room: int) -> list[str]:
+    """The same, set to the left, the last column within `room`."""
+    left = sum(widths) + 2 * len(widths)
+    below = room - left < LEAST
+    lines = []
+    for k, row in enumerate(every):
+        head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        text = textwrap.wrap(row[-1], max(room - (4 if below else left), 10), break_on_hyphens=False) or [""]
+        if below:
+            lines += [head.rstrip(), *("    " + part for part in text if part)]
+        else:
+            lines += [f"{head if i == 0 else ' ' * (left - 2)}  {part}".rstrip() for i, part in enumerate(text)]
+        if k == 0 and headed:
+            lines.append("-" * max(len(line) for line in lines))
+    return lines
+
+
+def terminal_width() -> int:
+    """Columns of the terminal (COLUMNS where it is set; 80 where there is none)."""
+    return max(shutil.get_terminal_size().columns, 40)
 
 
 def matrix(values: ArrayLike, decimals: int, header: Sequence[str] = (), names: Sequence[str] = ()) -> list[str]:

@@ -197,9 +197,10 @@ def settings_of(arguments: argparse.Namespace) -> DrawingSettings:
 
 
 def _value(option: str, kind: str, text: str) -> float:
-    from tangere.loop.settings import Key, value_of
+    from tangere.settings import numbers
 
-    return float(value_of(option, Key(kind, None, ""), text))
+    unit = {"force": "N", "stiffness": "N/m", "number": "", "speed": "m/s", "length": "m", "angle": "rad"}[kind]
+    return numbers(text, option, unit, (1,))[0]
 
 
 def _length(option: str, text: str) -> float:

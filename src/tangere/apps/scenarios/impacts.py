@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tangere.apps.scenarios.scenarios import Built, build
+from tangere.apps.scenarios.build import Built, build
+from tangere.apps.scenarios.common import Encounter
 from tangere.apps.scenarios.touch import OBSTACLES, REACTIONS
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
+from tangere.loop.summary import SETTLED
 from tangere.types import Array
 
 CONTACT = 1.0  # N from which something touches: far above rounding, far below what hurts
@@ -69,8 +72,8 @@ def measured(built: Built, result: RunResult) -> Impact:
     speed = float(np.linalg.norm(v))
     limits = np.where(np.isfinite(arm.tau_max), arm.tau_max, np.inf)
     common = {
-        "obstacle": s["obstacle"],
-        "reaction": s["reaction"],
+        "obstacle": s.obstacle,
+        "reaction": s.reaction,
         "speed_m_s": speed,
         "torque_share": float(np.max(np.abs(log["tau_cmd"]) / limits)),
         "end_speed_rad_s": float(np.max(np.abs(log["qd_true"][-1]))),
@@ -87,7 +90,7 @@ def measured(built: Built, result: RunResult) -> Impact:
     window = np.abs(time - LATER) <= WINDOW
     end = log.position("T_true")[-1] - log.position("T_true")[first]
     mass = None
-    if s["obstacle"] != "falling":
+    if s.obstacle != "falling":
         mass = float(1.0 / (v @ J @ np.linalg.solve(arm.mass_matrix(q), J.T @ v)) * speed**2)
     return Impact(
         **common,
@@ -106,17 +109,14 @@ def measured(built: Built, result: RunResult) -> Impact:
     )
 
 
-@dataclass(frozen=True)
-class Encounter:
-    """When something was touched, as summary.summarise wants to know: from then on nothing is free motion."""
-
-    start: float  # s
-    duration: float
-
-
 def encounters(impact: Impact, result: RunResult) -> tuple[Encounter, ...]:
     """The stretch from the first touch to the end of the run; none where nothing was touched."""
     return () if impact.contact_s is None else (Encounter(impact.contact_s, result.duration - impact.contact_s),)
+
+
+def settled(impact: Impact, gain: ArrayLike) -> bool:
+    """Whether the touch lasted long enough for a residual of this gain [1/s] to settle."""
+    return impact.contact_ms >= 1e3 * SETTLED / float(np.min(gain))
 
 
 def given(log: Log) -> Array:
@@ -154,7 +154,7 @@ def encounter(told: dict[str, Any]) -> tuple[Built, RunResult]:
     """One run of the scenario `touch` with these settings, in memory."""
     built = build("touch", told)
     result = run(
-        built.plant, built.controller, built.observers, until=built.settings["duration"],
+        built.plant, built.controller, built.observers, until=built.settings.duration,
         trajectory=built.motion.trajectory, detector=built.detector, reaction=built.motion.reaction,
     )  # fmt: skip
     return built, result

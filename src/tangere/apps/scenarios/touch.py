@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.control.setpoint import Friction
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kinematics.rotation import pose
-from tangere.loop.settings import Key
 from tangere.model.link_shapes import link_shapes
 from tangere.model.mounting import G0
 from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, facing
@@ -24,24 +24,15 @@ from tangere.planning.timing import SmoothRate
 from tangere.plants.scene.bodies import Ball, Pad
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
+from tangere.settings import altered, setting, word
 from tangere.types import Array, Controller, Trajectory
+
+if TYPE_CHECKING:
+    from tangere.apps.scenarios.build import Built
+    from tangere.loop.result import RunResult
 
 OBSTACLES = ("wall", "hand", "falling", "nothing")
 REACTIONS = ("none", "stop", "soft", "retreat", "float")
-KEYS: dict[str, Key] = {
-    "obstacle": Key("word", "wall", "what is in the way", OBSTACLES),
-    "reaction": Key("word", "retreat", "what the arm does when it feels a touch", REACTIONS),
-    "speed": Key("speed", 0.25, "of the tool when it meets the obstacle"),
-    "distance": Key("length", 0.08, "how far `retreat` backs off"),
-    "retreat_speed": Key("speed", 0.25, "how fast `retreat` backs off"),
-    "wall_stiffness": Key("stiffness", 1e6, "of the wall where the tool meets it"),
-    "hand_stiffness": Key("stiffness", 75e3, "of the hand (ISO/TS 15066:2016, table A.3)"),
-    "drop_mass": Key("mass", 1.0, "of what falls on link 3"),
-    "drop_height": Key("length", 0.5, "from which it falls"),
-    "tool_mass": Key("mass", 0.5, "of the round finger at the flange"),
-}
-TITLE = "the tool meets a wall, a clamped hand or a falling ball, with a reaction or without"
-
 # places below are for a UR10e; for other arms they are scaled with the arm's length
 WALL = (0.0, -0.5, 0.5)  # m: where the tool meets the wall, elbow bent (see wall_circle), and farther by
 BEFORE = 0.2  # m and the tool's length, which do not scale: room for wrist and run-up beside a small arm's base
@@ -55,56 +46,88 @@ HAND = 0.03  # m, thickness of a hand flat on a table
 FINGER = 0.02  # m, radius of the finger's round end
 
 
-def touch_motion(
-    robot: Robot, s: Mapping[str, Any], friction: Friction | None
-) -> tuple[Trajectory, Controller, float, dict[str, str], dict[str, Any], Any]:
-    """Trajectory, controller, end of the ramp, names of the blocks, what the plant needs, who is told of a touch."""
+@dataclass(frozen=True)
+class TouchSettings(RunSettings):
+    """What is in the way, how fast the tool meets it, and what the arm does then."""
+
+    duration: float | None = altered(RunSettings, "duration", 3.0)
+    obstacle: str = word("wall", "what is in the way", OBSTACLES)
+    reaction: str = word("retreat", "what the arm does when it feels a touch", REACTIONS)
+    speed: float = setting(0.25, "m/s", "of the tool when it meets the obstacle", low=0.0, above=True)
+    distance: float = setting(0.08, "m", "how far `retreat` backs off", low=0.0, above=True)
+    retreat_speed: float = setting(0.25, "m/s", "how fast `retreat` backs off", low=0.0, above=True)
+    wall_stiffness: float = setting(1e6, "N/m", "of the wall where the tool meets it", low=0.0, above=True)
+    hand_stiffness: float = setting(
+        75e3, "N/m", "of the hand (ISO/TS 15066:2016, table A.3)", low=0.0, above=True
+    )  # fmt: skip
+    drop_mass: float = setting(1.0, "kg", "of what falls on link 3", low=0.0, above=True)
+    drop_height: float = setting(0.5, "m", "from which it falls", low=0.0, above=True)
+    tool_mass: float = setting(0.5, "kg", "of the round finger at the flange")
+
+
+def motion(world: World) -> Motion:
+    """Straight into the obstacle, with the reaction asked for."""
+    robot, s = world.believed, world.settings
     if not ur.is_ur(robot.model) or robot.model.dh is None:
         raise InvalidValue(f"robot: touch places its obstacles for UR arms, got {robot.name}")
-    for name in ("speed", "distance", "retreat_speed", "wall_stiffness", "hand_stiffness", "drop_mass", "drop_height"):
-        if not s[name] > 0.0:
-            raise InvalidValue(f"{name}: must be positive, got {s[name]:g}")
     scale = float(np.abs(robot.model.dh.a[[1, 2]]).sum()) / UR10E_ARM
     trajectory = _approach(robot, s, scale)
     pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), radius=FINGER)
-    plant = {"scene": _scene(robot, s, trajectory, pen, scale), "record_contacts": True}
-    blocks = {"controller": "computed torque", "reaction": s["reaction"]}
-    followed, controller, reaction = with_reaction(robot, trajectory, s, friction)
-    return followed, controller, RAMP, blocks, plant, reaction
+    followed, controller, reaction = with_reaction(robot, trajectory, s, world.believed_friction)
+    return Motion(
+        followed,
+        controller,
+        RAMP,
+        {"controller": "computed torque", "reaction": s.reaction},
+        scene=_scene(robot, s, trajectory, pen, scale),
+        record_contacts=True,
+        reaction=reaction,
+    )
+
+
+def findings(built: Built, result: RunResult) -> Findings:
+    """What the touch did; from then on nothing is free motion."""
+    from tangere.apps.scenarios.impacts import REMARK, encounters, measured, settled
+
+    if not len(result.log):
+        return Findings({})
+    impact = measured(built, result)
+    entries = {"touch": asdict(impact), "remark": REMARK}
+    return Findings(entries, encounters(impact, result), settled(impact, built.settings.observer_gain))
 
 
 def with_reaction(
-    robot: Robot, trajectory: Trajectory, s: Mapping[str, Any], friction: Friction | None
+    robot: Robot, trajectory: Trajectory, s: TouchSettings, friction: Friction | None
 ) -> tuple[Trajectory, Controller, Any]:
     """What is followed, computed torque wrapped into the reaction of that name, and the reaction (None: none)."""
-    if s["reaction"] == "stop":
+    if s.reaction == "stop":
         clock = PathClock(trajectory)
-        stop = StopOnPath(ComputedTorque(robot, clock, kp=s["kp"], friction=friction), clock, robot)
+        stop = StopOnPath(ComputedTorque(robot, clock, kp=s.kp, friction=friction), clock, robot)
         return clock, stop, stop
-    task = ComputedTorque(robot, trajectory, kp=s["kp"], friction=friction)
-    if s["reaction"] == "none":
+    task = ComputedTorque(robot, trajectory, kp=s.kp, friction=friction)
+    if s.reaction == "none":
         return trajectory, task, None
     reaction: StopOnContact | Retreat | FloatOnContact
-    if s["reaction"] == "soft":
+    if s.reaction == "soft":
         reaction = StopOnContact(task, robot, friction=friction)
-    elif s["reaction"] == "retreat":
-        reaction = Retreat(task, robot, distance=s["distance"], speed=s["retreat_speed"], friction=friction)
+    elif s.reaction == "retreat":
+        reaction = Retreat(task, robot, distance=s.distance, speed=s.retreat_speed, friction=friction)
     else:
         reaction = FloatOnContact(task, robot, friction=friction)
     return trajectory, reaction, reaction
 
 
-def _approach(robot: Robot, s: Mapping[str, Any], scale: float) -> PathTrajectory:
+def _approach(robot: Robot, s: TouchSettings, scale: float) -> PathTrajectory:
     """Straight towards the obstacle, at full speed there, and on."""
-    middle, way, orientation = _place(s["obstacle"], scale, float(robot.model.T_flange_tcp[2, 3]))
-    speed = s["speed"]
+    middle, way, orientation = _place(s.obstacle, scale, float(robot.model.T_flange_tcp[2, 3]))
+    speed = s.speed
     before, beyond = speed * (STEADY + 0.5 * RAMP), max(BEYOND * scale, speed * RAMP)
     path = Line(middle - before * way, middle + beyond * way, orientation)
     law = SmoothRate.over(path.length, speed, RAMP)
     found: Any = robot.inverse_kinematics(pose(orientation, path.start))
     # elbow up where there is a choice, and always the same of the rest: the mass that a tool has depends on it
     up = [q for q, elbow in zip(found.q, found.elbow, strict=True) if elbow == "up"] or list(found.q)
-    return PathTrajectory(robot, path, law, q_start=up[0] if up else None, period=s["period"])
+    return PathTrajectory(robot, path, law, q_start=up[0] if up else None, period=s.period)
 
 
 def _place(obstacle: str, scale: float, tool: float) -> tuple[Array, Array, Array]:
@@ -117,34 +140,44 @@ def _place(obstacle: str, scale: float, tool: float) -> tuple[Array, Array, Arra
     return scale * np.array(ABOVE), np.array((0.0, 1.0, 0.0)), TOOL_DOWN
 
 
-def _scene(robot: Robot, s: Mapping[str, Any], trajectory: Trajectory, pen: Pen, scale: float) -> Scene:
-    middle = tuple(float(x) for x in _place(s["obstacle"], scale, pen.length)[0])
-    if s["obstacle"] == "nothing":
+def _scene(robot: Robot, s: TouchSettings, trajectory: Trajectory, pen: Pen, scale: float) -> Scene:
+    middle = tuple(float(x) for x in _place(s.obstacle, scale, pen.length)[0])
+    if s.obstacle == "nothing":
         return Scene(pen=pen)
-    if s["obstacle"] == "wall":
-        wall = Pad("wall", middle, (0.0, 1.0, 0.0), s["wall_stiffness"], size=(1.2, 1.2, 0.05))  # type: ignore[arg-type]
+    if s.obstacle == "wall":
+        wall = Pad("wall", middle, (0.0, 1.0, 0.0), s.wall_stiffness, size=(1.2, 1.2, 0.05))  # type: ignore[arg-type]
         return Scene(pen=pen, bodies=(wall,))
-    if s["obstacle"] == "hand":
+    if s.obstacle == "hand":
         # wider than a hand: without a reaction the finger is dragged sideways, and must not slip off. The table is the
         # other end of the hand's spring, so the finger does not meet it
         edge = (0.3, 0.3, HAND)
-        hand = Pad("hand", middle, (0.0, 0.0, 1.0), s["hand_stiffness"], size=edge)  # type: ignore[arg-type]
+        hand = Pad("hand", middle, (0.0, 0.0, 1.0), s.hand_stiffness, size=edge)  # type: ignore[arg-type]
         return Scene(pen=pen, bodies=(hand,))
     return Scene(pen=pen, links_collide=True, bodies=(_ball(robot, s, trajectory.at(MEETS).q),))
 
 
-def _ball(robot: Robot, s: Mapping[str, Any], q: Array) -> Ball:
+def _ball(robot: Robot, s: TouchSettings, q: Array) -> Ball:
     """A ball that reaches the middle of link 3 at the time MEETS if the arm is at q then."""
     shapes = link_shapes(robot.model)[2]
     shape = next((shape for shape in shapes if shape.colour == "tube"), shapes[0])
     T = robot.link_poses(q)[2] @ np.linalg.inv(robot.model.joints[2].T_joint_link)
     start, end = (T[:3, :3] @ point + T[:3, 3] for point in (shape.start, shape.end))
     along = (end - start) / np.linalg.norm(end - start)
-    fall = math.sqrt(2.0 * s["drop_height"] / G0)
+    fall = math.sqrt(2.0 * s.drop_height / G0)
     if fall > MEETS:
-        raise InvalidValue(f"drop_height: at most {0.5 * G0 * MEETS**2:.3g} m, got {s['drop_height']:g} m")
+        raise InvalidValue(f"drop_height: at most {0.5 * G0 * MEETS**2:.3g} m, got {s.drop_height:g} m")
     radius = 0.05
     # centre above the tube's axis: both radii across it, longer along the vertical where the tube slants
-    lift = (shape.radius + radius) / max(math.hypot(along[0], along[1]), 0.3) + s["drop_height"]
+    lift = (shape.radius + radius) / max(math.hypot(along[0], along[1]), 0.3) + s.drop_height
     position = 0.5 * (start + end) + (0.0, 0.0, lift)
-    return Ball("ball", tuple(float(x) for x in position), s["drop_mass"], radius, MEETS - fall)  # type: ignore[arg-type]
+    return Ball("ball", tuple(float(x) for x in position), s.drop_mass, radius, MEETS - fall)  # type: ignore[arg-type]
+
+
+SCENARIO = Scenario(
+    "touch",
+    "the tool meets a wall, a clamped hand or a falling ball, with a reaction or without",
+    TouchSettings,
+    motion,
+    tool_mass="tool_mass",
+    findings=findings,
+)

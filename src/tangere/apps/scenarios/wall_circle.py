@@ -10,14 +10,14 @@ direction can be pushed: springs along the wall, none across it, and the wrench 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, possible_time
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.quasi_static import QuasiStatic
-from tangere.control.setpoint import Friction
 from tangere.logs.log import Log
 from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.circles import wall_circle
@@ -25,7 +25,12 @@ from tangere.planning.timing import SmoothRate
 from tangere.planning.velocity_ik import CIRCLE_START, follow, singular_circle_path
 from tangere.plants.scene.scene import Pen, Scene, Surface
 from tangere.robots import Robot
+from tangere.settings import altered, setting, word
 from tangere.types import Controller, Trajectory
+
+if TYPE_CHECKING:
+    from tangere.apps.scenarios.build import Built
+    from tangere.loop.result import RunResult
 
 NORMAL = (0.0, 1.0, 0.0)  # out of both walls, towards the robot
 CENTRE = (0.0, -0.8, 0.5)  # m, of the regular circle: 0.9 m from the shoulder, well inside the reach of 1.3 m
@@ -47,16 +52,33 @@ REMARKS = {
 }
 
 
-def wall_circle_motion(
-    robot: Robot, s: Mapping[str, Any], friction: Friction | None
-) -> tuple[Trajectory, Controller, float, dict[str, str], dict[str, Any]]:
-    """Trajectory, controller, end of the ramp, names of the blocks, and what the plant needs (wall and pen)."""
-    force = np.array((*np.multiply(s["force"], NORMAL), 0.0, 0.0, 0.0))  # of the wall on the pen
+@dataclass(frozen=True)
+class WallCircleSettings(RunSettings):
+    """Which wall, how hard and how slowly; 002's own arm, and as long as once round takes."""
+
+    robot: str = altered(RunSettings, "robot", "ur10")
+    parameters: str | None = altered(RunSettings, "parameters", "002")
+    duration: float | None = altered(RunSettings, "duration", None)
+    pose: str = word("regular", "where the wall is", ("own", "regular"))
+    force: float = setting(5.0, "N", "of the pen against the wall; it can only press", low=0.0)
+    round_time: float = setting(200.0, "s", "once round")
+    pen_mass: float = setting(0.1, "kg", "mass of the pen")
+    wall_stiffness: float = setting(1e4, "N/m", "of the pen's tip")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        possible_time("round_time", self.round_time, self.period)
+
+
+def motion(world: World) -> Motion:
+    """Once round the circle on the wall, the pen pressed against it."""
+    robot, s, friction = world.believed, world.settings, world.believed_friction
+    force = np.array((*np.multiply(s.force, NORMAL), 0.0, 0.0, 0.0))  # of the wall on the pen
     trajectory: Trajectory
     controller: Controller
-    if s["pose"] == "own":
+    if s.pose == "own":
         path = singular_circle_path()
-        law = SmoothRate.over(path.length, path.length / s["round_time"], RAMP)
+        law = SmoothRate.over(path.length, path.length / s.round_time, RAMP)
         trajectory = follow(robot, path, law, official_from_flipped_elbow(CIRCLE_START))
         inertia = np.diag(robot.mass_matrix(trajectory.at(0.0).q))
         springs, dampers = OMEGA**2 * inertia, 2.0 * OMEGA * inertia
@@ -65,7 +87,7 @@ def wall_circle_motion(
         name = "quasi-static torque"
     else:
         trajectory = wall_circle(
-            robot, centre=CENTRE, normal=NORMAL, round_time=s["round_time"], ramp=RAMP, period=s["period"]
+            robot, centre=CENTRE, normal=NORMAL, round_time=s.round_time, ramp=RAMP, period=s.period
         )
         across = np.abs(NORMAL)
         stiffness = (*(ALONG * (1.0 - across)), TURN, TURN, TURN)
@@ -75,11 +97,19 @@ def wall_circle_motion(
     assert start is not None
     point = tuple(float(x) for x in start[:3, 3])
     length = float(robot.model.T_flange_tcp[2, 3])
-    pen = Pen(length=length, stiffness=s["wall_stiffness"])
-    rubbing = 0.0 if s["pose"] == "own" else 0.3
+    pen = Pen(length=length, stiffness=s.wall_stiffness)
+    rubbing = 0.0 if s.pose == "own" else 0.3
     wall = Surface("wall", point, NORMAL, time_constant=WALL, friction=rubbing)  # type: ignore[arg-type]
-    scene = Scene((wall,), pen)
-    return trajectory, controller, RAMP, {"controller": name}, {"scene": scene}
+    return Motion(trajectory, controller, RAMP, {"controller": name}, scene=Scene((wall,), pen))
+
+
+def findings(built: Built, result: RunResult) -> Findings:
+    """What the wall felt, and what a reader must know of the pose."""
+    if not len(result.log) or "wrench_true" not in result.log:
+        return Findings({})
+    s = built.settings
+    force = force_summary(result.log, s.force, built.motion.settle, built.world.true)
+    return Findings({"force": force, "remark": REMARKS[s.pose]})
 
 
 def force_summary(log: Log, wanted: float, settle: float, robot: Robot) -> dict[str, Any]:
@@ -111,3 +141,13 @@ def _figures(force: Any, wanted: float) -> dict[str, Any]:
         "max_n": float(force.max()),
         "within_2_percent": float(np.mean(np.abs(force - wanted) <= 0.02 * wanted)),
     }
+
+
+SCENARIO = Scenario(
+    "wall-circle",
+    "002's circle on a wall with 5 N, in its own singular pose or in a regular one",
+    WallCircleSettings,
+    motion,
+    tool_mass="pen_mass",
+    findings=findings,
+)

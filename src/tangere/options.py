@@ -1,0 +1,102 @@
+"""Options of a command line from groups of settings, a parser that says what was meant, and tables of settings."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import MISSING
+from typing import Any, NoReturn, TypeVar
+
+from tangere.errors import InvalidValue
+from tangere.settings import Setting, merged, settings_of
+
+Group = TypeVar("Group")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, with the examples of a command set as they are, values such as -3mm, and the name that was meant."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **keywords)
+        # a value such as -0.4,0,0.1 or -3mm,2deg is a value, not an option: argparse knows that of plain numbers only
+        self._negative_number_matcher = re.compile(r"-\.?\d")
+
+    def error(self, message: str) -> NoReturn:
+        """Exit code 2 with the usage; of a wrong choice or option the nearest that there is."""
+        found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        known = re.findall(r"'([^']+)'|([\w-]+)", found[2]) if found else []
+        word, names = (found[1], [a or b for a, b in known]) if found else ("", [])
+        if wrong := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+            word, names = wrong[1], [text for action in self._actions for text in action.option_strings]
+        close = difflib.get_close_matches(word, names, 1)
+        super().error(f"{message}; did you mean {close[0]!r}?" if close else message)
+
+
+def add_options(parser: Any, group: type[Any], names: Sequence[str] | None = None) -> None:
+    """An option for each setting of a group (those of `names`, in that order): --name, with help, unit and default.
+
+    What was not said is None in the namespace, so that a default is the group's alone.
+    """
+    known = settings_of(group)
+    for one in known.values() if names is None else (known[name] for name in names):
+        _add(parser, one)
+
+
+def _add(parser: Any, one: Setting) -> None:
+    spelled = option_of(one)
+    about: dict[str, Any] = {"help": one.help.replace("%", "%%"), "dest": one.option or one.name}
+    if one.kind == "flag":
+        parser.add_argument(spelled, action="store_true", default=None, **about)
+        return
+    if one.default is MISSING:
+        about["required"] = True
+    elif text := one.default_text:
+        about["help"] += f" (default: {text})".replace("%", "%%")
+    if one.choices:
+        about["choices"] = one.choices
+    else:
+        about["metavar"] = one.metavar or (one.typed or one.unit).split(",")[0] or "X"
+    if one.kind == "count" and one.size is None:
+        about["type"] = int
+    parser.add_argument(spelled, **about)
+
+
+def option_of(one: Setting) -> str:
+    """--name of a setting."""
+    return "--" + (one.option or one.name).replace("_", "-")
+
+
+def told(group: type[Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was said of a group's settings, by name; an error calls a setting by its option."""
+    found = {}
+    for name, one in settings_of(group).items():
+        given = getattr(arguments, one.option or name, None)
+        if given is not None:
+            found[name] = one.read(given, option_of(one))
+    return found
+
+
+def group_from(group: type[Group], arguments: argparse.Namespace) -> Group:
+    """A group of its defaults and what was said; a value out of range is called by its setting's name."""
+    return merged(group, told(group, arguments))
+
+
+def refuse_foreign(group: type[Any], arguments: argparse.Namespace, why: str) -> None:
+    """Refuse options of a group that do not go with the others."""
+    for name, one in settings_of(group).items():
+        if getattr(arguments, one.option or name, None) is not None:
+            raise InvalidValue(f"{option_of(one)} {why}")
+
+
+def rows(group: type[Any], names: Sequence[str] | None = None) -> list[tuple[str, str]]:
+    """Setting with its unit, and what it is with its choices and its default, for a table of documentation."""
+    known = settings_of(group)
+    found = []
+    for one in known.values() if names is None else (known[name] for name in names):
+        what = f"{one.help}: {' | '.join(one.choices)}" if one.choices else one.help
+        default = one.text(one.default)
+        found.append((one.label, f"{what} (default: {default})" if default else what))
+    return found
