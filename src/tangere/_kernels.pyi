@@ -1,4 +1,4 @@
-"""Types of the compiled kernels (see kernels/c); kernels/fallback.py has the same classes in Python."""
+"""Types of the compiled kernels (see kernels/c)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,38 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.types import Reference, State
 
 _A = NDArray[np.float64]
 
 parameter_count: int
 
-class Arm:
+class Kernels:
+    """Parameters of one arm and a method for each kernel; tangere.robots.Robot declares them."""
+
     def __init__(self, parameters: ArrayLike | None, traced: object = None) -> None: ...
     @property
-    def compiled(self) -> bool: ...
-    def pose(self, q: ArrayLike) -> _A: ...
-    def link_poses(self, q: ArrayLike) -> _A: ...
-    def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> _A: ...
-    def link_jacobians(self, q: ArrayLike) -> tuple[_A, _A]: ...
-    def jacobian_rate_times_velocity(self, q: ArrayLike, qd: ArrayLike) -> _A: ...
-    def mass_matrix(self, q: ArrayLike) -> _A: ...
-    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike) -> _A: ...
-    def gravity_torque(self, q: ArrayLike) -> _A: ...
-    def bias_torque(self, q: ArrayLike, qd: ArrayLike) -> _A: ...
-    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> _A: ...
-    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> _A: ...
-    def momentum_terms(self, q: ArrayLike, qd: ArrayLike) -> tuple[_A, _A, _A]: ...
-    def inverse_dynamics_derivatives(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> tuple[_A, _A, _A]: ...
-    def energy(self, q: ArrayLike, qd: ArrayLike) -> tuple[Any, Any]: ...
-    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> _A: ...
-    def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> IKSolutions | IKBatch: ...
+    def compiled(self) -> bool:
+        """Whether the compiled kernels compute (a UR), or the Python form."""
 
 class Momentum:
     def __init__(
         self,
-        arm: Arm,
+        arm: Kernels,
         gain: _A,
         start: _A,
         terms: _A | None,
@@ -59,7 +45,7 @@ class Momentum:
 class TipLaw:
     def __init__(
         self,
-        arm: Arm,
+        arm: Kernels,
         bandwidth: _A,
         axes: _A,
         origin: _A,
@@ -105,6 +91,9 @@ def register(
     rescue: Callable[..., Any],
     broadcast: Callable[..., Any],
     refuse: Callable[..., None],
+    far: Callable[..., None],
+    formed: Callable[..., Any],
+    transforms: Callable[..., Any],
 ) -> None: ...
 def instruction_sets() -> list[str]: ...
 def use(name: str) -> None: ...

@@ -1,31 +1,37 @@
 """The robot: a model with its kernels."""
+# mypy: disable-error-code="empty-body"
+# (methods under @kernel have signature and docstring here, and their body in the kernels)
 
 from __future__ import annotations
 
 import os
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
-from tangere.kernels.backend import COMPILED, Arm, say_once
+from tangere.kernels.backend import COMPILED, Kernels, kernel, say_once
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.checks import checked
 from tangere.model.loading import load
 from tangere.model.model import Array, Drives, Model, Payload
 
+if TYPE_CHECKING:
+    from tangere.figures.figure import Figure
+    from tangere.kernels.solutions import IKBatch, IKSolutions
 
-class Robot(Arm):
+class Robot(Kernels):
     """A serial arm that computes: kinematics, inverse kinematics and dynamics of its model.
 
         M(q) qdd + C(q, qd) qd + g(q) = tau + tau_ext
 
-    All methods take one state or any leading batch axes, as arrays or lists. The rigid body only: friction and motor
-    currents are in `drives`; rotor inertia is in M if and only if the robot was made with it. Made by tangere.robot().
+    All methods take one state or any leading batch axes, as arrays or lists: q, qd, qdd, tau (..., n) in rad, rad/s,
+    rad/s2, Nm (m, m/s, m/s2, N for a joint that slides). The rigid body only: friction and motor currents are in
+    `drives`; rotor inertia is in M if and only if the robot was made with it. Made by tangere.robot().
     """
 
     __slots__ = ("__weakref__", "_nominal", "model", "q_max", "q_min", "qd_max", "revolute", "rotor_inertia", "tau_max")
@@ -71,12 +77,131 @@ class Robot(Arm):
         return self.model.dof
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, from the base on; those of UR's own drivers for a UR."""
+        return tuple(joint.name for joint in self.model.joints)
+
+    @property
     def drives(self) -> Drives:
         """Gains, rotor inertia and friction of the joints; nan where not known."""
         return self.model.drives
 
+    # ---- kinematics ----
+    # Static types cannot count axes: six numbers are one pose, a list of arrays is many, of an array it is not known.
+
+    @kernel
+    def pose(self, q: ArrayLike, form: str = "matrix") -> Array:
+        """Pose of the tcp in the base frame, T_base_tcp (..., 4, 4), for q (..., n) [rad].
+
+        form="ur" gives x y z rx ry rz (..., 6) instead: position [m] and rotation vector [rad], as the pendant shows
+        them. Warns, once, where q looks like degrees.
+        """
+
+    fk = pose
+
+    @kernel
+    def link_poses(self, q: ArrayLike) -> Array:
+        """Frames of all links in the base frame (..., n, 4, 4); DH frames 1 ... n for a UR."""
+
+    @kernel
+    def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> Array:
+        """Geometric Jacobian (..., 6, n), linear rows first, base axes.
+
+        At the tcp, or at `point` (..., 3) [m], given in the frame of link number `link` (1 ... n).
+        (v, omega) = J qd;  tau = J^T (force, moment).
+        """
+
+    @kernel
+    def link_jacobians(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Jv (..., n, 3, n) and Jw (..., n, 3, n) at every link's centre of mass, base axes."""
+
+    @kernel
+    def jacobian_rate_times_velocity(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Jdot qd (..., 6): acceleration of the tcp while qdd = 0.
+
+        Linear [m/s2] before angular [rad/s2], base axes.
+        """
+
+    @overload
+    def inverse_kinematics(self, T: Sequence[float], reference: ArrayLike | None = None) -> IKSolutions: ...
+    @overload
+    def inverse_kinematics(self, T: Sequence[Array], reference: ArrayLike | None = None) -> IKBatch: ...
+    @overload
+    def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> Any: ...
+    @kernel
+    def inverse_kinematics(self, T: ArrayLike, reference: ArrayLike | None = None) -> Any:
+        """All solutions of the pose T_base_tcp as an IKSolutions value (leading axes: IKBatch).
+
+        T: (..., 4, 4), or UR's x y z rx ry rz (..., 6) in m and rad. `reference` (n,) settles what a singular pose
+        leaves open (q6 at a wrist singularity). Closed form for a UR, polished for a calibrated one; a numeric search
+        for other arms. A pose out of reach is an answer too: no solutions, and how far away it is.
+        """
+
+    ik = inverse_kinematics
+
+    # ---- dynamics ----
+
+    @kernel
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """M(q) (..., n, n) [kg m2]; with rotor inertia on the diagonal if the robot was made so."""
+
+    @kernel
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """C(q, qd) (..., n, n) with the Christoffel symbols: Mdot = C + C^T."""
+
+    @kernel
+    def gravity_torque(self, q: ArrayLike) -> Array:
+        """g(q) (..., n) [Nm]: the torque that holds the arm still."""
+
+    @kernel
+    def bias_torque(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """C qd + g (..., n) [Nm]: the torque that keeps qdd = 0."""
+
+    @kernel
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """tau = M qdd + C qd + g (..., n) [Nm]; without friction."""
+
+    @kernel
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> Array:
+        """qdd = M^-1 (tau - C qd - g) (..., n) [rad/s2]; without friction."""
+
+    @kernel
+    def momentum_terms(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array, Array]:
+        """p = M qd, C^T qd and g (..., n) each: what a momentum observer needs."""
+
+    @kernel
+    def inverse_dynamics_derivatives(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> tuple[Array, Array, Array]:
+        """d tau/dq, d tau/dqd, d tau/dqdd (..., n, n) each; element [i, k] is d tau_i / d x_k."""
+
+    @kernel
+    def energy(self, q: ArrayLike, qd: ArrayLike) -> tuple[Any, Any]:
+        """Kinetic and potential energy [J]; potential energy is zero at the base's origin.
+
+        Two numbers for one state, two arrays (...) for many.
+        """
+
+    @kernel
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Y (..., n, 10 n) with tau = Y pi.
+
+        pi = (m, m cx, m cy, m cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz) per link, about the origin of the link's frame.
+        """
+
+    # ---- the reader ----
+
+    def plot(self, q: ArrayLike, *, frames: bool = False) -> Figure:
+        """The arm at q (n,), or at each of q (K, n), drawn to scale; frames: with the frames of all links."""
+        from tangere.figures.arm import arm_figure
+
+        return arm_figure(self, q, frames=frames)
+
     def __repr__(self) -> str:
         return f"Robot({self.model.name!r}, parameters={self.model.parameters!r}, dof={self.dof})"
+
+    def _repr_html_(self) -> str:
+        from tangere.figures.arm import robot_table
+
+        return robot_table(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Robot, (self.model, self.rotor_inertia, self._nominal))
@@ -105,6 +230,7 @@ def robot(
     payload: Payload | float | Sequence[Any] | None = None,
     tool: Sequence[float] | Array | None = None,
     gravity: str | Sequence[float] | Array | None = None,
+    mounting: str | Sequence[float] | Array | None = None,
     parameters: str | os.PathLike[str] | None = None,
     rotor_inertia: bool | ArrayLike = False,
     calibration: str | os.PathLike[str] | None = None,
@@ -114,11 +240,14 @@ def robot(
 
     payload: mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
     tool: T_flange_tcp as 4x4, as x y z rx ry rz (UR's TCP form) or as x y z.
-    gravity: vector in base axes [m/s2], or "table", "wall", "ceiling".
+    gravity or mounting: "table", "wall", "ceiling", or the vector of gravity in base axes [m/s2]; one of the two.
     parameters: another set of numbers for the arm, by name or as a model file.
     rotor_inertia: True adds the drives' reflected rotor inertia to M; six numbers [kg m2] add those.
     calibration: the arm's own UR calibration.yaml. tip: last link of a URDF with branches.
     """
+    if gravity is not None and mounting is not None:
+        raise InvalidValue(f"gravity= and mounting= say the same: give one of them, got {gravity!r} and {mounting!r}")
+    gravity = mounting if gravity is None else gravity
     options: dict[str, Any] = {
         "payload": payload, "tool": tool, "gravity": gravity, "parameters": parameters, "tip": tip
     }  # fmt: skip

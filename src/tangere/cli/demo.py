@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from tangere.report.terminal import matrix, number, paint, table
 
 if TYPE_CHECKING:
-    from tangere.kernels.solutions import IKSolutions
     from tangere.robots import Robot
 
 # An everyday working pose, tool pointing straight down (q2 + q3 + q4 = q5 = -90 deg), away from every singularity,
@@ -30,7 +29,7 @@ def demo_text(robot: Robot, q: ArrayLike, qd: ArrayLike, colour: bool = False) -
     q = np.asarray(q, dtype=float)
     qd = np.asarray(qd, dtype=float)
     T = robot.pose(q)
-    solutions = cast("IKSolutions", robot.inverse_kinematics(T, reference=q))  # one pose: not a batch
+    solutions = robot.inverse_kinematics(T, reference=q)
     M = robot.mass_matrix(q)
     C = robot.coriolis_matrix(q, qd)
     g = robot.gravity_torque(q)

@@ -80,6 +80,11 @@ class Scene:
 
     def still(self, pose: int = 0) -> Raw:
         """The scene as SVG, seen from its own eye."""
+        title = tag("title", "The arm with its frames, drawn to scale")
+        return tag("svg", title, self.drawn(pose), viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+
+    def drawn(self, pose: int = 0) -> Raw:
+        """What the SVG holds, WIDTH x HEIGHT px."""
         scale = min(WIDTH, HEIGHT) / (2.0 * self.radius) * 1.12  # the ball has empty corners: fill them
         right, up, eye = view(self.azimuth, ELEVATION)
         centre = self.centre
@@ -109,8 +114,7 @@ class Scene:
                 parts.append(tag("path", class_=f"axis {axis}", d=_lines([np.stack([o, e])])))
                 parts.append(tag("text", axis, class_=f"axis {axis}", x=f"{tip[0]:.1f}", y=f"{tip[1] + 3:.1f}"))
             parts.append(tag("text", name, class_="frame", x=f"{o[0] - 7:.1f}", y=f"{o[1] + 14:.1f}"))
-        title = tag("title", "The arm with its frames, drawn to scale")
-        return tag("svg", title, *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+        return join(*parts)
 
     def _floor(self) -> list[Array]:
         """Lines of the base plane, a whole number of cells around the base."""

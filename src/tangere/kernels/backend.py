@@ -7,28 +7,30 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tangere.kernels.inverse_kinematics import batch_answer, rescue
-from tangere.kernels.shapes import broadcast, refuse
+from tangere.kernels.shapes import broadcast, far, formed, refuse, transforms
 from tangere.kernels.solutions import IKSolutions
 
 COMPILED = False
 Momentum: Any = None  # the compiled momentum observer, where there is one
 TipLaw: Any = None  # the compiled arithmetic of hybrid force-motion control, where there is one
 if TYPE_CHECKING:
-    from tangere._kernels import Answer, Arm, register
-elif os.environ.get("TANGERE_KERNELS") == "python":
-    from tangere.kernels.fallback import Arm
-else:
+    from tangere._kernels import Answer, Kernels, register
+elif os.environ.get("TANGERE_KERNELS") != "python":
     try:
-        from tangere._kernels import Answer, Arm, Momentum, TipLaw, register
+        from tangere._kernels import Answer, Kernels, Momentum, TipLaw, register
 
         COMPILED = True
     except ImportError:
-        from tangere.kernels.fallback import Arm
+        pass
 
-__all__ = ["COMPILED", "Arm", "Momentum", "TipLaw", "say_once"]
+__all__ = ["COMPILED", "Kernels", "Momentum", "TipLaw", "kernel", "say_once"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 if COMPILED:
 
@@ -40,7 +42,43 @@ if COMPILED:
         def __len__(self) -> int:
             return self.count
 
-    register(ClosedFormSolutions, batch_answer, rescue, broadcast, refuse)
+    register(ClosedFormSolutions, batch_answer, rescue, broadcast, refuse, far, formed, transforms)
+
+elif not TYPE_CHECKING:
+
+    class Kernels:
+        """What the compiled type of that name is, where there is none: `traced` computes everything."""
+
+        __slots__ = ("_traced",)
+
+        def __init__(self, parameters: object, traced: object = None) -> None:
+            if traced is None:
+                raise TypeError("the Python form needs traced kernels")
+            self._traced = traced
+
+        @property
+        def compiled(self) -> bool:
+            """Whether the compiled kernels compute: never here."""
+            return False
+
+
+def kernel(declared: Method) -> Method:
+    """The method of a robot that computes what `declared` says: the compiled one of that name, or the Python form's.
+
+    `declared` has signature and docstring, and no body. The compiled method takes its place as it is: declaring it
+    costs a call nothing.
+    """
+    name = declared.__name__
+    if COMPILED:
+        compiled: Method = getattr(Kernels, name)
+        return compiled
+
+    @wraps(declared)
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        return getattr(self._traced, name)(*args, **keywords)
+
+    return method  # type: ignore[return-value]  # what wraps() gives has the signature of `declared`
+
 
 _said = False
 

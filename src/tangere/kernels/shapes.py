@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
+from tangere.kinematics.rotation import pose_from_ur, ur_from_pose
 from tangere.model.model import Array
 
+if TYPE_CHECKING:
+    from tangere.robots import Robot
+
 LENGTH_MAX = 1e6  # m; squares of squares of positions must stay far from overflow
+FAR = 4.0 * np.pi  # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
+FORMS = ("matrix", "ur")  # of a pose: T (4, 4), or UR's x y z rx ry rz
 _ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
 
@@ -40,3 +49,44 @@ def refuse(value: ArrayLike, name: str, *tail: int) -> None:
     """Raise for an argument that the compiled kernels did not accept, with the sentence that says why."""
     argument(value, name, tail)
     raise InvalidValue(f"{name}: cannot be used as an array of float64 with shape (..., {', '.join(map(str, tail))})")
+
+
+def transforms(value: ArrayLike) -> Array:
+    """A pose argument as T (..., 4, 4): given so, or as UR's x y z rx ry rz (..., 6) in m and rad."""
+    try:
+        six = np.shape(value)[-1:] == (6,)
+    except (TypeError, ValueError):  # no array at all: `argument` finds the words
+        six = False
+    if six:
+        return argument(pose_from_ur(value), "T", (4, 4))
+    return argument(value, "T", (4, 4))
+
+
+def formed(T: Array, form: object) -> Array:
+    """T (..., 4, 4) in the form that was asked for, one of FORMS."""
+    if form not in FORMS:
+        raise InvalidValue(f"form: got {form!r}, valid are {', '.join(map(repr, FORMS))}")
+    return ur_from_pose(T) if form == "ur" else T
+
+
+_said = False
+
+
+def far(robot: Robot, q: Array) -> None:
+    """Warn, the first time only, that joint positions q (..., n) look like degrees.
+
+    They do where a joint is beyond FAR and twice its own limits; a joint that turns without end never does.
+    """
+    global _said
+    reach = np.maximum(FAR, 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max)))
+    looks = (np.abs(q) > reach) & robot.revolute
+    if _said or not np.any(looks):
+        return
+    _said = True
+    worst: Any = q[looks][np.argmax(np.abs(q[looks]))]
+    warnings.warn(
+        f"q: {worst:g} rad is {abs(worst) / (2.0 * np.pi):.0f} turns, far beyond the limits of {robot.name}: angles "
+        "are in radians (np.radians(q) turns degrees into them)",
+        UserWarning,
+        stacklevel=3,
+    )

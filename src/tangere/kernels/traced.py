@@ -21,7 +21,7 @@ from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.inverse_kinematics import closed_form
 from tangere.kernels.numeric_inverse import numeric
-from tangere.kernels.shapes import argument, broadcast
+from tangere.kernels.shapes import FAR, argument, broadcast, far, formed, transforms
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import Chain, chain_of
@@ -104,6 +104,14 @@ class TracedKernels:
             outputs = [part.reshape((*lead, *s)) for part, s in zip(_split(y, shapes), shapes, strict=True)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+    def pose(self, q: ArrayLike, form: str = "matrix") -> Array:
+        """T_base_tcp, or UR's x y z rx ry rz; angles that look like degrees are warned of."""
+        T: Array = self._call(self._kernels["pose"], (q,), {})
+        robot = self.robot()
+        if robot is not None and np.any(np.abs(np.asarray(q)) > FAR):
+            far(robot, np.asarray(q, dtype=np.float64))
+        return formed(T, form)
+
     def jacobian(self, q: ArrayLike, link: int | None = None, point: ArrayLike | None = None) -> Array:
         """Geometric Jacobian at the tcp, or at a point of a link (1 ... n)."""
         if link is None and point is None:
@@ -121,9 +129,10 @@ class TracedKernels:
         """Closed form for a UR; for a calibrated UR its closed form, polished; else a numeric search."""
         robot = self.robot()
         assert robot is not None
+        poses = transforms(T)
         if self._is_ur:
-            return closed_form(robot, self._parameters, T, reference)
-        return numeric(robot, self.nominal, T, reference)
+            return closed_form(robot, self._parameters, poses, reference)
+        return numeric(robot, self.nominal, poses, reference)
 
 
 def _split(y: Array, shapes: tuple[tuple[int, ...], ...]) -> list[Array]:

@@ -282,6 +282,18 @@ def pose(R: ArrayLike, p: ArrayLike) -> Array:
     return T
 
 
+def pose_from_ur(numbers: ArrayLike) -> Array:
+    """T (..., 4, 4) of UR's x y z rx ry rz (..., 6): position [m] and rotation vector [rad], as on its pendant."""
+    six = checked(numbers, (6,), "x y z rx ry rz")
+    return pose(matrix_from_rotation_vector(six[..., 3:]), six[..., :3])
+
+
+def ur_from_pose(T: ArrayLike) -> Array:
+    """x y z rx ry rz (..., 6) of T (..., 4, 4): position [m] and rotation vector [rad] of length at most pi."""
+    T = checked(T, (4, 4), "T")
+    return np.concatenate([T[..., :3, 3], rotation_vector_from_matrix(T[..., :3, :3])], axis=-1)
+
+
 def inverse_pose(T: ArrayLike) -> Array:
     """T_b_a = [R^T, -R^T p; 0 1] of T_a_b (..., 4, 4): exact for a pose, no matrix inverse."""
     T = checked(T, (4, 4), "T")

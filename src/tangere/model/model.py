@@ -85,7 +85,7 @@ class Payload:
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A serial arm as data. Links do not contain the payload; `payload` is added by whoever computes."""
 
@@ -105,3 +105,6 @@ class Model:
     def dof(self) -> int:
         """Number of joints."""
         return len(self.joints)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, parameters={self.parameters!r}, dof={self.dof})"

@@ -223,20 +223,15 @@ TG_INLINE PyObject *tg_single(Arm *self, int k, const double *x)
     return result;
 }
 
-/* states with leading axes, or anything that must be converted first */
-static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
+/* states with leading axes, as contiguous arrays that were checked: one of them, or as many as the kernel has inputs */
+static PyObject *tg_computed(Arm *self, int k, PyArrayObject **in)
 {
     const tg_shape *s = &tg_shapes[k];
-    PyArrayObject *in[3] = {NULL, NULL, NULL};
     PyObject *result = NULL, *out[3] = {NULL, NULL, NULL};
     int same = 1;
-    for (int g = 0; g < s->inputs; g++) {
-        in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g], s->limits[g]);
-        if (!in[g])
-            goto done;
+    for (int g = 0; g < s->inputs; g++)
         same &= PyArray_NDIM(in[g]) == PyArray_NDIM(in[0]) &&
                 PyArray_CompareLists(PyArray_DIMS(in[g]), PyArray_DIMS(in[0]), PyArray_NDIM(in[0]) - 1);
-    }
     if (!same) { /* leading axes differ: numpy's rules make them equal, or say why not */
         PyObject *list = s->inputs == 2 ? PyObject_CallFunctionObjArgs(tg_broadcast, in[0], in[1], NULL)
                                         : PyObject_CallFunctionObjArgs(tg_broadcast, in[0], in[1], in[2], NULL);
@@ -286,10 +281,22 @@ static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
         }
     }
 done:
-    for (int i = 0; i < 3; i++) {
-        Py_XDECREF(in[i]);
+    for (int i = 0; i < 3; i++)
         Py_XDECREF(out[i]);
-    }
+    return result;
+}
+
+/* states with leading axes, or anything that must be converted first */
+static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
+{
+    const tg_shape *s = &tg_shapes[k];
+    PyArrayObject *in[3] = {NULL, NULL, NULL};
+    int g = 0;
+    while (g < s->inputs && (in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g], s->limits[g])))
+        g++;
+    PyObject *result = g == s->inputs ? tg_computed(self, k, in) : NULL;
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(in[i]);
     return result;
 }
 
@@ -328,10 +335,50 @@ TG_INLINE PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t 
     {                                                                                                                  \
         return tg_call((Arm *)self, TG_K_##name, args, nargs, kwnames);                                                \
     }
-X(pose) X(link_poses) X(link_jacobians) X(jacobian_rate_times_velocity) X(mass_matrix) X(coriolis_matrix)
+X(link_poses) X(link_jacobians) X(jacobian_rate_times_velocity) X(mass_matrix) X(coriolis_matrix)
 X(gravity_torque) X(bias_torque) X(inverse_dynamics) X(forward_dynamics) X(momentum_terms)
 X(inverse_dynamics_derivatives) X(energy) X(regressor)
 #undef X
+
+/* One state of angles within two turns goes straight to the kernel, as in tg_call. Larger angles are mostly degrees:
+ * Python judges and warns. Another form than a matrix is made in Python, from the matrix. */
+static PyObject *arm_pose(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Arm *self = (Arm *)object;
+    if (self->traced)
+        return tg_delegated(self, "pose", args, nargs, kwnames);
+    double x[TG_DOF];
+    if (!kwnames && nargs == 1 && tg_state(args[0], x, TG_DOF, TG_FAR))
+        return tg_single(self, TG_K_pose, x);
+    static const char *const names[] = {"q", "form"};
+    static const int dof = TG_DOF;
+    PyObject *a[2];
+    if (tg_arguments("pose", args, nargs, kwnames, names, 2, 1, a) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    PyArrayObject *q = (PyArrayObject *)PyArray_FROM_OTF(a[0], NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
+    const int near = q && PyArray_NDIM(q) > 0 && PyArray_DIM(q, PyArray_NDIM(q) - 1) == TG_DOF &&
+                     tg_finite((const double *)PyArray_DATA(q), PyArray_SIZE(q), TG_FAR);
+    if (!near) {
+        Py_XDECREF(q);
+        PyErr_Clear();
+        q = tg_array(a[0], "q", 1, &dof, TG_ANGLE_MAX);
+        if (!q)
+            return NULL;
+        PyObject *said = tg_far ? PyObject_CallFunctionObjArgs(tg_far, object, q, NULL) : Py_NewRef(Py_None);
+        if (!said) /* a warning that is an error */
+            goto done;
+        Py_DECREF(said);
+    }
+    result = tg_computed(self, TG_K_pose, &q);
+    if (result && a[1]) {
+        PyObject *formed = PyObject_CallFunctionObjArgs(tg_formed, result, a[1], NULL);
+        Py_SETREF(result, formed);
+    }
+done:
+    Py_DECREF(q);
+    return result;
+}
 
 static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -414,6 +461,15 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
     return result;
 }
 
+/* whether an object is an array whose last two axes are rows and columns */
+static int tg_ends(PyObject *a, int rows, int columns)
+{
+    if (!PyArray_Check(a) || PyArray_NDIM((PyArrayObject *)a) < 2)
+        return 0;
+    const npy_intp *last = PyArray_DIMS((PyArrayObject *)a) + PyArray_NDIM((PyArrayObject *)a) - 2;
+    return last[0] == rows && last[1] == columns;
+}
+
 static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     Arm *self = (Arm *)object;
@@ -449,6 +505,10 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
             tg_refused(a[0], "T", 2, four);
             goto done;
         }
+    } else if (tg_transforms && !tg_ends(a[0], 4, 4)) { /* lists, or x y z rx ry rz: Python makes matrices of them */
+        PyObject *made = PyObject_CallFunctionObjArgs(tg_transforms, a[0], NULL);
+        T = made ? tg_array(made, "T", 2, four, TG_LENGTH_MAX) : NULL;
+        Py_XDECREF(made);
     } else
         T = tg_array(a[0], "T", 2, four, TG_LENGTH_MAX);
     if (!T)
@@ -535,7 +595,7 @@ static void arm_dealloc(PyObject *object)
     {#name, (PyCFunction)(void (*)(void))arm_##name, METH_FASTCALL | METH_KEYWORDS, #name "($self, " signature          \
      ")\n--\n\n" text}
 static PyMethodDef arm_methods[] = {
-    METHOD(pose, "q", "Pose of the tcp in the base frame, T_base_tcp (..., 4, 4), for q (..., n) [rad]."),
+    METHOD(pose, "q, form='matrix'", "Pose of the tcp in the base frame, T_base_tcp (..., 4, 4), for q (..., n) [rad]."),
     METHOD(link_poses, "q", "Frames of all links in the base frame (..., n, 4, 4); DH frames 1 ... n for a UR."),
     METHOD(jacobian, "q, link=None, point=None",
            "Geometric Jacobian (..., 6, n), linear rows first, base axes.\n\nAt the tcp, or at `point` (..., 3), given "
@@ -572,11 +632,11 @@ static PyGetSetDef arm_getset[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyTypeObject ArmType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tangere._kernels.Arm",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tangere._kernels.Kernels",
     .tp_basicsize = sizeof(Arm),
     .tp_dealloc = arm_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "Arm(parameters, traced=None): the kernels of one arm.",
+    .tp_doc = "Kernels(parameters, traced=None): the kernels of one arm.",
     .tp_methods = arm_methods,
     .tp_getset = arm_getset,
     .tp_init = arm_init,

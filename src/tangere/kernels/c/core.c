@@ -161,6 +161,8 @@ static PyObject *tg_invalid;   /* tangere.errors.InvalidValue */
 static PyArray_Descr *tg_double; /* float64 */
 static PyObject *tg_broadcast; /* tangere.kernels.shapes.broadcast */
 static PyObject *tg_refuse;    /* tangere.kernels.shapes.refuse */
+static PyObject *tg_far, *tg_formed, *tg_transforms; /* tangere.kernels.shapes: the same names */
+#define TG_FAR (4.0 * 3.14159265358979323846) /* rad: twice the two turns of a UR's joint; FAR of kernels/shapes.py */
 
 static int tg_finite(const double *x, npy_intp n, double limit)
 {
@@ -189,8 +191,9 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 static PyObject *module_register(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *solutions, *batch, *rescue, *broadcast, *refuse;
-    if (!PyArg_ParseTuple(args, "O!OOOO", &PyType_Type, &solutions, &batch, &rescue, &broadcast, &refuse))
+    PyObject *solutions, *batch, *rescue, *broadcast, *refuse, *far = NULL, *formed = NULL, *transforms = NULL;
+    if (!PyArg_ParseTuple(args, "O!OOOO|OOO", &PyType_Type, &solutions, &batch, &rescue, &broadcast, &refuse, &far,
+                          &formed, &transforms))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)solutions, &AnswerType)) {
         PyErr_SetString(PyExc_TypeError, "the solutions type must be a subclass of Answer");
@@ -198,10 +201,10 @@ static PyObject *module_register(PyObject *module, PyObject *args)
     }
     Py_INCREF(solutions);
     Py_XSETREF(tg_solutions_type, (PyTypeObject *)solutions);
-    PyObject *const given[] = {batch, rescue, broadcast, refuse};
-    PyObject **const kept[] = {&tg_batch_type, &tg_rescue, &tg_broadcast, &tg_refuse};
-    for (int i = 0; i < 4; i++) {
-        Py_INCREF(given[i]);
+    PyObject *const given[] = {batch, rescue, broadcast, refuse, far, formed, transforms};
+    PyObject **const kept[] = {&tg_batch_type, &tg_rescue, &tg_broadcast, &tg_refuse, &tg_far, &tg_formed, &tg_transforms};
+    for (int i = 0; i < 7; i++) {
+        Py_XINCREF(given[i]);
         Py_XSETREF(*kept[i], given[i]);
     }
     Py_RETURN_NONE;
@@ -237,7 +240,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
 }
 
 static PyMethodDef module_methods[] = {
-    {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse): types of the answers, and helpers in Python"},
+    {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse, far, formed, transforms): types of the answers, and helpers in Python"},
     {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
     {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
     {NULL, NULL, 0, NULL}};
@@ -271,7 +274,8 @@ PyMODINIT_FUNC PyInit__kernels(void)
     PyObject *module = PyModule_Create(&module_definition);
     if (!module)
         return NULL;
-    if (PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
+    if (PyModule_AddObjectRef(module, "Kernels", (PyObject *)&ArmType) < 0 ||
+        PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
         PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
         PyModule_AddObjectRef(module, "TipLaw", (PyObject *)&TipLawType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||

@@ -1,0 +1,243 @@
+"""A robot as a user meets it: UR's six numbers, aliases, names, warnings, types, pictures, short texts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from oracles import random_arm
+from test_import import python
+
+import tangere
+from tangere.errors import InvalidValue, MissingExtra
+from tangere.kernels import shapes
+from tangere.kernels.traced import TracedKernels
+from tangere.kinematics.rotation import matrix_from_rotation_vector, pose_from_ur, ur_from_pose
+
+Q = [0.3, -1.2, 1.4, -1.1, -1.5, 0.4]
+UR = tangere.robot("ur5e", tool=(0.0, 0.0, 0.1))
+TRACED = TracedKernels(UR.model, rotor_inertia=UR.rotor_inertia)
+TRACED.robot = lambda: UR
+OTHER = tangere.Robot(random_arm(3, "rrprr"))
+FORMS = pytest.mark.parametrize("robot", [UR, TRACED], ids=["compiled", "Python"])
+
+
+# ---- UR's x y z rx ry rz ----
+
+
+@FORMS
+@pytest.mark.parametrize("lead", [(), (5,), (2, 3)])
+def test_a_pose_as_six_numbers(robot: tangere.Robot, lead: tuple[int, ...], rng: np.random.Generator) -> None:
+    q = rng.uniform(-1.5, 1.5, (*lead, 6))
+    T, six = robot.pose(q), robot.pose(q, form="ur")
+    assert six.shape == (*lead, 6)
+    np.testing.assert_array_equal(six[..., :3], T[..., :3, 3])
+    np.testing.assert_allclose(matrix_from_rotation_vector(six[..., 3:]), T[..., :3, :3], atol=1e-14)
+    np.testing.assert_array_equal(robot.pose(q, form="matrix"), T)
+    np.testing.assert_array_equal(robot.pose(q=q, form="ur"), six)
+
+
+@FORMS
+def test_six_numbers_are_a_pose(robot: tangere.Robot) -> None:
+    T, six = robot.pose(Q), robot.pose(Q, form="ur")
+    for given in (six, six.tolist(), tuple(six)):
+        found = robot.inverse_kinematics(given, reference=Q)
+        assert isinstance(found, tangere.IKSolutions)
+        np.testing.assert_allclose(found.nearest(Q), Q, atol=1e-9)
+        assert len(found) == len(robot.inverse_kinematics(T))
+    many = robot.inverse_kinematics(np.stack([six, six]))
+    assert isinstance(many, tangere.IKBatch)
+    assert many.q.shape == (2, 8, 6)
+    assert robot.inverse_kinematics([T, T]).count.tolist() == many.count.tolist()
+
+
+def test_other_arms_take_and_give_them_too() -> None:
+    q = np.array([0.1, 0.4, 0.2, -0.3, 0.5])
+    found = OTHER.inverse_kinematics(OTHER.pose(q, form="ur"), reference=q)
+    np.testing.assert_allclose(OTHER.pose(found.nearest(q)), OTHER.pose(q), atol=1e-9)
+
+
+def test_six_numbers_and_back(rng: np.random.Generator) -> None:
+    six = np.concatenate([rng.normal(size=(20, 3)), rng.uniform(-1.0, 1.0, (20, 3))], axis=-1)
+    np.testing.assert_allclose(ur_from_pose(pose_from_ur(six)), six, atol=1e-13)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("T", "said"),
+    [
+        ([0.3, -0.2, 0.4], r"T: expected shape \(..., 4, 4\), got \(3,\)"),
+        ([0.3, -0.2, 0.4, 0.0, 3.14, np.nan], "x y z rx ry rz: every entry must be finite"),
+        ([0.3, -0.2, 2e6, 0.0, 3.14, 0.0], "T: 2e.06 m is no place for an arm"),
+        ("up", "T: expected real numbers"),
+        ([[1.0, 2.0], [3.0]], "T: expected real numbers"),
+    ],
+)
+def test_what_is_no_pose_is_refused(robot: tangere.Robot, T: object, said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        robot.inverse_kinematics(T)  # type: ignore[call-overload]
+
+
+@FORMS
+def test_an_unknown_form_is_refused(robot: tangere.Robot) -> None:
+    with pytest.raises(InvalidValue, match="form: got 'quaternion', valid are 'matrix', 'ur'"):
+        robot.pose(Q, form="quaternion")
+    with pytest.raises(TypeError):
+        robot.pose(Q, shape="ur")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        robot.pose()  # type: ignore[call-arg]
+
+
+# ---- degrees ----
+
+
+@FORMS
+@pytest.mark.parametrize("many", [False, True])
+def test_degrees_are_noticed_once(robot: tangere.Robot, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "_said", False)
+    degrees = np.array([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
+    given = np.stack([np.zeros(6), degrees]) if many else degrees
+    with pytest.warns(UserWarning, match=r"q: -90 rad is 14 turns, .* limits of ur5e: angles are in radians"):
+        robot.pose(given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot.pose(given)  # said once
+
+
+def test_two_turns_and_endless_joints_are_no_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "_said", False)
+    endless = tangere.robot("ur3e")  # its joint 6 turns without end
+    assert not np.isfinite(endless.q_max[5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        UR.pose([6.28, -6.28, 6.28, 12.5, -12.5, 6.28])
+        T = endless.pose([0.0, -1.0, 1.0, 0.0, 0.0, 100.0])
+        OTHER.pose([0.0, 0.0, 100.0, 0.0, 0.0])  # m: a slide
+    np.testing.assert_allclose(T, endless.pose([0.0, -1.0, 1.0, 0.0, 0.0, 100.0 - 30 * np.pi - 2 * np.pi]), atol=1e-12)
+
+
+def test_a_warning_that_is_an_error_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "_said", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="angles are in radians"):
+            UR.pose(np.full(6, 90.0))
+
+
+def test_the_limit_is_the_same_in_both_forms() -> None:
+    """Beyond FAR of shapes.py, which is TG_FAR of core.c, and not before, Python is asked."""
+    source = (Path(shapes.__file__).parent / "c" / "core.c").read_text()
+    assert "#define TG_FAR (4.0 * 3.14159265358979323846)" in source
+    assert shapes.FAR == 4.0 * np.pi
+
+
+# ---- names ----
+
+
+def test_aliases_and_names() -> None:
+    assert tangere.Robot.fk is tangere.Robot.pose
+    assert tangere.Robot.ik is tangere.Robot.inverse_kinematics
+    np.testing.assert_array_equal(UR.fk(Q), UR.pose(Q))
+    assert UR.joint_names[0] == UR.model.joints[0].name
+    assert len(UR.joint_names) == 6
+
+
+def test_mounting_is_gravity() -> None:
+    wall = tangere.robot("ur5e", mounting="wall")
+    np.testing.assert_array_equal(wall.model.gravity, tangere.robot("ur5e", gravity="wall").model.gravity)
+    with pytest.raises(InvalidValue, match="gravity= and mounting= say the same"):
+        tangere.robot("ur5e", mounting="wall", gravity="table")
+
+
+def test_short_texts() -> None:
+    assert repr(UR.model) == "Model('ur5e', parameters='ur-ros2', dof=6)"
+    assert len(repr(UR)) < 100
+
+
+# ---- types ----
+
+SNIPPET = """
+import numpy as np
+import tangere
+robot = tangere.robot("ur5e")
+one = robot.inverse_kinematics([0.3, -0.2, 0.4, 0.0, 3.14, 0.0])
+many = robot.ik([np.eye(4), np.eye(4)])
+unknown = robot.ik(robot.pose([0.0] * 6))
+reveal_type(one)
+reveal_type(many)
+reveal_type(unknown)
+reveal_type(robot.pose([0.0] * 6, form="ur"))
+reveal_type(robot.fk)
+q: tangere.types.Array = unknown.nearest([0.0] * 6)
+found: tangere.types.Array = unknown.valid
+"""
+
+
+def test_no_call_needs_a_cast(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "snippet.py").write_text(SNIPPET)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "snippet.py"],
+        cwd=tmp_path, env={"MYPYPATH": str(Path(tangere.__file__).parents[1]), "PATH": ""},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    revealed = [line.partition("Revealed type is ")[2].strip('"') for line in done.stdout.splitlines()]
+    revealed = [text for text in revealed if text]
+    assert revealed[:3] == ["tangere.kernels.solutions.IKSolutions", "tangere.kernels.solutions.IKBatch", "Any"]
+    assert "ndarray" in revealed[3]
+    assert re.search(r"form: (builtins\.)?str", revealed[4])  # the Python signature, not (*args, **keywords)
+    assert not re.search(r"^snippet\.py.* error", done.stdout, re.MULTILINE), done.stdout
+
+
+# ---- pictures ----
+
+
+def test_an_arm_is_drawn() -> None:
+    figure = UR.plot(Q)
+    root = ElementTree.fromstring(figure.svg)
+    assert root.tag.endswith("svg")
+    bodies = [e for e in root.iter() if (e.get("class") or "").startswith("solid")]
+    assert len(bodies) > UR.dof
+    assert "Universal Robots UR5e" in figure.svg
+    assert figure._repr_html_() == figure._repr_svg_() == figure.svg
+    assert repr(figure) == "Figure('Universal Robots UR5e, drawn to scale', 640 x 480)"
+    assert UR.plot(np.array([Q, Q]) + [[0.0], [0.1]], frames=True).svg.count('class="frame"') == 8
+    assert OTHER.plot(np.zeros(5)).svg != figure.svg
+    with pytest.raises(InvalidValue, match="several"):
+        UR.plot(np.zeros((2, 3, 6)))
+    with pytest.raises(InvalidValue, match="expected shape"):
+        UR.plot([0.0, 1.0])
+
+
+def test_a_figure_is_saved(tmp_path: Path) -> None:
+    figure = UR.plot(Q)
+    where = figure.save(tmp_path / "arm.svg")
+    assert ElementTree.parse(where).getroot().get("viewBox") == "0 0 640 480"
+    with pytest.raises(InvalidValue, match=r"a figure is saved as \.svg or \.png"):
+        figure.save(tmp_path / "arm.jpg")
+
+
+def test_a_png_needs_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    with pytest.raises(MissingExtra, match="pip install cairosvg"):
+        UR.plot(Q).save(tmp_path / "arm.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_as_a_table() -> None:
+    html = tangere.robot("ur5e", payload=2.0)._repr_html_()
+    assert html.count("<tr>") == 1 + 6
+    for word in ("Universal Robots UR5e", "shoulder_pan_joint", "payload 2 kg", "−360 … 360", "150"):
+        assert word in html
+    assert "∞" in tangere.robot("ur3e")._repr_html_()
+
+
+def test_drawing_loads_no_report(root: Path) -> None:
+    code = f"import sys, tangere; tangere.robot('ur5e').plot({Q}); print(any('report' in m for m in sys.modules))"
+    assert python(code, root).strip() == "False"
