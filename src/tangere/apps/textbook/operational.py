@@ -25,7 +25,7 @@ class OperationalSpace:
     p: Array  # (..., m) gravity [N, Nm]
 
 
-class Arm(Protocol):
+class RigidBody(Protocol):
     """What `at_state` needs of a robot."""
 
     def jacobian(self, q: Array, /) -> Array: ...
@@ -69,7 +69,7 @@ def dynamically_consistent_inverse(J: ArrayLike, M: ArrayLike, damping: float = 
     return np.asarray(np.linalg.solve(np.swapaxes(L, -1, -2), X @ Lambda))
 
 
-def at_state(arm: Arm, q: ArrayLike, qd: ArrayLike, damping: float = 0.0) -> OperationalSpace:
+def at_state(arm: RigidBody, q: ArrayLike, qd: ArrayLike, damping: float = 0.0) -> OperationalSpace:
     """`operational_space` of a robot at the tcp: q, qd (..., n)."""
     q, qd = checked(q, (None,), "q"), checked(qd, (None,), "qd")
     g = arm.gravity_torque(q)
