@@ -16,8 +16,8 @@ import tangere
 from tangere.control import ComputedTorque
 from tangere.dynamics.friction import JointFriction
 from tangere.loop.run import run
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.planning import ramped_circle
 from tangere.plants import Push, RigidPlant
 
@@ -37,7 +37,7 @@ def main() -> None:
         ComputedTorque(robot, circle, friction=friction),
         [MomentumObserver(robot, GAIN, friction)],
         trajectory=circle,
-        detector=ThresholdDetector(THRESHOLD),
+        detector=Detector(Thresholds.constant(THRESHOLD)),
     )
 
     log = result.log
@@ -47,9 +47,9 @@ def main() -> None:
     print(f"off the circle: at most {error[before].max():.3f} mm before the push, {error.max():.1f} mm because of it")
     quiet = np.abs(log["residual"][before]).max()
     print(f"largest residual before the push: {quiet:.4f} Nm")
-    for felt in result.detections:
-        late = 1e3 * (felt.time - PUSH.start)
-        print(f"felt on joint {felt.joint} at {felt.time:.3f} s, {late:.0f} ms after onset; over at {felt.end:.3f} s")
+    for felt in result.events:
+        when, late = f"{felt.time_s:.3f} s", 1e3 * (felt.time_s - PUSH.start)
+        print(f"felt on joint {felt.joint} at {when}, {late:.0f} ms after onset; over at {felt.end_s:.3f} s")
 
     print("   since the push [ms]   residual [Nm]   20 (1 - exp(-K t)) [Nm]")
     r = log["residual"][:, PUSH.joint - 1]

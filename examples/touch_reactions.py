@@ -13,8 +13,8 @@ import tangere
 from tangere.control import ComputedTorque, Guarded
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.loop.run import run
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.planning.circles import TOOL_DOWN
 from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line
@@ -53,7 +53,7 @@ def encounter(name: str) -> tuple[float, float, float, float]:
         [MomentumObserver(arm, 50.0)],
         trajectory=clock,
         until=2.5,
-        detector=ThresholdDetector(5.0),
+        detector=Detector(Thresholds.constant(5.0)),
         reaction=reaction,
     )
     assert not result.aborted, result.aborted

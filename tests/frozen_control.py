@@ -59,7 +59,7 @@ def reacting(kind: str, by: float = 0.0) -> Array:
 
     def touch(k: int, state: State) -> State:
         if k == TOUCH:
-            reaction.on_contact(contact_at(guarded.later(state)))
+            reaction.on_event(contact_at(guarded.later(state)))
         if k == TOUCH + 100 and hasattr(reaction, "resume"):
             reaction.resume()
         return state

@@ -16,7 +16,7 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.task_space import pose_error
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.types import Array, Contact, State
+from tangere.types import Array, Event, State
 
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 SEVEN = tangere.Robot(random_arm(21, "rrrrrrr"))
@@ -250,7 +250,7 @@ def test_stop_on_contact() -> None:
 
     def touch(k: int, state: State) -> State:
         if k == 1000:
-            reaction.on_contact(Contact(state.time, 1, np.ones(6)))
+            reaction.on_event(Event.sample(state.time, 1, np.ones(6)))
         return state
 
     start = wave.at(0.0)
@@ -262,4 +262,4 @@ def test_stop_on_contact() -> None:
     # 0.27 rad/s brakes in a critically damped spring of 5 rad/s: 0.27 / 5 / e = 20 mrad, twice that is allowed
     assert np.abs(run.q[1000:, 0] - run.q[1000, 0]).max() < 0.04
     reaction.start(sample(Q, Q * 0))
-    assert reaction.contact is None
+    assert reaction.event is None

@@ -11,6 +11,7 @@ from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tun
 from tangere.observe.detect.detector import EASE, FASTER
 from tangere.observe.detect.signals import CHANGE
 from tangere.observe.detect.tuning import watched
+from tangere.types import State
 
 N = 6
 H = 0.002
@@ -117,7 +118,7 @@ def test_the_scan_of_a_study_widens_thresholds_as_the_detector_does(rng: np.rand
     theirs = np.ones_like(ours)
     ready = np.zeros(len(time), dtype=bool)
     for k, t in enumerate(time.tolist()):
-        detector.update(t, r[k], qd[k], qd[k])
+        detector.update(State(t, 0.0, qd[k], qd[k], r[k]), r[k])
         theirs[k], ready[k] = detector.excess, detector.signals.ready
     assert ours.max() > 2.0
     late = time > time[ready][0] + 5.0 * EASE  # what was before the start has faded to 1 %

@@ -14,6 +14,7 @@ from tangere.observe.detect.detector import NAMED
 from tangere.observe.detect.felt import AGE, HIDDEN, felt
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.replay import replay_momentum
+from tangere.types import State
 
 N = 6
 K = 50.0
@@ -36,7 +37,7 @@ def _run(
     r, told = np.zeros(N), []
     for k, t in enumerate(time.tolist()):
         r = r - np.expm1(-K * H) * (tau_ext[k] + noise[k] - r)
-        event = detector.update(t, r, HOME, qd[k])
+        event = detector.update(State(t, H, HOME, qd[k], np.full(N, np.nan)), r)
         if event is not None and event.alarm:
             told.append(event)
     return detector.events, told

@@ -40,10 +40,10 @@ from tangere.apps.study.scan import FOUND_WITHIN, Injected, inject
 from tangere.logs.log import Log
 from tangere.loop.run import run
 from tangere.loop.summary import summarise
-from tangere.observe.threshold import Detection
 from tangere.report.data import RunData
 from tangere.report.sections_run import _joint_table
 from tangere.report.sections_torque import timing
+from tangere.types import Event
 
 
 def _cells(page: Any) -> list[list[str]]:
@@ -79,7 +79,7 @@ def test_the_cost_of_a_step_and_the_blocks_are_in_the_summary(circle: tuple[Any,
     log = Log({**result.log.columns, "cost": np.full(len(result.log), 3e-5)})
     summary = summary_of(built, dataclasses.replace(result, log=log))
     assert summary["step_us"]["controller_and_observer"] == pytest.approx(30.0)
-    assert summary["thresholds_nm"] == built.detector.on.tolist()
+    assert summary["thresholds_nm"] == built.detector.thresholds.level[0].tolist()
     own = {"plant": "rigid", "observer": "momentum", "detection": "threshold"}
     assert summary["blocks"] == {**own, **built.motion.blocks}
     assert built.motion.blocks
@@ -98,7 +98,7 @@ def test_a_touch_too_short_to_settle_has_no_mean_torque(
 
     monkeypatch.setattr(impacts_module, "measured", lambda built, result: Touched(contact_ms))
     monkeypatch.setattr(impacts_module, "encounters", lambda touched, result: ())
-    felt = dataclasses.replace(result, detections=(Detection(0.05, 2, np.zeros(6)),))
+    felt = dataclasses.replace(result, events=(Event.sample(0.05, 2, np.zeros(6)),))
     settings = dataclasses.replace(built.settings, observer_gain=50.0)
     (event,) = summary_of(dataclasses.replace(built, scenario=scenario_of("touch"), settings=settings), felt)["events"]
     assert (event["torque_nm"] is not None) == kept

@@ -16,8 +16,8 @@ from fmu_block import EXACT, FORCE, FRICTION, ROBOT, Maker, continuous, differen
 
 import tangere
 from tangere.control.computed_torque import ComputedTorque
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
 from tangere.types import Command, Reference
@@ -170,7 +170,7 @@ def test_controller_is_computed_torque(make, rng):
 def test_observer_is_the_momentum_observer(make, rng):
     block = make("observer")
     observer = MomentumObserver(ROBOT, friction=FRICTION)
-    detector = ThresholdDetector(5.0)
+    detector = Detector(Thresholds.constant(5.0))
     plant = RigidPlant(ROBOT, 1e-3, friction=FRICTION, pushes=[Push(joint=2, torque=20.0, start=0.1, duration=0.1)])
     state = plant.reset(block.get("q"))
     observer.reset(state)
@@ -181,7 +181,7 @@ def test_observer_is_the_momentum_observer(make, rng):
             block.set(name, value)
         block.step()
         residual = observer.update(state) if k else observer.residual
-        detector.update(state.time, residual)
+        detector.update(state, residual)
         np.testing.assert_allclose(block.get("residual"), residual, atol=1e-9)
         assert bool(block.get("contact")) == detector.touching
         touched += bool(block.get("contact"))

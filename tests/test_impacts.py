@@ -25,7 +25,7 @@ from tangere.loop.run import run
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.scene.bodies import Ball, Pad
 from tangere.plants.scene.scene import Pen, Scene, table
-from tangere.types import Array, Command, Contact, State
+from tangere.types import Array, Command, Event, State
 
 READY = np.deg2rad([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
 PEN = Pen(length=0.1, radius=0.02)
@@ -239,16 +239,16 @@ class Once:
     """A detector that is wrong once."""
 
     def __init__(self, time: float) -> None:
-        self.time, self.touching, self.detections = time, False, ()
+        self.time, self.touching, self.events, self.score = time, False, (), 0.0
 
     def reset(self) -> None:
         self.touching = False
 
-    def update(self, time: float, residual: Array) -> Contact | None:
-        if self.touching or time < self.time:
+    def update(self, state: State, residual: Array) -> Event | None:
+        if self.touching or state.time < self.time:
             return None
         self.touching = True
-        return Contact(time, 2, np.array([1.0, 6.0, 3.0, 0.0, 0.0, 0.0]))
+        return Event.sample(state.time, 2, np.array([1.0, 6.0, 3.0, 0.0, 0.0, 0.0]))
 
 
 @pytest.mark.parametrize("reaction", REACTIONS[1:])

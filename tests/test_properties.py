@@ -16,13 +16,12 @@ from test_wrench_sensor import Rising
 import tangere
 from tangere.identification import prior_drive
 from tangere.observe.compare import all_observers
-from tangere.observe.detect import Detector, detect
+from tangere.observe.detect import Detector, Thresholds, detect
 from tangere.observe.detect.felt import felt, sticking
 from tangere.observe.detect.signals import Signals
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.isolation_added import added, observer_input
 from tangere.observe.replay import replay_momentum
-from tangere.observe.threshold import ThresholdDetector
 from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
 from tangere.types import State
 
@@ -76,6 +75,10 @@ def test_observers_do_not_know_when_the_run_began_and_do_not_look_ahead(name: st
     assert rows[1] == pytest.approx(rows[0], rel=1e-6, abs=1e-6)
 
 
+def _state(time: float, q: Any, qd: Any) -> State:
+    return State(time, 0.0, q, qd, np.full(6, np.nan))
+
+
 def _touched() -> tuple[Any, ...]:
     time = np.arange(0.0, 12.0, 0.004)
     tau = _push(time, 3.0, 3.2, 12.0) + _push(time, 6.0, 9.0, 7.0, joint=3, rise=0.4)
@@ -107,8 +110,8 @@ def test_the_detector_does_not_look_ahead(cut: int) -> None:
     """What was raised by sample K, and how, is the same for a log that ends there."""
     time, residual, q, qd = _touched()
     whole, part = Detector(_thresholds()), Detector(_thresholds())
-    part_events = [part.update(time[k], residual[k], q[k], qd[k]) for k in range(cut)]
-    whole_events = [whole.update(time[k], residual[k], q[k], qd[k]) for k in range(len(time))][:cut]
+    part_events = [part.update(_state(time[k], q[k], qd[k]), residual[k]) for k in range(cut)]
+    whole_events = [whole.update(_state(time[k], q[k], qd[k]), residual[k]) for k in range(len(time))][:cut]
     for one, two in zip(whole_events, part_events, strict=True):
         assert (one is None) == (two is None)
         if one is not None and two is not None:
@@ -118,11 +121,11 @@ def test_the_detector_does_not_look_ahead(cut: int) -> None:
 
 
 def test_the_threshold_detector_shifts_and_does_not_look_ahead() -> None:
-    time, residual, *_ = _touched()
+    time, residual, q, qd, *_ = _touched()
     seen = []
     for by, count in ((0.0, len(time)), (LATER, len(time)), (0.0, 800)):
-        detector = ThresholdDetector(np.full(6, 2.0))
-        seen.append([detector.update(time[k] + by, residual[k]) for k in range(count)])
+        detector = Detector(Thresholds.constant(2.0))
+        seen.append([detector.update(_state(time[k] + by, q[k], qd[k]), residual[k]) for k in range(count)])
     raised = [[k for k, d in enumerate(row) if d is not None] for row in seen]
     assert raised[0] == raised[1]
     assert [k for k in raised[0] if k < 800] == raised[2]

@@ -19,7 +19,7 @@ from tangere.control.reactions.retreat import EDGE, direction, stroke
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.planning.joint_motions import JointMove
-from tangere.types import Array, Contact, State
+from tangere.types import Array, Event, State
 
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 Q = np.array([0.3, -1.1, 1.4, -0.9, 0.7, -0.4])
@@ -29,10 +29,10 @@ TOUCH = 900  # period of the touch: MOVE is at full speed there
 FORCE = np.array([20.0, -40.0, 30.0])  # N
 
 
-def contact_at(state: State, r: Any = None) -> Contact:
+def contact_at(state: State, r: Any = None) -> Event:
     """A force on the tool, as an observer would feel it."""
     residual = ROBOT.jacobian(state.q)[:3].T @ FORCE if r is None else np.asarray(r, dtype=float)
-    return Contact(state.time, 1, residual)
+    return Event.sample(state.time, 1, residual)
 
 
 def stop() -> StopOnPath:
@@ -53,7 +53,7 @@ def touched(reaction: Any, residual: Any = None, duration: float = 3.0, **option
 
     def touch(k: int, state: State) -> State:
         if k == TOUCH:
-            reaction.on_contact(contact_at(state, residual))
+            reaction.on_event(contact_at(state, residual))
         return state
 
     return simulate(ROBOT, reaction, Q, duration=duration, measure=touch, **options)
@@ -70,7 +70,7 @@ def test_a_touch_without_an_obstacle_leaves_the_arm_standing(kind: str) -> None:
 
     def touch(k: int, state: State) -> State:
         if k == TOUCH:
-            reaction.on_contact(contact_at(state))
+            reaction.on_event(contact_at(state))
         return state
 
     run = simulate(ROBOT, guarded, Q, duration=4.0, measure=touch)
@@ -108,11 +108,11 @@ def test_a_touch_at_the_first_sample_and_a_second_start(kind: str) -> None:
     reaction = KINDS[kind]()
     state = State(0.0, 1e-3, Q, np.zeros(6), np.zeros(6))
     reaction.start(state)
-    reaction.on_contact(contact_at(state))
+    reaction.on_event(contact_at(state))
     assert np.isfinite(reaction.step(state).tau).all()
-    assert reaction.contact is not None
+    assert reaction.event is not None
     reaction.start(state)
-    assert reaction.contact is None
+    assert reaction.event is None
     assert reaction.step(state).note == ""
     reaction.stop()
 
@@ -144,7 +144,7 @@ def test_stop_on_path_stays_on_the_path_and_resumes() -> None:
 
     def touch(k: int, state: State) -> State:
         if k == TOUCH:
-            reaction.on_contact(contact_at(state))
+            reaction.on_event(contact_at(state))
         if k == TOUCH + 500:
             reaction.resume()
         return state
@@ -169,7 +169,7 @@ def test_stop_on_path_can_be_touched_again_after_resuming() -> None:
 
     def touch(k: int, state: State) -> State:
         if k in (600, 1150):
-            reaction.on_contact(contact_at(state))
+            reaction.on_event(contact_at(state))
         if k == 900:
             reaction.resume()
         return state
@@ -216,12 +216,12 @@ def test_the_retreat_moves_the_touched_point_out_of_the_touch() -> None:
         link, point = int(rng.integers(1, 7)), rng.uniform(-0.1, 0.1, 3)
         J = ROBOT.jacobian(q, link=link, point=point)[:3]
         r = J.T @ F
-        e = direction(ROBOT, Contact(0.0, 1, r), q)
+        e = direction(ROBOT, Event.sample(0.0, 1, r), q)
         assert F @ J @ e > 0.0
         speeds = [np.linalg.norm((ROBOT.jacobian(q, link=i + 1)[:3]) @ e) for i in range(6)]
         assert max(*speeds, np.linalg.norm(ROBOT.jacobian(q)[:3] @ e)) == pytest.approx(1.0)
         if link >= 4 and np.linalg.svd(J, compute_uv=False)[-1] > 0.2:  # the point can move every way
-            known = direction(ROBOT, Contact(0.0, 1, r, link=link, point=point, force=F), q)
+            known = direction(ROBOT, Event.sample(0.0, 1, r, link=link, point=point, force=F), q)
             v = J @ known
             # damping 0.05 against 0.2 turns the weakest direction by at most 6 %
             assert v @ F / (np.linalg.norm(v) * np.linalg.norm(F)) > 0.97
@@ -233,8 +233,8 @@ def test_the_retreat_moves_the_touched_point_out_of_the_touch() -> None:
 )
 def test_a_broken_place_is_not_used(link: int, point: Any, force: Any) -> None:
     r = ROBOT.jacobian(Q)[:3].T @ FORCE
-    plain = direction(ROBOT, Contact(0.0, 1, r), Q)
-    assert np.array_equal(direction(ROBOT, Contact(0.0, 1, r, link, point, force), Q), plain)
+    plain = direction(ROBOT, Event.sample(0.0, 1, r), Q)
+    assert np.array_equal(direction(ROBOT, Event.sample(0.0, 1, r, link=link, point=point, force=force), Q), plain)
 
 
 def test_the_retreat_goes_its_distance_at_its_speed() -> None:
@@ -269,7 +269,7 @@ def test_the_retreat_keeps_off_the_joint_limits() -> None:
 
     def touch(k: int, state: State) -> State:
         if k == 10:
-            reaction.on_contact(contact_at(state, [0.0, 0.0, 30.0, 0.0, 0.0, 0.0]))
+            reaction.on_event(contact_at(state, [0.0, 0.0, 30.0, 0.0, 0.0, 0.0]))
         return state
 
     run = simulate(ROBOT, reaction, q, duration=3.0, measure=touch)
@@ -283,9 +283,9 @@ def test_a_touch_from_the_other_side_ends_the_retreat() -> None:
 
         def touch(k: int, state: State) -> State:
             if k == TOUCH:
-                reaction.on_contact(contact_at(state))
+                reaction.on_event(contact_at(state))
             if k == TOUCH + 250:
-                reaction.on_contact(contact_at(state, sign * ROBOT.jacobian(state.q)[:3].T @ FORCE))
+                reaction.on_event(contact_at(state, sign * ROBOT.jacobian(state.q)[:3].T @ FORCE))
             return state
 
         return simulate(ROBOT, reaction, Q, duration=3.0, measure=touch)

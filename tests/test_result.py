@@ -15,8 +15,8 @@ from tangere.errors import InvalidValue
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.planning.joint_motions import Sine
 from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
@@ -51,7 +51,7 @@ def made(push: bool = True) -> RunResult:
     plant = RigidPlant(robot, 1e-3, pushes=pushes)
     return run(
         plant, Guarded(Springs(robot, motion), robot, period=1e-3), {"momentum": MomentumObserver(robot)},
-        trajectory=motion, detector=ThresholdDetector(5.0, dof=6),
+        trajectory=motion, detector=Detector(Thresholds.constant(5.0)),
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_the_page_has_the_form_of_the_command_lines(result: RunResult, tmp_path:
     assert form(mine) == form(theirs)
     assert "<title>mine – Tangere</title>" in mine
     # the parts by the names of their classes
-    for name in ("Springs in Guarded", "RigidPlant", "MomentumObserver", "ThresholdDetector", "Sine"):
+    for name in ("Springs in Guarded", "RigidPlant", "MomentumObserver", "Detector", "Sine"):
         assert f"<title>{name}</title>" in mine
     assert "-15 Nm at joint 3" in mine
     assert "UR10e" in mine

@@ -23,8 +23,8 @@ from tangere.loop import pacing, sinks
 from tangere.loop.live import Change, LiveChannel
 from tangere.loop.run import WIND_DOWN, run
 from tangere.observe.acceleration import AccelerationObserver
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
@@ -78,7 +78,7 @@ class Hold:
 
     def __init__(self, robot, fail_at=math.inf, note=""):
         self.robot, self.fail_at, self.note = robot, fail_at, note
-        self.states, self.contacts, self.stopped = [], [], 0
+        self.states, self.events, self.stopped = [], [], 0
 
     def start(self, state):
         self.goal = state.q
@@ -90,8 +90,8 @@ class Hold:
         tau = self.robot.inverse_dynamics(state.q, state.qd, 100.0 * (self.goal - state.q) - 20.0 * state.qd)
         return Command(tau, self.note.format(len(self.states)) if len(self.states) % 100 > 50 else "")
 
-    def on_contact(self, contact):
-        self.contacts.append((contact, len(self.states)))
+    def on_event(self, event):
+        self.events.append((event, len(self.states)))
 
     def stop(self):
         self.stopped += 1
@@ -109,7 +109,7 @@ class Still:
 
 
 def test_a_push_is_recorded_felt_and_handed_to_the_reaction(robot):
-    plant, controller, detector = Arm(robot, (0.1, 0.3)), Hold(robot), ThresholdDetector(1.0)
+    plant, controller, detector = Arm(robot, (0.1, 0.3)), Hold(robot), Detector(Thresholds.constant(1.0))
     observers = {"momentum": MomentumObserver(robot), "acceleration": AccelerationObserver(robot)}
     result = run(plant, controller, observers, trajectory=Still(robot), detector=detector, reaction=controller)
     log = result.log
@@ -133,14 +133,14 @@ def test_a_push_is_recorded_felt_and_handed_to_the_reaction(robot):
     assert np.array_equal(log["residual"], [s.tau_ext_hat for s in controller.states])
     assert np.abs(log["residual_acceleration"][150, 1] - 20.0) < 0.05
     # the touch: at the first sample above 1 Nm, given to the reaction before the step of the same sample
-    (touch,) = result.detections
+    (touch,) = result.events
     first = int(np.argmax(log["residual"][:, 1] > 1.0))
-    assert touch.time == log.time[first]
+    assert touch.time_s == log.time[first]
     assert touch.joint == 2
-    assert touch.end == log.time[int(np.argmax((log["residual"][:, 1] < 0.5) & (log.time > 0.3)))]
-    ((contact, steps),) = controller.contacts
-    assert (contact.time, steps) == (touch.time, first)
-    assert [note.text for note in log.notes] == [f"touch: joint 2, {touch.residual[1]:.3g} Nm", "touch: ended"]
+    assert touch.end_s == log.time[int(np.argmax((log["residual"][:, 1] < 0.5) & (log.time > 0.3)))]
+    ((event, steps),) = controller.events
+    assert (event.time_s, event.phase, steps) == (touch.time_s, "raised", first)
+    assert [note.text for note in log.notes] == [f"touch: joint 2, {touch.residual_nm[1]:.3g} Nm", "touch: ended"]
     # cost of each period
     assert np.all(log["cost"] > 0.0)
     assert result.timing.periods == 400
@@ -154,7 +154,7 @@ def test_the_same_run_gives_the_same_bits_and_the_file_holds_them(robot, tmp_pat
         plant = Arm(robot, (0.1, 0.3))
         result = run(
             plant, Hold(robot), [MomentumObserver(robot), MomentumObserver(robot, 100.0)], until=0.4, start=Q0,
-            detector=ThresholdDetector(1.0), log=tmp_path / name,
+            detector=Detector(Thresholds.constant(1.0)), log=tmp_path / name,
         )  # fmt: skip
         assert result.log_error == ""
         assert result.log_file == tmp_path / name
@@ -317,13 +317,13 @@ def recording(robot):
 def test_a_recording_is_a_source_and_a_controller_beside_it_is_only_logged(robot):
     log = recording(robot)
     controller = Hold(robot)
-    result = run(log, controller, [MomentumObserver(robot)], detector=ThresholdDetector(1.0))
+    result = run(log, controller, [MomentumObserver(robot)], detector=Detector(Thresholds.constant(1.0)))
     assert result.aborted == ""
     assert np.array_equal(result.log["q"], log["q"])
     assert np.array_equal(result.log["tau"], log["tau"])
     # on the same samples the same controller says the same torque; the recorded one came a sample later
     assert np.array_equal(result.log["tau_cmd"][:-1], log["tau"][1:])
-    assert [touch.joint for touch in result.detections] == [2]
+    assert [touch.joint for touch in result.events] == [2]
     assert "tau_ext_true" not in result.log
     listened = run(log, observers=[MomentumObserver(robot)])
     assert "tau_cmd" not in listened.log
@@ -410,7 +410,7 @@ def test_sinks_see_every_row_and_event(robot):
     seen = Seen()
     result = run(
         Arm(robot, (0.1, 0.3)), Hold(robot), [MomentumObserver(robot)], until=0.4, start=Q0,
-        detector=ThresholdDetector(1.0), sinks=[seen],
+        detector=Detector(Thresholds.constant(1.0)), sinks=[seen],
     )  # fmt: skip
     assert seen.info.robot is robot
     assert seen.info.columns["q"] == 6

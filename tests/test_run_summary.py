@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from tangere.logs.log import Log
 from tangere.loop.manifest import write_json
 from tangere.loop.result import RunResult, Timing
 from tangere.loop.summary import summarise, tracking_error
-from tangere.observe.threshold import Detection
+from tangere.types import Event
 
 K, H, N = 50.0, 1e-3, 10_000
 PUSH = SimpleNamespace(start=3.0, duration=2.0)
@@ -40,7 +41,7 @@ def made(detections=(), truth=True):
     return RunResult(log, tuple(detections), "", Timing.of(log, H), 0.5, H, interventions={"limited": 3})
 
 
-TOUCH = Detection(3.002, 2, np.array([0, 1.9, 0, 0, 0, 0.0]), 5.074)
+TOUCH = Event.sample(3.002, 2, np.array([0, 1.9, 0, 0, 0, 0.0]), end_s=5.074)
 
 
 def test_every_number(tmp_path):
@@ -59,6 +60,7 @@ def test_every_number(tmp_path):
     assert summary["realtime_factor"] == pytest.approx(20.0)
     assert summary["period_us"]["median"] == pytest.approx(30.0)
     assert summary["interventions"] == {"limited": 3}
+    assert (event["kind"], event["alarm"]) == ("unknown", True)
     write_json(summary, tmp_path / "summary.json")
 
 
@@ -69,7 +71,7 @@ def test_a_touch_that_no_push_explains(tmp_path):
 
 
 def test_a_touch_that_lasts_and_one_that_is_over_too_soon():
-    result = made([Detection(3.002, 2, TOUCH.residual, None), Detection(3.002, 2, TOUCH.residual, 3.05)])
+    result = made([replace(TOUCH, end_s=None), replace(TOUCH, end_s=3.05)])
     lasting, short = summarise(result, pushes=[PUSH])["events"]
     assert lasting["torque_nm"] == pytest.approx(20.0, abs=2e-3)
     assert short["torque_nm"] is None

@@ -94,9 +94,9 @@ def test_the_touch_is_raised_at_once_and_its_end_is_found() -> None:
     assert could <= event["time_s"] <= could + 2e-3
     assert event["delay_ms"] == pytest.approx(1e3 * (event["time_s"] - START))
     gone = START + LASTING + math.log(TORQUE / (0.5 * THRESHOLD)) / GAIN  # it ends below half of the threshold
-    (detection,) = result.detections
-    assert detection.end is not None
-    assert gone <= detection.end <= gone + 2e-3
+    (event,) = result.events
+    assert event.end_s is not None
+    assert gone <= event.end_s <= gone + 2e-3
 
 
 def test_a_heavier_arm_shows_in_residual_and_tracking() -> None:

@@ -24,9 +24,9 @@ from tangere.identification.delay import torque_delay
 from tangere.identification.freedom import _taken
 from tangere.identification.samples import windows
 from tangere.loop.run import run
-from tangere.observe.detect.event import Event
 from tangere.observe.isolation_added import added
 from tangere.plants import RigidPlant
+from tangere.types import Event
 
 ROBOT = tangere.robot("ur3e")
 
@@ -117,7 +117,7 @@ def test_each_doubt_is_passed_on_for_each_kind_of_model(inertial: str, text: str
 
 def test_an_event_is_told_to_reactions_with_its_own_time_and_joint() -> None:
     residual = np.arange(6.0)
-    event = Event(1, 7.5, 7.4, "push", 3, 2.0, residual, 7.6, 0.9, "level")
-    contact = event.contact
-    assert (contact.time, contact.joint) == (7.5, 3)
-    assert contact.residual is residual
+    event = Event.sample(7.5, 3, residual)
+    assert (event.number, event.time_s, event.onset_s, event.residual_s, event.joint) == (1, 7.5, 7.5, 7.5, 3)
+    assert (event.torque_nm, event.kind, event.alarm, event.phase) == (2.0, "unknown", True, "raised")
+    assert event.residual_nm is residual

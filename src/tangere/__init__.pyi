@@ -15,9 +15,8 @@ from tangere.logs.log import Log
 from tangere.loop.run import run
 from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
-from tangere.observe.detect.event import Event
 from tangere.robots import Robot, robot
-from tangere.types import Command, State
+from tangere.types import Command, Event, State
 
 __all__ = [
     "Command",

@@ -7,8 +7,8 @@ base axes. SI and radians. Arrays in these values are not copied and must not be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,16 +61,96 @@ class Truth:
     wrench: Array  # (6,) true contact wrench at the tcp, base axes
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
-    """A touch as an observer reports it; reactions are controllers that are given one."""
+Kind = Literal["collision", "push", "payload", "drift", "stop", "fault", "wanted", "unknown"]
+KINDS: tuple[Kind, ...] = ("collision", "push", "payload", "drift", "stop", "fault", "wanted", "unknown")
+# Kinds that a reaction is told of. A payload that nobody announced and a faulty drive are as unexpected as a touch, and
+# so is what was not judged (unknown); a stop, a wanted contact and slow drift are not.
+ALARMS: frozenset[Kind] = frozenset(("collision", "push", "payload", "fault", "unknown"))
+# raised: by this sample; changed: it became an alarm only now; refined: judged or isolated again; ended; open: it lasts
+# beyond the end of the log
+Phase = Literal["raised", "changed", "refined", "ended", "open"]
 
-    time: float  # s, stamp of the sample that raised it
-    joint: int  # counted from 1: the joint with the largest residual against its threshold
-    residual: Array  # (n,) Nm at that sample
-    link: int | None = None  # counted from 1; None: not known (see observe.isolation)
-    point: Array | None = None  # (3,) m, where it was touched, in the link's own frame
-    force: Array | None = None  # (3,) N of the environment on the robot, base axes
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. Values of an open event (end_s None) are of its newest refinement; `number` stays the same."""
+
+    number: int  # counted from 1 in the order in which they were raised
+    time_s: float  # stamp of the sample that raised it
+    onset_s: float  # estimated backwards: when it began
+    kind: Kind
+    joint: int  # counted from 1: the largest residual against its threshold
+    torque_nm: float  # of that joint: what the event added, at `residual_s`
+    residual_nm: Array  # (n,) what the event added to the residual: the mean before its onset is taken off
+    residual_s: float  # stamp of the sample(s) that residual_nm belongs to; the longer after the onset the better
+    confidence: float  # of `kind`, 0 to 1; 0 for one that was not judged
+    channel: str  # what raised it: level, change, impact or shock of that joint (observe.detect.Signals), arm: all
+    # joints together, residual: the residual itself against a constant
+    end_s: float | None = None  # stamp of the sample that ended it
+    alternatives: tuple[tuple[Kind, float], ...] = ()  # other kinds and their probability, likeliest first
+    link: int | None = None  # counted from 1, from a probability of one half; None: not isolated, or cannot be told
+    link_probability: float = 0.0
+    links: tuple[tuple[int | None, float], ...] = ()  # other links (all, where none is named); None: "not one push"
+    point: Array | None = None  # (3,) m in the link's frame
+    force: Array | None = None  # (3,) N, base axes, on the robot
+    isolated_s: float | None = None  # stamp of the residual that link, point and force come from
+    rise_s: float = 0.0  # from onset to nine tenths of the largest residual so far
+    peak_nm: Array = field(default_factory=lambda: np.zeros(0))  # (n,) residual at its largest
+    mass_kg: float | None = None  # of the payload that would explain it, where that was fitted
+    first_kind: Kind | None = None  # the guess at the sample that raised it; None: nothing was changed since
+    masked: bool = False  # expected: a stop, a wanted contact, a payload change that was announced
+    why_no_link: str = ""  # where none is named: "too weak", "ambiguous", "not one push", ... (ContactIsolator)
+    score: float = 1.0  # the largest signal against its threshold so far; 1 is an alarm
+    impulse: Array | None = None  # (3,) N s, base axes, on the robot: of an event that was isolated and has ended,
+    # force times the integral of the residual along the one that was isolated, over that one's size
+    reason: str = ""  # why it was raised, in a sentence: joint and channel, times its threshold, how fast
+    phase: Phase = "raised"
+    torque_interval_nm: tuple[float, float] | None = None  # that holds torque_nm with 95 %; None: not known
+    force_interval_n: tuple[float, float] | None = None  # the same of the force's size
+
+    @classmethod
+    def sample(cls, time: float, joint: int, residual: Array, number: int = 1, **more: Any) -> Event:
+        """A touch of which no more is known than the residual (n,) [Nm] of the sample that raised it.
+
+        time [s], joint: counted from 1. more: any other field.
+        """
+        known: dict[str, Any] = {
+            "onset_s": time, "kind": "unknown", "torque_nm": float(residual[joint - 1]), "residual_nm": residual,
+            "residual_s": time, "confidence": 0.0, "channel": "residual", "peak_nm": residual,
+        }  # fmt: skip
+        return cls(number=number, time_s=time, joint=joint, **(known | more))
+
+    @property
+    def alarm(self) -> bool:
+        """Whether a reaction should be told: not for stops, wanted contacts and drift."""
+        return self.kind in ALARMS and not self.masked
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is told of for the first time: raised, or changed into an alarm; else it is known already."""
+        return self.phase in ("raised", "changed")
+
+    @property
+    def force_n(self) -> float | None:
+        """Size of the force [N], where it was isolated."""
+        return None if self.force is None else float(np.linalg.norm(self.force))
+
+    def record(self) -> dict[str, object]:
+        """Plain numbers, lists and words, for one line of JSON."""
+        return {
+            "time_s": self.time_s, "onset_s": self.onset_s, "end_s": self.end_s, "kind": self.kind, "link": self.link,
+            "joint": self.joint, "torque_nm": self.torque_nm, "residual_nm": self.residual_nm.tolist(),
+            "force_n": self.force_n, "confidence": self.confidence, "alarm": self.alarm, "channel": self.channel,
+            "alternatives": [[kind, p] for kind, p in self.alternatives],
+            "link_probability": self.link_probability, "links": [[link, p] for link, p in self.links],
+            "why_no_link": self.why_no_link,
+            "force": None if self.force is None else self.force.tolist(),
+            "point": None if self.point is None else self.point.tolist(), "mass_kg": self.mass_kg,
+            "score": self.score, "reason": self.reason, "phase": self.phase,
+            "impulse": None if self.impulse is None else self.impulse.tolist(),
+            "torque_interval_nm": None if self.torque_interval_nm is None else list(self.torque_interval_nm),
+            "force_interval_n": None if self.force_interval_n is None else list(self.force_interval_n),
+        }  # fmt: skip
 
 
 class Trajectory(Protocol):
@@ -128,6 +208,35 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release what was taken; may be called twice."""
+
+
+class Detector(Protocol):
+    """Turns a residual into events, one sample at a time, such as observe.detect.Detector. Not a safety function."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every event so far in its newest form; the last has end_s None while it lasts."""
+
+    @property
+    def score(self) -> float:
+        """The largest signal against its threshold at the newest sample; above 1 an event is raised."""
+
+    @property
+    def touching(self) -> bool:
+        """Whether an event that alarms is going on."""
+
+    def update(self, state: State, residual: Array) -> Event | None:
+        """The event that this sample raises, or that it turns into an alarm; else None. residual (n,) [Nm]."""
+
+    def reset(self) -> None:
+        """Forget every event and sample."""
+
+
+class Reaction(Protocol):
+    """Who wants to know of a touch; mostly the controller itself, or one inside it."""
+
+    def on_event(self, event: Event) -> None:
+        """Called in the loop, before the controller's step of the same sample; the same event comes again refined."""
 
 
 class Plant(Protocol):

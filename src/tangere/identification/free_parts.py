@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 
 if TYPE_CHECKING:
     from tangere.loop.watching import Watched
-    from tangere.observe.detect import Event
+    from tangere.types import Event
 
 # Times the threshold of an arm that nobody tuned from which on an alarm is a touch and not this arm's own friction.
 # Chosen between what a UR10 in free motion reaches (1.7, three cuts of one log) and the weakest of eight pushes on

@@ -345,7 +345,7 @@ class Follower:
                 self._observer.reset(State(t, 0.0, q, qd, mean))
                 residual = np.full(len(q), np.nan)
                 self.problems["gaps"] += 1
-        changed = self._watcher.step(t, residual.copy(), q, qd, tau, target)
+        changed = self._watcher.step(State(t, 0.0 if before is None else h, q, qd, tau, qd_target=target), residual)
         yield from self._changes(changed, self._newest[0])
 
     def _changes(self, changed: Event | None, stamp: float, last: bool = False) -> Iterator[Notice]:

@@ -16,8 +16,7 @@ from tangere.logs.log import Log
 from tangere.loop.manifest import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN
-from tangere.observe.threshold import Detection
-from tangere.types import Array
+from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.report.data import RunData
@@ -89,7 +88,7 @@ class Setup:
     parts: Mapping[str, str] = field(default_factory=dict)
     pushes: tuple[Push, ...] = ()  # that the plant was told of
     gain: Array | float = GAIN  # [1/s] K of the first observer
-    thresholds: Array | None = None  # (n,) [Nm] of a detector that has constant ones
+    thresholds: Array | None = None  # (n,) [Nm] of the detector: of the residual itself, or of its level while moving
 
     @classmethod
     def of(cls, plant: Any, controller: Any, observers: Iterable[Any], detector: Any, trajectory: Any) -> Setup:
@@ -104,13 +103,13 @@ class Setup:
             "observer": ", ".join(_name(observer) for observer in watching), "detection": _name(detector),
             "push": push_words(vars(pushes[0])) if pushes else "",
         }  # fmt: skip
-        on = getattr(detector, "on", None)
+        thresholds = getattr(detector, "thresholds", None)
         return cls(
             next((robot for robot in known if robot is not None), None),
             {key: name for key, name in names.items() if name},
             pushes,
             getattr(watching[0], "gain", GAIN) if watching else GAIN,
-            None if on is None else np.asarray(on, dtype=np.float64),
+            None if thresholds is None else np.asarray(thresholds.level[0], dtype=np.float64),
         )
 
 
@@ -137,7 +136,7 @@ class RunResult:
     """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
     log: Log
-    detections: tuple[Detection, ...]
+    events: tuple[Event, ...]
     aborted: str  # "": it ran to its end; else why not
     timing: Timing
     wall: float  # s of wall time from the first sample to the closed log

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter, thread_time
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,21 @@ from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Recorder
 from tangere.loop.result import RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, RunInfo, Sink
-from tangere.observe.threshold import Detection
 from tangere.plants.replay import ReplaySource
 from tangere.robots import Robot
-from tangere.types import Array, Contact, Controller, Observer, Plant, Reference, Source, State, Trajectory, Truth
+from tangere.types import (
+    Array,
+    Controller,
+    Detector,
+    Observer,
+    Plant,
+    Reaction,
+    Reference,
+    Source,
+    State,
+    Trajectory,
+    Truth,
+)
 
 # [s] for which a run goes on after its controller gave up: a guard ramps down within 0.2 s and brakes within 0.5 s
 WIND_DOWN = 1.0
@@ -34,29 +45,6 @@ WIND_DOWN = 1.0
 PROGRESS = 0.1
 
 Progress = Callable[[float, float], None]
-
-
-class Detector(Protocol):
-    """Finds touches in a residual, such as observe.threshold.ThresholdDetector."""
-
-    touching: bool
-
-    @property
-    def detections(self) -> tuple[Detection, ...]:
-        """Every touch so far."""
-
-    def reset(self) -> None:
-        """Forget every touch."""
-
-    def update(self, time: float, residual: Array) -> Contact | None:
-        """The onset of a touch, else None."""
-
-
-class Reaction(Protocol):
-    """Whoever wants to know of a touch; mostly the controller itself, or one inside it."""
-
-    def on_contact(self, contact: Contact) -> None:
-        """Called in the loop, before the controller's step of the same sample."""
 
 
 def run(
@@ -156,7 +144,7 @@ def run(
     recorded = recorder.log()
     result = RunResult(
         recorded,
-        () if detector is None else detector.detections,
+        () if detector is None else detector.events,
         loop.aborted,
         Timing.of(recorded, period, pacer),
         wall,
@@ -301,7 +289,7 @@ class _Loop:
                     r = residuals[0]
                     state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r, state.qd_target)
                     if self.detector is not None:
-                        self._detect(now, r)
+                        self._detect(state, r)
                 stage = "controller"
                 if controller is not None:
                     command = controller.step(state)
@@ -371,20 +359,21 @@ class _Loop:
         for item in self.live.take(time):
             self.recorder.note(time, live_inputs.apply(item, time, self.plant, self.controller))
 
-    def _detect(self, time: float, residual: Array) -> None:
+    def _detect(self, state: State, residual: Array) -> None:
         detector = self.detector
         assert detector is not None
         touching = detector.touching
-        contact = detector.update(time, residual)
-        if contact is not None:
-            size = float(contact.residual[contact.joint - 1])
-            self.recorder.note(time, f"touch: joint {contact.joint}, {size:.3g} Nm")
-            if self.reaction is not None:
-                self.reaction.on_contact(contact)
+        event = detector.update(state, residual)
+        if event is not None:
+            word = "touch" if event.kind == "unknown" else event.kind
+            size = float(event.residual_nm[event.joint - 1])
+            self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
+            if self.reaction is not None and event.alarm:
+                self.reaction.on_event(event)
             for feed in self.feeds:
-                feed.event(contact)
+                feed.event(event)
         elif touching and not detector.touching:
-            self.recorder.note(time, "touch: ended")
+            self.recorder.note(state.time, "touch: ended")
 
     def _intervened(self, time: float, note: str) -> None:
         """Count what the controller noted; write it down when it begins, not in every period."""

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.logs.log import Log
 from tangere.loop.result import Push, RunResult
 from tangere.observe.momentum import GAIN
-from tangere.observe.threshold import Detection
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, Event
 
 # s after the end of a push that do not count as undisturbed tracking: ten time constants of a loop with kp = 100
 AFTER_PUSH = 1.0
@@ -56,7 +55,7 @@ def summarise(
         "tracking_max_mm": _millimetres(error, counted, np.max),
         "tracking_push_max_mm": _millimetres(error, pushed, np.max),
         "residual_rms_nm": rms,
-        "events": [_event(log, detection, pushes, gain) for detection in result.detections],
+        "events": [_event(log, event, pushes, gain) for event in result.events],
         "realtime_factor": result.realtime_factor,
         "duration_s": result.duration,
         "samples": len(log),
@@ -110,28 +109,31 @@ def _millimetres(error: Array | None, where: Mask, reduce: Any) -> float | None:
     return None if error is None or not where.any() else float(1e3 * reduce(error[where]))
 
 
-def _event(log: Log, detection: Detection, pushes: Sequence[Push], gain: ArrayLike) -> dict[str, Any]:
-    j = detection.joint - 1
-    settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (detection.residual.size,))[j])
-    end = float(log.time[-1]) if detection.end is None else detection.end
-    push = _answered(detection, pushes, settling)
+def _event(log: Log, event: Event, pushes: Sequence[Push], gain: ArrayLike) -> dict[str, Any]:
+    j = event.joint - 1
+    settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (event.residual_nm.size,))[j])
+    end = float(log.time[-1]) if event.end_s is None else event.end_s
+    push = _answered(event, pushes, settling)
     if push is not None:
         end = min(end, push.start + push.duration)
-    elif detection.end is not None:
+    elif event.end_s is not None:
         end -= settling
-    window = (log.time >= detection.time + settling) & (log.time <= end)
+    window = (log.time >= event.time_s + settling) & (log.time <= end)
     felt, true = log.get("residual"), log.get("tau_ext_true")
     return {
-        "time_s": detection.time,
-        "end_s": detection.end,
-        "delay_ms": None if push is None else 1e3 * (detection.time - push.start),
-        "joint": detection.joint,
+        "time_s": event.time_s,
+        "end_s": event.end_s,
+        "delay_ms": None if push is None else 1e3 * (event.time_s - push.start),
+        "joint": event.joint,
         "torque_nm": None if felt is None or not window.any() else float(felt[window, j].mean()),
         "true_torque_nm": None if true is None or not window.any() else float(true[window, j].mean()),
+        "kind": event.kind,
+        "alarm": event.alarm,
+        "reason": event.reason,
     }
 
 
-def _answered(detection: Detection, pushes: Sequence[Push], settling: float) -> Push | None:
+def _answered(event: Event, pushes: Sequence[Push], settling: float) -> Push | None:
     """The last push that had begun, and was not over for long, when the touch was raised."""
-    begun = [p for p in pushes if p.start <= detection.time <= p.start + p.duration + settling]
+    begun = [p for p in pushes if p.start <= event.time_s <= p.start + p.duration + settling]
     return max(begun, key=lambda p: p.start, default=None)

@@ -25,7 +25,7 @@ from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import FrictionState, without_friction_state
 from tangere.observe.isolation import ContactIsolator
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, State
 
 TICK = 1e-9  # s: sums of stamps and delays must not miss a sample by their rounding
 SHORTEST = 0.5  # s: the first 0.3 s settle, and an event needs some samples before it
@@ -258,19 +258,17 @@ class Watcher:
         self.seconds = 0.0  # watched so far
         self.residual = np.full(believed.robot.dof, np.nan)  # (n,) Nm that the detector was given last
 
-    def step(
-        self, time: float, residual: Array, q: Array, qd: Array, tau: Array | None, target_qd: Array | None
-    ) -> Event | None:
+    def step(self, state: State, residual: Array) -> Event | None:
         """As Detector.update; masks are those that hold at this time."""
-        detector = self.detector
+        detector, time = self.detector, state.time
         if self._wanted:
             detector.wanted = next((mask for mask in self._wanted if mask.start <= time <= mask.end), self._none)
         if self._payload:
             detector.payload_change = next((mask for mask in self._payload if mask.start <= time <= mask.end), None)
         signals = detector.signals
-        self.residual = residual = self._state.update(time - self._last, residual, qd, hold=signals.frozen)
+        self.residual = residual = self._state.update(time - self._last, residual, state.qd, hold=signals.frozen)
         self._last = time
-        event = detector.update(time, residual, q, qd, tau, target_qd)
+        event = detector.update(state, residual)
         if signals.ready and isfinite(residual[0]):
             self.seconds += signals.h
         return event
@@ -299,8 +297,11 @@ def watch(
     followed = np.empty_like(residual)
     values, bounds = np.full((2, *motion.q.shape), np.nan), np.full((2, *motion.q.shape), np.nan)
     both = np.stack((thresholds.level, thresholds.change))
+    before = float(time[0])
     for k, t in enumerate(time.tolist()):
-        watcher.step(t, residual[k], motion.q[k], motion.qd[k], motion.tau[k], None if target is None else target[k])
+        wanted_qd = None if target is None else target[k]
+        watcher.step(State(t, t - before, motion.q[k], motion.qd[k], motion.tau[k], qd_target=wanted_qd), residual[k])
+        before = t
         followed[k] = watcher.residual
         if signals.ready:
             values[:, k] = signals.values[:2]

@@ -41,7 +41,7 @@ class Candidate:
     force: Array | None = None  # (3,) N of the environment on the robot, base axes
     normal: Array | None = None  # (3,) outwards, base axes
     spread: float = math.nan  # m, expected distance of the true point from this one, if the link is right
-    force_range: tuple[float, float] = (math.nan, math.nan)  # N, central 90 % of its size (86 % in simulation)
+    force_range: tuple[float, float] = (math.nan, math.nan)  # N, central 95 % of its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class ContactIsolator:
         size = (np.linalg.norm(found.force[rows], axis=1) + np.outer(FIFTHS, found.size_sd[rows])).ravel()
         order = np.argsort(size)
         share = np.tile(w, len(FIFTHS))[order] / len(FIFTHS)
-        low, high = np.interp((0.05, 0.95), np.cumsum(share) - 0.5 * share, size[order])
+        low, high = np.interp((0.025, 0.975), np.cumsum(share) - 0.5 * share, size[order])
         return Candidate(
             link, probability, (found.point[chosen] - T[:3, 3]) @ T[:3, :3], found.point[chosen], found.force[chosen],
             found.normal[chosen], float(distance[nearest]), (float(low), float(high)),

@@ -70,8 +70,8 @@ OBSERVER = Part(
 
 def detection() -> list[Group]:
     """Gain of the observer and thresholds of the touch."""
+    from tangere.observe.detect.hysteresis import OFF_RATIO
     from tangere.observe.momentum import GAIN  # here: the list of kinds needs no observer
-    from tangere.observe.threshold import OFF_RATIO
 
     return [
         parameter("GAIN", "gain", (6,), "K of the momentum observer", "Rate", (GAIN,) * 6, low=0.0),

@@ -16,8 +16,8 @@ from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
 from tangere.observe.acceleration import AccelerationObserver
+from tangere.observe.detect import Detector
 from tangere.observe.momentum import MomentumObserver
-from tangere.observe.threshold import ThresholdDetector
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.scene.scene import Pen
@@ -43,7 +43,7 @@ class Built:
     plant: Plant
     controller: Controller
     observers: dict[str, Observer]
-    detector: ThresholdDetector
+    detector: Detector
     notes: tuple[str, ...] = ()  # doubts about what was told
 
     @property

@@ -86,7 +86,7 @@ def measured(built: Built, result: RunResult) -> Impact:
         )  # fmt: skip
     onset = float(log.time[first]) - result.period  # a row holds the force of the period before it
     time, energy = log.time - onset, given(log)
-    felt = [d.time - onset for d in result.detections if d.time >= onset]
+    felt = [e.time_s - onset for e in result.events if e.alarm and e.time_s >= onset]
     window = np.abs(time - LATER) <= WINDOW
     end = log.position("T_true")[-1] - log.position("T_true")[first]
     mass = None

@@ -296,7 +296,7 @@ def _standard(thresholds: Thresholds) -> str:
 
 def _json(event: Event, log: str, first: float, phase: str) -> None:
     about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first}
-    print(json.dumps(_plain(about | event.record()), allow_nan=False), flush=True)
+    print(json.dumps(_plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from tangere.control.hand_guiding import COMPENSATION, HandGuiding
 from tangere.control.reactions.handover import Handover
 from tangere.control.setpoint import Friction
-from tangere.types import Contact, Controller, State
+from tangere.types import Controller, Event, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -19,7 +19,7 @@ RATE = 3.0
 
 
 class FloatOnContact(Handover):
-    """Runs a controller until a Contact is given, from then on brakes and floats.
+    """Runs a controller until an Event is given, from then on brakes and floats.
 
         tau = g(q) + compensation friction(qd) - M_ii RATE qd + edge(q),      after the brake of Handover
 
@@ -42,7 +42,7 @@ class FloatOnContact(Handover):
         HandGuiding(robot, compensation=compensation)  # refuses what it cannot do, now and not in the loop
         self.friction, self.compensation = friction, compensation
 
-    def answer(self, contact: Contact, state: State) -> Controller:
+    def answer(self, event: Event, state: State) -> Controller:
         """The floating arm, from this moment on."""
         damping = RATE * np.diag(self.robot.mass_matrix(state.q))
         return HandGuiding(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tangere.control.bounds import TORQUE, Bounds
 from tangere.control.guard import RATE_TIME
-from tangere.types import Array, Command, Contact, Controller, State
+from tangere.types import Array, Command, Controller, Event, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -58,7 +58,7 @@ class Limit:
 
 
 class Handover(ABC):
-    """Runs the task's controller until a Contact is given, then whatever `answer` makes of it.
+    """Runs the task's controller until an Event is given, then whatever `answer` makes of it.
 
         tau = tau_answer - BRAKE exp(-(t - t_c) / RELEASE) M(q) qd,   |d tau / dt| <= RATE tau_max / RATE_TIME
 
@@ -73,32 +73,32 @@ class Handover(ABC):
     def __init__(self, controller: Controller, robot: Robot) -> None:
         self.controller = controller
         self.robot = robot
-        self.contact: Contact | None = None
+        self.event: Event | None = None
         self._limit = Limit(robot)
         self._answer: Controller | None = None
         self._since = 0.0
 
     @abstractmethod
-    def answer(self, contact: Contact, state: State) -> Controller:
+    def answer(self, event: Event, state: State) -> Controller:
         """The controller that takes over at this state; it is started by the handover."""
 
-    def on_contact(self, contact: Contact) -> None:
+    def on_event(self, event: Event) -> None:
         """The touch to react to; later ones are ignored."""
-        if self.contact is None:
-            self.contact = contact
+        if self.event is None and event.begins:
+            self.event = event
 
     def start(self, state: State) -> None:
-        """Start the controller; a contact from before is forgotten."""
-        self.contact = self._answer = None
+        """Start the controller; an event from before is forgotten."""
+        self.event = self._answer = None
         self._limit = Limit(self.robot)
         self.controller.start(state)
 
     def step(self, state: State) -> Command:
         """The controller's torque, or the answer's."""
-        if self.contact is None:
+        if self.event is None:
             return self._limit.passed(self.controller.step(state))
         if self._answer is None:
-            self._answer = self.answer(self.contact, state)
+            self._answer = self.answer(self.event, state)
             self._answer.start(state)
             self._since = state.time
         command, since = self._answer.step(state), state.time - self._since
@@ -115,9 +115,9 @@ class Handover(ABC):
         self.controller.stop()
 
 
-def residual_of(contact: Contact, n: int) -> Array:
-    """The residual (n,) of a contact; zero where it is broken: a reaction must not fail over it."""
-    r = np.asarray(contact.residual, dtype=np.float64)
+def residual_of(event: Event, n: int) -> Array:
+    """The residual (n,) of an event; zero where it is broken: a reaction must not fail over it."""
+    r = np.asarray(event.residual_nm, dtype=np.float64)
     return r if r.shape == (n,) and np.isfinite(r).all() else np.zeros(n)
 
 

@@ -12,7 +12,7 @@ from tangere.control.reactions.soft_hold import soft_hold
 from tangere.control.setpoint import Friction
 from tangere.errors import InvalidValue
 from tangere.kinematics.resolution import damped_inverse
-from tangere.types import Array, Command, Contact, Controller, State
+from tangere.types import Array, Command, Controller, Event, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -29,13 +29,13 @@ EDGE = 0.02  # rad (m) kept from the joint limits
 
 
 class Retreat(Handover):
-    """Runs a controller until a Contact is given, then backs off along the force and holds.
+    """Runs a controller until an Event is given, then backs off along the force and holds.
 
     The direction e (n,) of the joints:
 
         M^-1 r             the acceleration that the touch itself causes, where only the residual r is known: the
                            touched point moves with F^T (J M^-1 J^T) F > 0, away from what pushes, wherever it is
-        J_point^+ F        where the contact says link, point and force: the point straight along F
+        J_point^+ F        where the event says link, point and force: the point straight along F
 
     scaled so that the fastest of the touched point (if known), the link origins and the tcp moves at `speed` [m/s] and
     travels `distance` [m] from q_c, where the arm was when it was told. It brakes and turns back at once:
@@ -68,20 +68,20 @@ class Retreat(Handover):
         self.blocked = False  # whether something else was touched on the way
 
     def start(self, state: State) -> None:
-        """Start the controller; a contact from before is forgotten."""
+        """Start the controller; an event from before is forgotten."""
         self.blocked = False
         self._direction = np.zeros(self.robot.dof)
         super().start(state)
 
-    def on_contact(self, contact: Contact) -> None:
+    def on_event(self, event: Event) -> None:
         """The touch to retreat from; a later one against the retreat ends it."""
-        if self.contact is not None:
-            self.blocked |= float(residual_of(contact, self.robot.dof) @ self._direction) < 0.0
-        super().on_contact(contact)
+        if self.event is not None and event.begins:
+            self.blocked |= float(residual_of(event, self.robot.dof) @ self._direction) < 0.0
+        super().on_event(event)
 
-    def answer(self, contact: Contact, state: State) -> Controller:
+    def answer(self, event: Event, state: State) -> Controller:
         """The way back from here."""
-        self._direction = direction(self.robot, contact, state.q)
+        self._direction = direction(self.robot, event, state.q)
         share = _within_limits(self.robot, state.q, self.distance * self._direction)
         return _Way(self, self._direction, share * self.distance)
 
@@ -118,16 +118,16 @@ class _Way:
         """Nothing to release."""
 
 
-def direction(robot: Robot, contact: Contact, q: Array) -> Array:
+def direction(robot: Robot, event: Event, q: Array) -> Array:
     """Joint motion (n,) [rad/m] away from the touch: per metre of the fastest point; zero where nothing tells it."""
     n = robot.dof
-    r = residual_of(contact, n)
+    r = residual_of(event, n)
     points = [robot.jacobian(q)[:3], *(robot.jacobian(q, link=i + 1)[:3] for i in range(n))]
     e = np.asarray(np.linalg.solve(robot.mass_matrix(q), r))
-    point, force = (np.asarray(x, dtype=np.float64) for x in (contact.point, contact.force))  # None becomes NaN
-    said = contact.link in range(1, n + 1) and point.shape == force.shape == (3,)
+    point, force = (np.asarray(x, dtype=np.float64) for x in (event.point, event.force))  # None becomes NaN
+    said = event.link in range(1, n + 1) and point.shape == force.shape == (3,)
     if said and np.isfinite(point).all() and np.isfinite(force).all():
-        J = robot.jacobian(q, link=contact.link, point=point)[:3]
+        J = robot.jacobian(q, link=event.link, point=point)[:3]
         along = damped_inverse(J, DAMPING) @ force
         points.append(J)
         if float(J.dot(along) @ force) > 0.0:  # else the joints cannot move it that way

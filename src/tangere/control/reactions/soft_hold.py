@@ -9,7 +9,7 @@ import numpy as np
 from tangere.control.joint_impedance import JointImpedance
 from tangere.control.reactions.handover import Handover
 from tangere.control.setpoint import Friction
-from tangere.types import Contact, Controller, State
+from tangere.types import Controller, Event, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -26,9 +26,9 @@ def soft_hold(robot: Robot, q: np.ndarray, friction: Friction | None) -> JointIm
 
 
 class StopOnContact(Handover):
-    """Runs a controller until a Contact is given, from then on holds the position softly.
+    """Runs a controller until an Event is given, from then on holds the position softly.
 
-    After `on_contact` the next step starts a JointImpedance at the joint angles of that moment, with stiffness
+    After `on_event` the next step starts a JointImpedance at the joint angles of that moment, with stiffness
     M_ii SOFT_OMEGA^2 and critical damping: the arm brakes, and gives way to who touched it.
     """
 
@@ -38,6 +38,6 @@ class StopOnContact(Handover):
         super().__init__(controller, robot)
         self.friction = friction
 
-    def answer(self, contact: Contact, state: State) -> Controller:
+    def answer(self, event: Event, state: State) -> Controller:
         """Springs around the joint angles of this moment."""
         return soft_hold(self.robot, state.q, self.friction)

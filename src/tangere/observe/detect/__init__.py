@@ -4,14 +4,15 @@
     residual = momentum_residual(robot, drive, motion, GAIN)       # (N, n), or MomentumObserver in a loop
     thresholds = tune([FreeMotion(time, residual, qd, name, digest), ...], rate=0.1, gain=GAIN, drive=drive)
     thresholds = Thresholds.of_drive(drive, GAIN)                  # without free motion: from what is not known
+    thresholds = Thresholds.constant(5.0)                          # or 5 Nm on the residual itself, as it comes
     table = thresholds.to_table(); thresholds = Thresholds.from_table(table)       # [detection] of a model file
     thresholds.rate, .supported, .hours, .logs, .notes             # 1/h promised, 1/h that the data can promise, ...
 
     detector = Detector(thresholds, robot=robot, isolator=ContactIsolator(robot), stiction=drive.stiction)
     events = detect(detector, time, residual, q, qd, tau, target_qd, delay=drive.delay)       # a whole log; delay only
                                                                    # for momentum_residual, which looks that far ahead
-    event = detector.update(time, residual, q, qd, tau, target_qd)                  # or sample by sample: None, or an
-                                                                   # event that was raised or has become an alarm
+    event = detector.update(state, residual)                       # or sample by sample: None, or an event that was
+                                                                   # raised or has become an alarm
     detector.events                                                # all, newest form; open while end_s is None
     detector.wanted = wanted(6, joints=(5, 6), factor=3.0); detector.payload_change = PayloadChange(2.0, 4.0)
     event.alarm, event.kind, event.time_s, event.onset_s, event.record()            # record(): plain data for JSON
@@ -20,13 +21,13 @@ Residuals of `Thresholds` and `Detector` must come from an observer of the same 
 """
 
 from tangere.observe.detect.detector import Detector
-from tangere.observe.detect.event import ALARMS, KINDS, Event
 from tangere.observe.detect.masks import PayloadChange, Wanted, wanted
 from tangere.observe.detect.replay import detect
 from tangere.observe.detect.signals import GAIN, REGIMES, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.detect.tuning import RATE, FreeMotion, tune
+from tangere.types import ALARMS, KINDS, Event
 
 __all__ = [
     "ALARMS",

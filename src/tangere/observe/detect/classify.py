@@ -8,9 +8,8 @@ from math import exp, log
 import numpy as np
 
 from tangere.model.mounting import G0
-from tangere.observe.detect.event import Kind
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, Kind
 
 HARD_RISE = 0.08  # s: a link that hits something stiff is at nine tenths within some 10 to 50 ms, a hand takes 0.1 s
 SHORT = 0.4  # s: a collision bounces, or a reaction ends it; who pushes stays longer

@@ -10,8 +10,8 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.observe.detect.classify import History, Judgement, early, judged
-from tangere.observe.detect.event import Event
 from tangere.observe.detect.felt import GAIN_ERROR, HIDDEN, felt, sticking
+from tangere.observe.detect.hysteresis import Crossing
 from tangere.observe.detect.masks import PayloadChange, Wanted
 from tangere.observe.detect.onset import WINDOW, onset
 from tangere.observe.detect.signals import CHANGE, CHANNELS, IMPACT, LEVEL, Signals
@@ -20,7 +20,7 @@ from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.isolation_added import added as what_was_added
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, Event, State
 
 # An event ends where every signal is below OFF of its threshold, or below FALLEN of what it was at its largest (and
 # below the threshold): stiction leaves something behind
@@ -44,18 +44,20 @@ NAMED = 0.5
 EASE = 0.25
 FORGOTTEN = 0.01  # of excess that is none any more
 FASTER = 1.25  # times the fastest that was seen from which on a joint counts as faster: a few minutes miss that much
+INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
 ARM = len(CHANNELS)  # number of the channel of all joints together
 # time, raw, residual, q, tau, mean before, qd
-_Sample = tuple[float, Array, Array, Array, Array | None, Array, Array]
+_Sample = tuple[float, Array, Array, Array, Array, Array, Array]
 
 
 class Detector:
     """Raises events from a residual, one sample at a time, in a control loop or over a log. Not a safety function.
 
-    thresholds: tuned, or Thresholds.of_drive(drive). robot: for telling payloads; None: not told. isolator: link, point
-    and force of each event, at REFINED times after its onset and at its end (some 20 ms each: for logs, not for a
-    loop). stiction (n,) [Nm]: of the drive model, what a standing joint may hide from isolation. gain_error: of a
-    torque, standard deviation of what drive gains make uncertain in it.
+    thresholds: tuned, Thresholds.of_drive(drive) or Thresholds.constant(5.0), with which the residual itself is
+    watched. robot: for telling payloads; None: not told. isolator: link, point and force of each event, at REFINED
+    times after its onset and at its end (some 20 ms each: for logs, not for a loop). stiction (n,) [Nm]: of the drive
+    model, what a standing joint may hide from isolation. gain_error: of a torque, standard deviation of what drive
+    gains make uncertain in it.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
 
@@ -89,12 +91,17 @@ class Detector:
         self._sigma, self._inverse, self._most = thresholds.spread[0], 1.0 / self._table[:, 0], inf
         self.signals = Signals(n, thresholds.gain, thresholds.standstill)
         self.stops = StopWatch(thresholds.standstill)
+        self._crossing = None if thresholds.hysteresis is None else Crossing(thresholds.hysteresis)
+        self.score = 0.0  # the largest signal against its threshold at the newest sample that was watched
         self.reset()
 
     def reset(self) -> None:
         """Forget every event and sample; masks stay."""
         self.signals.reset()
         self.stops.reset()
+        if self._crossing is not None:
+            self._crossing.reset()
+        self.score = 0.0
         self._events: list[Event] = []
         self._open = False
         self._past: deque[_Sample] = deque()
@@ -107,6 +114,8 @@ class Detector:
         """Nothing before can be connected to what follows (the clock was set back): an open event ends, events stay."""
         if self._open:
             self._finish(self._past[-1][0] if self._past else self._events[-1].time_s)
+        if self._crossing is not None:
+            self._crossing.reset()
         self.signals.reset()
         self.stops.reset()
         self._past.clear()
@@ -131,22 +140,17 @@ class Detector:
         """Whether an event that alarms is going on."""
         return self._open and self._events[-1].alarm
 
-    def update(
-        self,
-        time: float,
-        residual: Array,
-        q: Array,
-        qd: Array,
-        tau: Array | None = None,
-        target_qd: Array | None = None,
-    ) -> Event | None:
+    def update(self, state: State, residual: Array) -> Event | None:
         """The event that this sample raises, or that it turns into an alarm; else None.
 
-        residual (n,) [Nm] of an observer with the thresholds' gain; tau, target_qd: where known. Arrays are kept for
-        some seconds and must not be written to.
+        residual (n,) [Nm] of an observer with the thresholds' gain. Arrays are kept for some seconds and must not be
+        written to.
         """
+        if self._crossing is not None:
+            return self._cross(self._crossing, state.time, residual)
+        time, q, qd, tau = state.time, state.q, state.qd, state.tau
         signals, stops = self.signals, self.stops
-        stopping = stops.update(time, qd, target_qd)
+        stopping = stops.update(time, qd, state.qd_target)
         watched = signals.update(time, residual, qd)
         if not watched:
             if self._open and signals.h == 0.0:
@@ -175,6 +179,7 @@ class Detector:
         if score * self._most > 1.0:
             arm = np.abs(self._arm @ (values[CHANGE:] * inverse[-1]).ravel())
             score = max(score, float(np.maximum.reduce(arm)))
+        self.score = score
         if self._open:
             return self._follow(time, ratio, score, stopping)
         if score <= 1.0 and not stopping:  # a stop is told even where wide thresholds do not feel it
@@ -187,6 +192,27 @@ class Detector:
             if time - self._pending < PENDING:
                 return None
         return self._raise(time, ratio, arm, stopping)
+
+    def _cross(self, crossing: Crossing, time: float, residual: Array) -> Event | None:
+        """One sample against constant thresholds."""
+        changed, self.score = crossing.update(time, residual), crossing.score
+        if self._open and self.score > self._events[-1].score:
+            self._events[-1] = replace(self._events[-1], score=self.score, peak_nm=residual)
+        if not changed:
+            return None
+        since, crossing.since = crossing.since, None
+        self._open = crossing.touching
+        if not self._open:
+            self._events[-1] = replace(self._events[-1], end_s=time, phase="ended")
+            return None
+        joint = crossing.joint
+        reason = f"joint {joint}: residual of {residual[joint - 1]:.3g} Nm, {_times(self.score)} its threshold of "
+        reason += f"{crossing.limits.on[joint - 1]:.3g} Nm"
+        event = Event.sample(
+            time, joint, residual.copy(), len(self._events) + 1, onset_s=since, score=self.score, reason=reason
+        )
+        self._events.append(event)
+        return event
 
     def _raise(self, time: float, ratio: Array, arm: Array, stopping: bool) -> Event:
         signals = self.signals
@@ -220,6 +246,7 @@ class Detector:
         event = Event(
             len(self._events) + 1, time, began, kind.kind, joint + 1, float(added[joint]), added, time,
             kind.confidence, (*CHANNELS, "arm")[channel], alternatives=kind.alternatives, masked=masked, peak_nm=added,
+            score=score, reason=self._reason(joint, channel, score, time - began, stopping),
         )  # fmt: skip
         self._events.append(event)
         self._open, self._pending, self._peak = True, None, score
@@ -228,13 +255,23 @@ class Detector:
         signals.hold(base)
         return event
 
+    def _reason(self, joint: int, channel: int, score: float, seconds: float, stopping: bool) -> str:
+        """Why an event is raised, in a sentence."""
+        if stopping and score <= 1.0:
+            return "the whole arm brakes at once"
+        size = f"{_times(score)} its threshold {1e3 * seconds:.0f} ms after the onset"
+        if channel == ARM:
+            return f"joint {joint + 1}: what the other joints do not explain of it, {size}"
+        what = f"{CHANNELS[channel]} of {self.signals.values[channel, joint]:.3g} Nm"
+        return f"joint {joint + 1}: {what}, {size}"
+
     def _follow(self, time: float, ratio: Array, score: float, stopping: bool) -> Event | None:
         event = self._events[-1]
         self._during.append(self._past[-1])
         if stopping and event.kind != "stop" and time - event.time_s <= FORERUNNER:
             self._events[-1] = replace(
                 event, kind="stop", confidence=0.9, alternatives=((event.kind, 0.1),), masked=True,
-                first_kind=event.kind,
+                first_kind=event.kind, phase="changed",
             )  # fmt: skip
             return None
         if stopping and event.kind != "stop":  # the touch ends where the stop begins
@@ -244,7 +281,9 @@ class Detector:
             if not stopping:
                 self._finish(time)
             return None
-        self._peak = max(self._peak, score)
+        if score > self._peak:
+            self._peak = score
+            self._events[-1] = event = replace(event, score=score)
         # a joint that stands keeps what the touch has pressed into its stiction: no reason for an event to last,
         # nor is a mean before that held what stiction left, once the joint moves and nothing is left of the residual
         bound = 1.0 / self._inverse[: CHANGE + 1]
@@ -270,7 +309,9 @@ class Detector:
         if event.masked and event.kind == "wanted":
             wanted = self.wanted
             if wanted is None or (ratio / wanted.factor).max() > 1.0:  # more than was wanted
-                self._events[-1] = replace(event, kind="push", masked=False, confidence=0.5, first_kind="wanted")
+                self._events[-1] = replace(
+                    event, kind="push", masked=False, confidence=0.5, first_kind="wanted", phase="changed"
+                )
                 return self._events[-1]
         return None
 
@@ -281,17 +322,21 @@ class Detector:
         time = np.array([entry[0] for entry in self._during])
         added = np.array([entry[2] for entry in self._during]) - base
         q = np.array([entry[3] for entry in self._during])
-        tau = None if self._during[0][4] is None else np.array([entry[4] for entry in self._during])
+        tau = np.array([entry[4] for entry in self._during])
         qd = np.array([entry[6] for entry in self._during])
         top = int(np.argmax(np.linalg.norm(added / self._noise, axis=1)))
         best = felt(time, added, qd, self._noise, self.stiction)
+        j = before.joint - 1
+        torque, sigma = float(best.added[j]), float(best.variance[j]) ** 0.5
         event = replace(
-            before, residual_nm=best.added, residual_s=best.time, torque_nm=float(best.added[before.joint - 1]),
-            peak_nm=added[top],
+            before, residual_nm=best.added, residual_s=best.time, torque_nm=torque, peak_nm=added[top],
+            torque_interval_nm=(torque - INTERVAL * sigma, torque + INTERVAL * sigma), phase="refined",
         )  # fmt: skip
         explained = None
         if self.isolator is not None:
             event, explained = self._isolated(event)
+        if ended and event.force is not None:
+            event = replace(event, impulse=_impulse(event, time, added))
         if not event.masked:
             history = History(time, added, q, tau, self._noise, ended, before.channel == CHANNELS[LEVEL])
             kind = judged(history, self.robot, explained)
@@ -299,8 +344,10 @@ class Detector:
                 event, kind=kind.kind, confidence=kind.confidence, alternatives=kind.alternatives, rise_s=kind.rise,
                 mass_kg=kind.mass, first_kind=before.first_kind or before.kind,
             )  # fmt: skip
+        if event.alarm and not before.alarm:
+            event = replace(event, phase="changed")
         self._events[-1] = event
-        return event if event.alarm and not before.alarm else None
+        return event if event.phase == "changed" else None
 
     def _isolated(self, event: Event) -> tuple[Event, float | None]:
         assert self.isolator is not None
@@ -321,6 +368,7 @@ class Detector:
         return replace(
             event, link=answer.link, link_probability=answer.probability, links=tuple(links), point=answer.point,
             force=answer.force, isolated_s=best.time, why_no_link=found.reason if answer.link is None else "",
+            force_interval_n=None if answer.force is None else answer.force_range,
         ), found.explained  # fmt: skip
 
     def _finish(self, end: float | None) -> None:
@@ -330,7 +378,26 @@ class Detector:
         last = self._during[-1][0] if self._during else self._events[-1].time_s
         if end is None:
             self.signals.zero = self.signals.zero + self.signals.values[LEVEL]
-        self._events[-1] = replace(self._events[-1], end_s=last if end is None else end)
+        self._events[-1] = replace(self._events[-1], end_s=last if end is None else end, phase="ended")
         self._open = False
         self.signals.settle(AFTER_MOVING, AFTER_STANDING)
         self._clear()
+
+
+def _times(score: float) -> str:
+    """How far beyond its threshold, in words."""
+    return f"{score:.3g} times"
+
+
+def _impulse(event: Event, time: Array, added: Array) -> Array:
+    """Impulse (3,) [N s] of an isolated event, from what it added (m, n) [Nm] to the residual at `time` (m,) [s].
+
+        impulse = force int (added . r / r . r) dt,   r: what it added when link and force were isolated
+
+    An observer's lag moves the residual in time and leaves its integral as it is. The force is taken to keep its place
+    and direction; what friction holds back at the end is not in it.
+    """
+    assert event.force is not None
+    r = event.residual_nm
+    share = added @ r / max(float(r @ r), 1e-12)
+    return np.asarray(event.force * float(np.sum(0.5 * (share[1:] + share[:-1]) * np.diff(time))))

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tangere.observe.detect.detector import Detector
-from tangere.observe.detect.event import Event
-from tangere.types import Array
+from tangere.types import Array, Event, State
 
 TICK = 1e-9  # s: sums of stamps and delays must not miss a sample by their rounding
 
@@ -28,16 +27,20 @@ def detect(
 ) -> tuple[Event, ...]:
     """Events of a log: time (N,), all else (N, n); the detector is reset first. Rows of the residual may be nan.
 
+    tau: nan where it is not known (None: nowhere); it tells a faulty drive from a push. target_qd: State.qd_target.
+
     delay [s]: how much later than its stamp a row of the residual could have been known; the drive model's, where the
     residual is that of momentum_residual, which looks that far ahead for the torque. time_s is then the stamp of the
     sample that completed it.
     """
     detector.reset()
     total = len(time)
+    torque = np.full_like(residual, np.nan) if tau is None else tau
+    before = float(time[0]) if total else 0.0
     for k, t in enumerate(time.tolist()):
-        detector.update(
-            t, residual[k], q[k], qd[k], None if tau is None else tau[k], None if target_qd is None else target_qd[k]
-        )
+        target = None if target_qd is None else target_qd[k]
+        detector.update(State(t, t - before, q[k], qd[k], torque[k], qd_target=target), residual[k])
+        before = t
         if progress is not None and k % 500 == 0:
             progress(k, total)
     if progress is not None:

@@ -7,8 +7,10 @@ from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.observe.detect.hysteresis import Hysteresis
 from tangere.observe.detect.signals import CHANNELS, GAIN, REGIMES
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
@@ -29,6 +31,9 @@ FLOOR = 0.05
 # Standard deviations at which thresholds of normal noise lie at most, learned from minutes for 0.1/h. Simulated UR10e:
 # with 6, 20 Nm on a joint that turns are found later (80 % of all steps within 20 ms, 88 % with 8)
 NORMAL_REACH = 8.0
+# constant thresholds stand this much above the largest residual of a quiet run: the maximum over another such run is
+# rarely more than 1.3 times the first, and the rest is left to the temperature of the gears
+QUIET_MARGIN = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +47,8 @@ class Thresholds:
     correlation (n, n): of it between joints. speed (n,) [rad/s]: the fastest that was seen; where a joint is faster,
     all thresholds grow (Detector). gain: K [1/s] of the observer that they belong to. rate: false alarms per hour that
     they promise (nan: not tuned, nothing is promised). supported: the lowest rate that the data could promise. hours
-    and logs: what they were learned from.
+    and logs: what they were learned from. hysteresis: where it is given it alone decides, on the residual itself
+    (`constant`), and the rows are no more than its own numbers.
     """
 
     level: Array
@@ -61,6 +67,7 @@ class Thresholds:
     notes: tuple[str, ...] = field(default=())
     speed: Array | None = None  # (n,) rad/s, None: any
     sampled: float = nan  # 1/s, samples of the logs that they were learned from; nan: unknown
+    hysteresis: Hysteresis | None = None
 
     def __post_init__(self) -> None:
         n = np.shape(self.level)[-1] if np.ndim(self.level) == 2 else 0
@@ -117,6 +124,7 @@ class Thresholds:
         return replace(
             self, level=self.level * factor, change=self.change * factor, impact=self.impact * factor,
             shock=self.shock * factor, arm=self.arm / factor, rate=nan, supported=inf,
+            hysteresis=None if (h := self.hysteresis) is None else replace(h, on=h.on * factor, off=h.off * factor),
         )  # fmt: skip
 
     @property
@@ -131,6 +139,40 @@ class Thresholds:
         The spread of `change`, or more where its tail is heavier than that of normal noise.
         """
         return np.maximum(self.spread, self.change / NORMAL_REACH)
+
+    @classmethod
+    def constant(
+        cls,
+        on: ArrayLike,
+        off: ArrayLike | None = None,
+        *,
+        dof: int = 6,
+        minimum_duration: float = 0.0,
+        release_duration: float = 0.0,
+    ) -> Thresholds:
+        """A touch begins when |r_j| > on_j for some joint and ends when |r_j| < off_j for all of them (Hysteresis).
+
+        on, off: [Nm], one or one per joint; off = on / 2 where not given. The residual itself is watched, from the
+        first sample on, whatever gain its observer has; events are of kind unknown.
+        """
+        limits = Hysteresis.of(on, off, dof, minimum_duration, release_duration)
+        rows = np.tile(limits.on, (len(REGIMES), 1))
+        note = "a constant for each joint: no rate of false alarms is promised"
+        return cls(
+            rows, rows, rows, rows, rows, np.eye(dof), np.zeros((len(CHANNELS) - 1, dof, dof)), notes=(note,),
+            hysteresis=limits,
+        )  # fmt: skip
+
+    @classmethod
+    def of_quiet(cls, residuals: ArrayLike, margin: float = QUIET_MARGIN, floor: float = 0.1) -> Thresholds:
+        """Constant thresholds from residuals (N, n) [Nm] of a motion that nobody touched: max(margin max|r|, floor).
+
+        The floor keeps a perfect simulation (1e-5 Nm) from thresholds that numerical noise crosses.
+        """
+        seen = np.asarray(residuals, dtype=np.float64)
+        if seen.ndim != 2 or len(seen) == 0 or not np.all(np.isfinite(seen)):
+            raise InvalidValue(f"residuals: a finite (N, n) array with N > 0, got shape {seen.shape}")
+        return cls.constant(np.maximum(margin * np.max(np.abs(seen), axis=0), floor), dof=seen.shape[1])
 
     @classmethod
     def of_drive(cls, drive: DriveModel, gain: float = GAIN) -> Thresholds:
@@ -162,6 +204,8 @@ class Thresholds:
                 value = value.tolist()
             elif isinstance(value, tuple):
                 value = list(value)
+            elif isinstance(value, Hysteresis):
+                value = {**vars(value), "on": value.on.tolist(), "off": value.off.tolist()}
             if value is not None and not (isinstance(value, float) and not isfinite(value)):
                 table[entry.name] = value
         return table
@@ -193,6 +237,8 @@ class Thresholds:
                 data[name] = float(data[name])
             data["logs"] = tuple((str(log["name"]), str(log["sha256"])) for log in data.get("logs", ()))
             data["notes"] = tuple(str(note) for note in data.get("notes", ()))
+            if "hysteresis" in data:
+                data["hysteresis"] = Hysteresis(**data["hysteresis"])
             return cls(**data)
         except InvalidValue as problem:
             raise InvalidValue(f"{where}.{problem}") from problem
