@@ -16,7 +16,7 @@ from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
 from tangere.observe.acceleration import AccelerationObserver
-from tangere.observe.detect import Detector
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
@@ -172,8 +172,8 @@ def _plant(world: World, motion: Motion, settings: Any) -> Plant:
     return MujocoPlant(world.true, settings.period, stiction=stiction, **options)
 
 
-def _detector(world: World, settings: Any) -> ThresholdDetector:
+def _detector(world: World, settings: Any) -> Detector:
     dof, name = world.believed.dof, world.believed.name
     if len(settings.threshold) not in (1, dof):
         raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
-    return ThresholdDetector(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof)
+    return Detector(Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof))
