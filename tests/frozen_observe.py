@@ -19,8 +19,8 @@ from watched_logs import columns_of, log_of, model_of
 
 import tangere
 from tangere.identification import identify, prior_drive
-from tangere.identification.gains import drive_gains
-from tangere.identification.smoothing import smoothing
+from tangere.identification.recorder import smoothing
+from tangere.identification.touch_logs import drive_gains
 from tangere.loop.watching import belief, tuning, watch
 from tangere.model.link_surfaces import link_surfaces
 from tangere.model.loading import names

@@ -12,7 +12,7 @@ import pytest
 import tangere
 from tangere.cli.main import main
 from tangere.identification import prior_drive, read_model
-from tangere.identification.logs import split
+from tangere.identification.identify_logs import split
 from tangere.identification.touch_logs import touch_log
 from tangere.logs.recordings import recordings
 from tangere.loop.watching import belief

@@ -10,8 +10,8 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
-from tangere.identification.free_parts import MARGIN, untouched
 from tangere.identification.touch_logs import TouchLog
+from tangere.identification.touched_spans import MARGIN, untouched
 from tangere.loop.watching import Tuned, belief, tuning, watch
 
 ROBOT = tangere.robot("ur10e")

@@ -10,7 +10,7 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
-from tangere.identification.logs import left_touched, looks_touched, possible, split
+from tangere.identification.identify_logs import left_touched, looks_touched, possible, split
 from tangere.identification.touch_logs import TouchLog
 
 ROBOT = tangere.robot("ur10e")

@@ -7,8 +7,10 @@ import pytest
 
 import tangere
 from tangere.identification import Motion, prior_drive
-from tangere.identification.check import findings, gravity_slopes
-from tangere.identification.consensus import agreed, friction_share, touched
+from tangere.identification.findings import gravity_findings, gravity_slopes
+from tangere.identification.prior import friction_share
+from tangere.identification.solve import agreed
+from tangere.identification.touched_spans import touched
 from tangere.observe.drive_model import DriveModel
 
 ROBOT = tangere.robot("ur10e")
@@ -62,7 +64,7 @@ def test_a_push_bends_no_slope_and_is_pointed_at(friction: float) -> None:
     slopes, shares = gravity_slopes(ROBOT, [motion])
     assert slopes[1] == pytest.approx(1.0, abs=0.05)
     assert shares[1] > 0.99
-    assert findings(ROBOT, [motion]) == ()
+    assert gravity_findings(ROBOT, [motion]) == ()
     out, spans = touched(ROBOT, motion)
     (joint, start, end) = spans[0]
     assert {span[0] for span in spans} == {joint} == {1}

@@ -8,7 +8,7 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import Motion
-from tangere.identification.delay import torque_delay
+from tangere.identification.recorder import torque_delay
 from tangere.identification.samples import windows
 
 H = 0.001  # s, of the simulation

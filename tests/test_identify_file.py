@@ -14,7 +14,8 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.errors import InvalidValue, ModelFileError
-from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model, toml_text
+from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
+from tangere.identification.model_file import table
 from tangere.model.model import Payload
 
 N = 6
@@ -117,8 +118,8 @@ def test_damaged_files_are_refused(model: IdentifiedModel, tmp_path: Path, old: 
 
 def test_what_toml_cannot_hold_is_refused() -> None:
     with pytest.raises(InvalidValue, match="model file holds"):
-        toml_text.table("x", {"y": object()})
-    text = "\n".join(toml_text.table("x", {"a": -math.inf, "b": math.nan, "c": np.float64(0.1), "d": np.arange(3)}))
+        table("x", {"y": object()})
+    text = "\n".join(table("x", {"a": -math.inf, "b": math.nan, "c": np.float64(0.1), "d": np.arange(3)}))
     back = tomllib.loads(text)["x"]
     assert back["a"] == -math.inf
     assert math.isnan(back["b"])

@@ -10,7 +10,7 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import Motion, identify, prior_drive
-from tangere.identification.check import findings
+from tangere.identification.findings import gravity_findings
 from tangere.identification.prior import drive_information, drive_prior, type_friction
 from tangere.identification.samples import TERMS
 
@@ -77,7 +77,7 @@ def test_a_neighbouring_arm_is_named_where_a_heavy_tool_would_do_as_well() -> No
     drive = prior_drive(arm)
     tau = Robot(arm.model, drive.rotor_inertia).inverse_dynamics(q, qd, qdd) + drive.torque(qd)
     motion = Motion(time, q, qd, tau + rng.normal(size=q.shape))
-    assert findings(arm, [motion]) == ()
-    (said,) = findings(tangere.robot("ur16e"), [motion])
+    assert gravity_findings(arm, [motion]) == ()
+    (said,) = gravity_findings(tangere.robot("ur16e"), [motion])
     assert said.startswith("gravity fits ur10")
     assert "is it that arm? Otherwise a payload was not given" in said

@@ -11,7 +11,7 @@ import pytest
 import tangere
 from tangere.identification import Motion, drive_gains, identify, moving_rms
 from tangere.identification.free_run import free_run, twin
-from tangere.identification.logs import identification
+from tangere.identification.identify_logs import identification
 from tangere.logs.recordings import Recording, recordings
 
 CONTACT_COLUMNS = "t,q,qd,current,target_current,target_moment"

@@ -11,9 +11,9 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
+from tangere.identification.filters import smoothed
 from tangere.identification.free_run import free_run, twin
-from tangere.identification.low_pass import smoothed
-from tangere.identification.refine import LEAST_ROTOR, late_friction, refined
+from tangere.identification.twin_drives import LEAST_ROTOR, late_friction, refined
 from tangere.observe.drive_model import DriveModel
 
 N = 6

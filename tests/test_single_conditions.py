@@ -19,9 +19,9 @@ from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue
-from tangere.identification.check import findings
-from tangere.identification.delay import torque_delay
-from tangere.identification.freedom import _taken
+from tangere.identification.findings import gravity_findings
+from tangere.identification.links import _taken
+from tangere.identification.recorder import torque_delay
 from tangere.identification.samples import windows
 from tangere.loop.run import run
 from tangere.observe.isolation_added import added
@@ -100,7 +100,7 @@ def test_gains_known_for_some_joints_only_are_no_gains(gain: Any, factor: float)
     arm = tangere.robot("ur10e")
     motion = _motion(arm, _drive(), 2, 8.0)
     currents = dataclasses.replace(motion, tau=motion.tau * factor)
-    (text,) = findings(arm, [currents], None if gain is None else np.array(gain))
+    (text,) = gravity_findings(arm, [currents], None if gain is None else np.array(gain))
     assert "look like motor currents" in text
 
 

@@ -12,10 +12,11 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import IdentifiedModel, Motion, identify, moving_rms, prior_drive, read_model
+from tangere.identification.filters import ORDER, silent_above, smoothed
 from tangere.identification.free_run import free_run
-from tangere.identification.low_pass import ORDER, silent_above, smoothed
+from tangere.identification.recorder import smooth_log, smoothing
+from tangere.identification.residual import unsmoothed
 from tangere.identification.samples import TERMS, was_smoothed, windows
-from tangere.identification.smoothing import smooth_log, smoothing, unsmoothed
 from tangere.observe.drive_model import DriveModel
 
 N = 6

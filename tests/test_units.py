@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.identification.units import torque_findings, unit_findings
+from tangere.identification.findings import torque_findings, unit_findings
 
 T = np.arange(1000) / 100.0
 SPEED = np.linspace(0.5, 1.0, 6)

@@ -9,7 +9,7 @@ import numpy as np
 
 import tangere
 from tangere.identification import IdentifiedModel, prior_drive
-from tangere.identification.excitation import Excitation
+from tangere.identification.model import Excitation
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification.model import IdentifiedModel
+from tangere.identification.residual import unsmoothed
 from tangere.identification.samples import GAP, Motion
-from tangere.identification.smoothing import unsmoothed
 from tangere.observe.drive_model import DriveModel
 from tangere.robots import Robot
 from tangere.types import Array

@@ -10,21 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
-from tangere.identification.check import findings
-from tangere.identification.consider import considered
-from tangere.identification.delay import torque_delay
-from tangere.identification.excitation import Excitation, excitation
-from tangere.identification.freedom import link_freedom
-from tangere.identification.levels import friction_states
-from tangere.identification.model import IdentifiedModel
+from tangere.identification.findings import gravity_findings
+from tangere.identification.links import considered, excitation, link_freedom, torque_scales
+from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
-from tangere.identification.refine import late_friction, refined
+from tangere.identification.recorder import smooth_log, smoothing, torque_delay
 from tangere.identification.residual import moving_rms
 from tangere.identification.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
-from tangere.identification.scales import torque_scales
-from tangere.identification.smoothing import smooth_log, smoothing
 from tangere.identification.solve import Problem, Solution, errors, solved
-from tangere.identification.widths import widths
+from tangere.identification.terms import coulomb_widths, friction_states
+from tangere.identification.twin_drives import late_friction, refined
 from tangere.model.loading import load, names
 from tangere.model.model import Link, Payload
 from tangere.observe.drive_model import RIPPLE_ORDERS, WIDTH, DriveModel
@@ -84,7 +79,7 @@ def identify(
             f"not exciting enough: no joint moves faster than the standstill speed for {LEAST_WINDOWS * rows.period:g} "
             "s; friction needs motion of every joint in both directions"
         )
-    said = findings(robot, motions, gain)
+    said = gravity_findings(robot, motions, gain)
     said += (smooth_log(cutoff),) if cutoff else ()
     progress(0.2)
     solution, problem = _answer(robot, rows, inertial, orders)
@@ -101,7 +96,8 @@ def identify(
         solution, problem = _answer(robot, rows, inertial, orders, freedom)
         gain = None if gain is None else gain * scale
     # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
-    width = np.full(robot.dof, WIDTH) if cutoff else widths(problem.rows, solution)  # no log tells once smoothed
+    # (a log that was smoothed tells no width)
+    width = np.full(robot.dof, WIDTH) if cutoff else coulomb_widths(problem.rows, solution)
     loaded = _loaded(robot, solution, inertial)
     rows = windows(robot, list(motions), orders, loaded=loaded, width=width, smoothing=cutoff)
     progress(0.7)

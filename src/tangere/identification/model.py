@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tangere.identification.excitation import Excitation
 from tangere.model.inertia import check_body
 from tangere.model.model import Drives, Link, Model, Payload, Source
 from tangere.observe.drive_model import DriveModel
@@ -18,10 +17,17 @@ from tangere.robots import Robot
 from tangere.types import Array
 
 SOURCE = "identified from logs by Tangere; their hashes and the covariance are in the model file"
-
-
 # Words of findings that make a model one of another arm or of a touched one; what logs merely cannot tell is none
 _DOUBTS = ("does not fit", "gravity fits", "asks for gains", "looks touched", "is worse than")
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """Base parameters: combinations of link parameters that move the joints at all, and those that this motion told."""
+
+    condition: float  # ratio of the best to the worst seen of the base parameters, in units of their prior
+    told: int  # base parameters for which the data say more than the data sheet
+    base: int  # base parameters that any motion can tell
 
 
 @dataclass(frozen=True, eq=False)

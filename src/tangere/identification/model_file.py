@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tangere.errors import InvalidValue, ModelFileError, UnphysicalModel
-from tangere.identification import toml_text
-from tangere.identification.excitation import Excitation
-from tangere.identification.model import SOURCE, IdentifiedModel
+from tangere.identification.model import SOURCE, Excitation, IdentifiedModel
 from tangere.model.assemble import DRIVE_KEYS
 from tangere.model.fields import Fields, read_toml
 from tangere.model.loading import load
@@ -23,13 +23,14 @@ from tangere.types import Array
 
 _INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 _PLAIN = ("inertial", "unseen", "moved", "findings", "before", "after", "following", "scale")
+_WIDTH = 118  # characters of a line from which on a list gets a line per entry
 
 
 def model_text(model: IdentifiedModel) -> str:
     """The file's text. The first part is what every reader of models takes; [identified] is the rest, [detection] the
     thresholds of a tuned model, as they were given.
     """
-    drive, text = model.drive, toml_text.value_text
+    drive, text = model.drive, value_text
     lines = [
         f"# {model.name}, identified from {len(model.logs)} logs. Links in their DH frames; SI units and radians.",
         "schema_version = 1",
@@ -47,12 +48,12 @@ def model_text(model: IdentifiedModel) -> str:
     shown = {key: getattr(drive, key) for key in DRIVE_KEYS}
     for key in ("coulomb", "viscous"):  # of a joint that did not move nothing is known
         shown[key] = np.where(model.moved, shown[key], np.nan)
-    lines += toml_text.table("drives", shown)
+    lines += table("drives", shown)
     for group in ["drives"] + (["mass", "com", "inertia"] if model.inertial == "links" else []):
         lines += ["[[sources]]", f'group = "{group}"', 'grade = "measured"', f"text = {text(SOURCE)}", ""]
-    lines += toml_text.table("identified", _identified(model))
+    lines += table("identified", _identified(model))
     if model.detection:
-        lines += toml_text.table("detection", model.detection)
+        lines += table("detection", model.detection)
     return "\n".join(lines)
 
 
@@ -89,9 +90,9 @@ def _drive_of(table: Fields) -> DriveModel:
 
 
 def _body(mass: float, com: Array, inertia: Array) -> list[str]:
-    lines = [f"mass = {toml_text.value_text(float(mass))}", f"com = {toml_text.value_text(com)}"]
+    lines = [f"mass = {value_text(float(mass))}", f"com = {value_text(com)}"]
     if np.any(inertia):
-        inner = ", ".join(f"{key} = {toml_text.value_text(inertia[at])}" for key, at in _INERTIA.items())
+        inner = ", ".join(f"{key} = {value_text(inertia[at])}" for key, at in _INERTIA.items())
         lines.append(f"inertia = {{ {inner} }}")
     return lines
 
@@ -161,3 +162,55 @@ def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payl
         following=np.array(data.get("following", []), dtype=np.float64),  # none in files of earlier versions
         scale=np.array(data["scale"], dtype=np.float64),
     )
+
+
+def table(name: str, values: Mapping[str, Any]) -> list[str]:
+    """Lines of [name] and of the tables inside it: plain entries first, as TOML asks, then tables and lists of them."""
+    inner = {key: value for key, value in values.items() if _is_table(value)}
+    lines = [f"[{name}]"]
+    for key, value in values.items():
+        if key not in inner and value is not None:
+            lines += _entry(key, value)
+    lines.append("")
+    for key, value in inner.items():
+        for part in [value] if isinstance(value, Mapping) else value:
+            lines += table(f"{name}.{_key(key)}", part)
+            if not isinstance(value, Mapping):
+                lines[lines.index(f"[{name}.{_key(key)}]")] = f"[[{name}.{_key(key)}]]"
+    return lines
+
+
+def value_text(value: Any) -> str:
+    """One value on one line: text, truth, number, or a list of these."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else ("nan" if math.isnan(value) else f"{value:+f}")
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=True)  # its escapes are TOML's as well, up to \uXXXX
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(value_text(entry) for entry in value) + "]"
+    raise InvalidValue(f"a model file holds texts, numbers, truths, lists and tables, got {value!r}")
+
+
+def _entry(key: str, value: Any) -> list[str]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    text = f"{_key(key)} = {value_text(value)}"
+    if len(text) <= _WIDTH or not isinstance(value, Sequence) or isinstance(value, str):
+        return [text]
+    return [f"{_key(key)} = [", *(f"  {value_text(entry)}," for entry in value), "]"]
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+def _is_table(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, Sequence) and len(value) > 0 and all(isinstance(entry, Mapping) for entry in value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tangere.identification.samples import TERMS
+from tangere.identification.samples import LEAST_ROWS, TERMS, Motion, midpoints, thinned
+from tangere.identification.solve import agreed
 from tangere.model.model import Link, Model
-from tangere.observe.drive_model import DriveModel
+from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.observe.inertial import SIZE, metric, parameters_of_link
 from tangere.robots import Robot
 from tangere.types import Array
@@ -57,6 +58,11 @@ _COULOMB_SHARE, _VISCOUS_SHARE = 0.055, 0.06
 # fifth; where not even the type was seen, the scatter of the shares above.
 _USUAL_SPEED = 0.5  # rad/s
 _SPREAD_SEEN, _SPREAD_UNSEEN = 0.25, 0.5
+SURE = 0.15  # standard error of a share of friction up to which it is believed: less than what arms of a type differ by
+ONE_WAY = 0.1  # share of the motion in the rarer direction below which offset and friction cannot be told apart
+MOST_SHARE = 1.5  # of the type's friction: more is an offset or a touch
+
+
 # A standing joint may hide up to its Coulomb friction (UR10e: peaks 15 17 8 2.7 3.5 2.6 Nm at rest, Coulomb 16.8 16.9
 # 7.2 2.8 3.4 2.7), itself known with the spread above.
 
@@ -173,3 +179,35 @@ def prior_drive(robot: Robot) -> DriveModel:
         quadratic=known.get("quadratic", zero), load=known.get("load", zero), ripple=np.zeros((robot.dof, 0)),
         stiction=(1.0 + share) * coulomb, spread=share * (coulomb + _USUAL_SPEED * viscous), mean_load=zero, orders=(),
     )  # fmt: skip
+
+
+def friction_share(arm: Robot, drive: DriveModel, motion: Motion) -> Array:
+    """Times the friction of `drive` that a log shows, joint by joint (n,); 1 where it cannot be told.
+
+    One number per joint, and an offset where it moves both ways, from however little motion: a simulated arm, or one
+    whose controller has taken friction off its torques, shows none. Joints that cannot tell are as the others' median
+    says, where two can.
+    """
+    n = arm.dof
+    share = np.full(n, np.nan)
+    if motion.q.shape[1] != n or len(motion.time) < 2:
+        return np.ones(n)
+    m = thinned(midpoints(motion))
+    q, qd, qdd, tau = m.q, m.qd, m.qdd, m.tau
+    left = tau - arm.inverse_dynamics(q, qd, qdd)
+    law = drive.friction(q, qd, arm.gravity_torque(q)) - drive.offset
+    for j in range(n):
+        moving = np.abs(qd[:, j]) > STANDSTILL
+        if moving.sum() < LEAST_ROWS:
+            continue
+        columns = [law[moving, j], qdd[moving, j]]
+        forth = float(np.mean(qd[moving, j] > 0.0))
+        if ONE_WAY < forth < 1.0 - ONE_WAY:  # in one direction alone, friction and offset are one number: friction
+            columns.append(np.ones(int(moving.sum())))
+        x, _, sigma = agreed(np.column_stack(columns), left[moving, j])
+        if sigma[0] < SURE:
+            share[j] = np.clip(x[0], 0.0, MOST_SHARE)
+    told = np.isfinite(share)
+    if told.sum() < 2:
+        return np.ones(n)
+    return np.where(told, share, np.median(share[told]))

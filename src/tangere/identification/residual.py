@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.identification.samples import Motion, midpoints
-from tangere.identification.smoothing import unsmoothed
+from tangere.identification.filters import smoothed
+from tangere.identification.samples import Motion, midpoints, was_smoothed
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.momentum import GAIN
@@ -56,3 +58,23 @@ def moving_rms(
         total += np.where(use, np.nan_to_num(residual) ** 2, 0.0).sum(axis=0)
         count += use.sum(axis=0)
     return np.asarray(np.sqrt(np.divide(total, count, out=np.full(robot.dof, np.nan), where=count > 0)))
+
+
+def unsmoothed(robot: Robot, drive: DriveModel, motion: Motion) -> Motion:
+    """A smoothed log with the steps of its friction given back to the torque; the log itself where it was not smoothed.
+
+        tau + f - smoothed(f)        f: Coulomb friction, its load, quadratic friction and ripple along the log
+
+    A filter that looks ahead has rounded each step of friction, with ringing before it and after: half a second ahead
+    of a reversal the torque knows of it. A law of the speed now, as observers and free runs have it, does not. Only
+    what is known of the drive is given back; contacts stay as rounded as they are. drive: its smoothing [Hz].
+    """
+    if not was_smoothed(motion, drive.smoothing):
+        return motion
+    nothing = np.zeros(drive.dof)  # what is linear in the speed has been smoothed with it
+    steps = replace(drive, viscous=nothing, offset=nothing)
+    f = steps.friction(motion.q, motion.qd, robot.gravity_torque(motion.q))
+    lost = f - smoothed(f, float(np.median(np.diff(motion.time))), drive.smoothing)
+    reported = motion.time - drive.delay  # when what the torque says happened
+    late = np.stack([np.interp(reported, motion.time, column) for column in lost.T], axis=1)
+    return replace(motion, tau=motion.tau + late)

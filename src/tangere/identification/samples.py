@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
-from tangere.identification.acceleration import LENGTHS, accelerations
-from tangere.identification.low_pass import silent_above, smoothed
+from tangere.identification.filters import LENGTHS, accelerations, silent_above, smoothed
 from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
 from tangere.robots import Robot
 from tangere.types import Array
 
 WINDOW = 0.02  # s, about the lag of the momentum observer at its default gain: what identification and detection see
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
+ROWS = 2000  # samples looked at where one number of a joint is wanted, evenly taken: a slope needs no more
+LEAST_ROWS = 50  # of a joint in motion, for such a number
 LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers of a joint's friction apart
 TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
 _STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
 _SILENT = 6.0  # times the cutoff: above, a smoothed log's speeds hold nothing; found: 1.6
+# rad/s below which a sample counts as rest: ten times the noise of a UR's velocity (0.002 rad/s). While moving, the
+# controller's target current contains its friction feed-forward and the target moment does not.
+REST = 0.02
+# Samples in a row at rest, of which the tenth at either end is left out: a turning point or a start is shorter at any
+# rate, and there the target current already holds the friction of the motion to come.
+LEAST_SAMPLES = 50
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,14 @@ def midpoints(motion: Motion, delay: float = 0.0) -> Midpoints:
     )  # fmt: skip
 
 
+def thinned(*parts: Midpoints) -> Midpoints:
+    """Some ROWS of all midpoints, evenly taken; `index` stays that of each log."""
+    names = [entry.name for entry in fields(Midpoints)]
+    whole = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    use = slice(None, None, max(1, len(whole[0]) // ROWS))
+    return Midpoints(*(values[use] for values in whole))
+
+
 def friction_terms(
     q: Array, qd: Array, qdd: Array, gravity_torque: Array, orders: tuple[int, ...], width: Array | float = WIDTH
 ) -> Array:
@@ -96,6 +111,11 @@ def friction_terms(
     for order in orders:
         columns += [np.sin(order * q), np.cos(order * q)]
     return np.stack(columns, axis=-1)
+
+
+def simple_terms(qd: Array, qdd: Array) -> Array:
+    """Columns (K, 4) of one joint in motion (K,): Coulomb and viscous friction, rotor inertia, offset."""
+    return np.column_stack([np.tanh(qd / WIDTH), qd, qdd, np.ones(len(qd))])
 
 
 @dataclass(frozen=True)
@@ -180,3 +200,16 @@ def windows(
     return Windows(
         Y, F, tau, fast.astype(bool), slow.astype(bool), np.array(logs), float(np.median(periods)), load.mean(axis=0)
     )
+
+
+def resting(qd: Array) -> NDArray[np.bool_]:
+    """Which samples (N,) of velocities (N, n) are in the inner part of a rest of all joints that lasts."""
+    finite = np.asarray(np.isfinite(qd).all(axis=1))
+    still = finite & (np.abs(np.where(finite[:, None], qd, 0.0)).max(axis=1) < REST)
+    out = np.zeros(len(still), dtype=bool)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], still.astype(np.int8), [0]))))
+    for start, end in zip(edges[0::2], edges[1::2], strict=True):
+        if end - start >= LEAST_SAMPLES:
+            margin = (end - start) // 10
+            out[start + margin : end - margin] = True
+    return out

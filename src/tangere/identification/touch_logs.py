@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.identification import IdentifiedModel, Motion, drive_gains
-from tangere.identification.check import NO_WITNESS, findings, gravity_slopes, target_findings
-from tangere.identification.units import SLOWEST, torque_findings, unit_findings
+from tangere.identification.findings import (
+    NO_WITNESS,
+    SLOWEST,
+    gravity_findings,
+    gravity_slopes,
+    target_findings,
+    torque_findings,
+    unit_findings,
+)
+from tangere.identification.model import IdentifiedModel
+from tangere.identification.samples import LEAST_SAMPLES, Motion, resting
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
 from tangere.model.model import Payload
@@ -28,6 +36,12 @@ _DISAGREE = 0.02  # relative difference between the log's gain and that used fro
 # of some kg 20 %; another size of arm makes it a third or three times
 _PLAUSIBLE = 1.8
 _LEAST_SHARE = 0.9  # of the current's variance that gravity and friction must explain before a gain is taken from it
+# Nm that the target moment must reach to tell a gain. Both targets come from one computation, so that their quotient
+# is exact up to the last recorded digit: 1e-6 of 1e-3 Nm is 0.1 %. A joint that carries nothing (the first and often
+# the last of a UR on a table) has exactly 0 and tells nothing.
+LEAST_MOMENT = 1e-3
+# standard deviation (relative) above which a gain is reported as not observable
+LEAST_PRECISION = 0.02
 
 
 @dataclass(frozen=True)
@@ -119,7 +133,8 @@ def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[str,
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None where they are torques themselves.
     """
-    found = tuple(text for text in findings(robot, [motion], gain) if text != NO_WITNESS)  # short logs are no fault
+    # short logs are no fault
+    found = tuple(text for text in gravity_findings(robot, [motion], gain) if text != NO_WITNESS)
     if found or gain is None:
         return found
     sizes = np.array([_by_size(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
@@ -222,3 +237,78 @@ def _by_size(peak: float) -> float:
     if not np.isfinite(peak):
         return 10.0  # about the mean of those known
     return min(_SIZES, key=lambda size: abs(np.log(size[0] / peak)))[1]
+
+
+@dataclass(frozen=True)
+class DriveGains:
+    """Nm per A of motor current, joint by joint, with its standard deviation and whether the log could tell it."""
+
+    gain: Array  # (n,) Nm/A, nan where not observable
+    sigma: Array  # (n,) Nm/A, nan where not observable
+    observable: tuple[bool, ...]
+    reasons: tuple[str, ...]  # "" where observable, else why not
+
+    def filled(self, known: Array) -> Array:
+        """The gains with those of `known` (robot.drives.gain) where the log cannot tell; nan where neither can."""
+        return np.where(self.observable, self.gain, known)
+
+
+def drive_gains(target_current: ArrayLike, target_moment: ArrayLike, qd: ArrayLike) -> DriveGains:
+    """Gains from the targets at rest: k = sum(moment current) / sum(current^2), least squares through the origin.
+
+    At rest the controller's target moment is gravity, and its target current is that over the gain: the quotient is
+    the gain, exactly what its firmware uses. Joints that carry no gravity are reported as not observable.
+
+    target_current (N, n) [A], target_moment (N, n) [Nm], qd (N, n) [rad/s]. Samples with anything not finite are
+    left out. The standard deviation comes from ten blocks of the samples, since neighbours repeat one another.
+    """
+    current, moment, speed = (np.asarray(a, dtype=np.float64) for a in (target_current, target_moment, qd))
+    if current.ndim != 2 or current.shape != moment.shape or current.shape != speed.shape:
+        raise InvalidValue(
+            f"target_current, target_moment and qd: one shape (N, n), got {current.shape}, {moment.shape}, "
+            f"{speed.shape}"
+        )
+    n = current.shape[1]
+    rest = resting(np.where(np.isfinite(current + moment), speed, np.nan))
+    gain, sigma, reasons = np.full(n, np.nan), np.full(n, np.nan), []
+    for j in range(n):
+        value, error, reason = _one(current[rest, j], moment[rest, j])
+        reasons.append(reason)
+        if not reason:
+            gain[j], sigma[j] = value, error
+    return DriveGains(gain, sigma, tuple(not reason for reason in reasons), tuple(reasons))
+
+
+def _step(values: Array) -> float:
+    """The last decimal place that the values were recorded with."""
+    for digits in range(10):  # beyond nine digits rounding is no matter any more
+        if np.all(np.round(values, digits) == values):
+            return float(10.0**-digits)
+    return 0.0
+
+
+def _one(current: Array, moment: Array) -> tuple[float, float, str]:
+    if len(current) == 0:
+        return np.nan, np.nan, f"the arm never rests for {LEAST_SAMPLES} samples in a row"
+    largest = float(np.abs(moment).max())
+    if largest < LEAST_MOMENT:
+        reason = f"carries no load at rest: target moment at most {largest:.3g} Nm, {LEAST_MOMENT:g} needed"
+        return np.nan, np.nan, reason
+    loaded = np.abs(moment) >= LEAST_MOMENT
+    current, moment = current[loaded], moment[loaded]
+    power = float(current @ current)
+    if power == 0.0:
+        return np.nan, np.nan, "target current is zero although the joint carries a load"
+    value = float(moment @ current) / power
+    error = moment - value * current
+    blocks = [(b @ c, c @ c) for b, c in zip(np.array_split(error, 10), np.array_split(current, 10), strict=True)]
+    sigma = float(np.sqrt(sum(b**2 for b, _ in blocks)) / power)
+    sigma = max(sigma, float(np.sqrt(error @ error / len(error) / power)))
+    # a pose that is held repeats one rounding error: half a step of the recorded digits does not average out
+    rms_current, rms_moment = np.sqrt(power / len(current)), np.sqrt(float(moment @ moment) / len(moment))
+    sigma = max(sigma, value * 0.5 * (_step(current) / rms_current + _step(moment) / rms_moment))
+    if value <= 0.0:
+        return np.nan, np.nan, f"target moment and current have opposite signs (quotient {value:.3g} Nm/A)"
+    if sigma > LEAST_PRECISION * value:
+        return np.nan, np.nan, f"quotient scatters: {value:.4g} +- {sigma:.2g} Nm/A"
+    return value, sigma, ""

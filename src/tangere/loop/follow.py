@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion
+from tangere.identification.findings import promised_at
 from tangere.identification.touch_logs import TouchLog, arm_findings, touch_log
-from tangere.identification.units import promised_at
 from tangere.logs.csv_log import grouped_columns
 from tangere.logs.log import Log
 from tangere.logs.recordings import (

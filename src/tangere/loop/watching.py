@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, identify, momentum_residual, prior_drive
-from tangere.identification.check import findings
-from tangere.identification.consensus import friction_share, touched
-from tangere.identification.free_parts import enough_free, untouched
+from tangere.identification.findings import gravity_findings, promised_at
+from tangere.identification.prior import friction_share
 from tangere.identification.touch_logs import TouchLog, too_heavy, touch_log
-from tangere.identification.units import promised_at
+from tangere.identification.touched_spans import enough_free, touched, untouched
 from tangere.logs.recordings import Recording
 from tangere.model.model import Payload
 from tangere.observe.detect import Detector, Event, FreeMotion, PayloadChange, Thresholds, Wanted, tune
@@ -153,7 +152,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     """
     plain, said = with_stated_payload(with_own_friction(belief(robot), log), log)
     # of another arm, or of torques taken for currents, nothing is to be learned; a slope that is merely off is friction
-    told = (*log.misfit, *findings(plain.robot, [log.motion], None if log.torque else log.gain))
+    told = (*log.misfit, *gravity_findings(plain.robot, [log.motion], None if log.torque else log.gain))
     if any("would fit" in text or "look like" in text for text in told):
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     base = Robot(plain.robot.model)  # identification adds the rotors itself

@@ -15,7 +15,7 @@ from tangere.apps.study.scan import FOUND_WITHIN, LEAD, Injected, inject, ladder
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
-from tangere.identification.logs import identification
+from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.recordings import Recording, recordings
 from tangere.loop.watching import Belief, belief, free_motion, read, watch, with_stated_payload

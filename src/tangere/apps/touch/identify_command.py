@@ -13,7 +13,7 @@ from tangere.report.progress import Bar
 from tangere.report.terminal import numbers, paint, table, wants_colour
 
 if TYPE_CHECKING:
-    from tangere.identification.logs import Identification
+    from tangere.identification.identify_logs import Identification
 
 EXAMPLES = """examples:
   tangere identify free_motion.csv --robot ur5e --out model.toml
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
 
 def identify(arguments: argparse.Namespace) -> int:
     """Identify, write, and say what was found."""
-    from tangere.identification.logs import identification
+    from tangere.identification.identify_logs import identification
     from tangere.robots import robot
 
     out = Path(arguments.out)

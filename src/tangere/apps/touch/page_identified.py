@@ -11,7 +11,7 @@ from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.xy import XY, xy_figure
 from tangere.identification import Motion, momentum_residual
-from tangere.identification.logs import Identification
+from tangere.identification.identify_logs import Identification
 from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
 from tangere.report.page import page_html

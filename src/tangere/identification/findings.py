@@ -1,4 +1,4 @@
-"""Whether a log fits the arm that it is said to come from: gravity is the witness."""
+"""What does not fit in a log: units that a recording gets wrong, and another arm than it is said to be of."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tangere.identification.consensus import agreed
-from tangere.identification.gains import resting
-from tangere.identification.samples import Midpoints, Motion, midpoints
+from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, resting, simple_terms, thinned
+from tangere.identification.solve import agreed
 from tangere.model.loading import names
-from tangere.observe.drive_model import STANDSTILL, WIDTH
+from tangere.observe.detect import Thresholds
+from tangere.observe.drive_model import STANDSTILL
 from tangere.robots import Robot, robot
 from tangere.types import Array
 
@@ -21,14 +21,23 @@ _SLOPE = (0.6, 2.0)
 _GAIN = 10.0  # Nm/A of the loaded joints, where the arm's data has none
 _LEAST_LOAD = 2.0  # Nm, standard deviation of a joint's gravity torque over the log below which it is no witness
 _LEAST_R2 = 0.5  # share of the variance that gravity and friction must explain in a joint that carries a load
-_ROWS = 2000  # samples looked at, evenly taken: a slope needs no more
-_LEAST_ROWS = 50  # of a joint in motion
 # The most that |slope - 1| may be for another arm to be named: a tool changes the slope by more only if it is heavy
 _FITS = 0.25
 _SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
 _NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
 NO_WITNESS = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
+SLOWEST, FASTEST = 1.0, 5e-5  # s between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
+FULL = 4.0 * np.pi  # rad: joints of these arms turn at most 2 pi either way; twice that is no angle in radians
+WINDOW = 0.1  # s over which travel and mean velocity are compared: filters and noise of the velocity do not count
+MOVED = 0.1  # rad (or degrees) of travel of a joint in the log before it is a witness
+RATIO = 1.25  # either way, that velocity times time may differ from the travel: the velocity is filtered
+FEWEST = 10  # windows with motion
+LOADED = 4.0  # Nm rms of gravity in a joint before it is a witness: below, friction is most of the current
+# times gravity that currents times gains may be: right arms have 0.6 to 1.7, an unknown tool of the rated payload up to
+# 3, on a UR16e or UR30 folded up 5; torques in the place of currents 7 to 15 (the gains of loaded joints)
+HEAVY = 6.0
+OTHER_RATE = 1.5  # times, either way: noise per sample and filters are others; less is a clock
 
 
 def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]:
@@ -43,26 +52,26 @@ def _slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array, Array]
     tau = slope (M qdd + C qd + g) + coulomb sign(qd) + viscous qd + rotor qdd + offset in motion, as most of the log
     has it (agreed): a push of some seconds does not bend it.
     """
-    q, qd, qdd, tau = _rows(motions)
+    m = thinned(*(midpoints(motion) for motion in motions))
+    q, qd, qdd, tau = m.q, m.qd, m.qdd, m.tau
     slopes, shares, sigmas = np.full((3, arm.dof), np.nan)
     if len(q) == 0 or q.shape[1] != arm.dof:
         return slopes, shares, sigmas
     rigid, load = arm.inverse_dynamics(q, qd, qdd), arm.gravity_torque(q)
     for j in range(arm.dof):
-        m = np.abs(qd[:, j]) > STANDSTILL
-        if m.sum() < _LEAST_ROWS or load[m, j].std() < _LEAST_LOAD:
+        moving = np.abs(qd[:, j]) > STANDSTILL
+        if moving.sum() < LEAST_ROWS or load[moving, j].std() < _LEAST_LOAD:
             continue
-        speed = qd[m, j]
-        A = np.column_stack([rigid[m, j], np.tanh(speed / WIDTH), speed, qdd[m, j], np.ones(len(speed))])
-        x, inside, sigma = agreed(A, tau[m, j])
-        if load[m, j][inside].std() < _LEAST_LOAD:
+        A = np.column_stack([rigid[moving, j], simple_terms(qd[moving, j], qdd[moving, j])])
+        x, inside, sigma = agreed(A, tau[moving, j])
+        if load[moving, j][inside].std() < _LEAST_LOAD:
             continue
-        error, own = (A @ x - tau[m, j])[inside], tau[m, j][inside]
+        error, own = (A @ x - tau[moving, j])[inside], tau[moving, j][inside]
         slopes[j], sigmas[j], shares[j] = x[0], sigma[0], 1.0 - error.var() / max(float(own.var()), 1e-12)
     return slopes, shares, sigmas
 
 
-def findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
+def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
     """Sentences about what does not fit; none where all is well.
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None (or nan) where they are torques themselves.
@@ -110,7 +119,7 @@ def _neighbours(arm: Robot, motions: Sequence[Motion], gain: Array | None, shown
 def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
     """Names of the arms that come with the package and fit a log clearly, the best first; without `arm` itself.
 
-    gain: as findings; currents are then tried with the other arm's own gains, and with these where it has none.
+    gain: as gravity_findings; currents are then tried with the other arm's own gains, and with these where it has none.
     """
     found = []
     own = int(np.isfinite(gravity_slopes(arm, motions)[0]).sum())
@@ -155,8 +164,82 @@ def target_findings(arm: Robot, q: Array, qd: Array, target_moment: Array) -> tu
     )
 
 
-def _rows(motions: Sequence[Motion]) -> tuple[Array, Array, Array, Array]:
-    parts: list[Midpoints] = [midpoints(motion) for motion in motions]
-    q, qd, qdd, tau = (np.concatenate([getattr(m, key) for m in parts]) for key in ("q", "qd", "qdd", "tau"))
-    use = slice(None, None, max(1, len(q) // _ROWS))
-    return q[use], qd[use], qdd[use], tau[use]
+def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None, what: str) -> list[str]:
+    """Sentences; none where all is well. time (N,), q, qd, effort (N, n) as recorded; what: "currents" or "torques"."""
+    said: list[str] = []
+    period = float(np.median(np.diff(time))) if len(time) > 1 else np.nan
+    if period > SLOWEST:
+        said.append(
+            f"samples lie {period:.3g} s apart (median): the stamps look like milliseconds or microseconds, seconds "
+            "are needed"
+        )
+    elif period < FASTEST:
+        said.append(f"samples lie {period:.2g} s apart (median): the stamps do not look like seconds")
+    bounded = np.abs(q[:, :-1] if q.shape[1] > 1 else q)  # the last joint of a UR3 turns without end
+    if float(np.mean(bounded.max(axis=1) > FULL)) > 0.5:
+        said.append(f"angles up to {bounded.max():.4g} look like degrees: radians are needed")
+    if qd is not None and FASTEST <= period <= SLOWEST:
+        said += _velocity(time, q, qd, period)
+    if effort is not None and len(effort) and not np.any(effort):
+        said.append(f"all {what} are zero: nothing can be felt in this log")
+    return said
+
+
+def torque_findings(g: Array, current: Array, gain: Array) -> list[str]:
+    """Whether currents are torques, by their size alone: also of an arm that stands still.
+
+    g (N, n) [Nm] modelled gravity, current (N, n) [A], gain (n,) [Nm/A] of the joints' sizes, not of this log.
+    gain (i . g) / (g . g) over the log is about 1 for currents, and about the gain for torques.
+    """
+    power = np.sum(g**2, axis=0)
+    loaded = np.flatnonzero(power > LOADED**2 * len(g))
+    ratio = gain[loaded] * np.sum(g * current, axis=0)[loaded] / power[loaded]
+    if not loaded.size or not np.all(ratio > HEAVY):
+        return []
+    shown = ", ".join(f"joint {j + 1} {r:.1f}" for j, r in zip(loaded.tolist(), ratio.tolist(), strict=True))
+    return [
+        f"the currents look like torques, or like those of a larger arm: times the gains of such joints, measured over "
+        f"modelled gravity is {shown} instead of 1"
+    ]
+
+
+def promised_at(thresholds: Thresholds, time: Array) -> tuple[str, ...]:
+    """That tuned thresholds promise for logs of another rate than these stamps (N,) [s] have; else nothing."""
+    here = 1.0 / float(np.median(np.diff(time)))
+    if not thresholds.tuned or not abs(np.log(here / thresholds.sampled)) > np.log(OTHER_RATE):
+        return ()
+    return (
+        f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: their "
+        "promise was not made for this; tune with logs of this rate",
+    )
+
+
+def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[str]:
+    """Whether qd is the derivative of q: travel over windows against the integral of the velocity."""
+    size = max(1, round(WINDOW / period))
+    total = np.concatenate((np.zeros((1, q.shape[1])), np.cumsum(0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1]), 0)))
+    at = np.arange(0, len(time) - size, size)
+    at = at[time[at + size] - time[at] < 1.5 * size * period]  # none with a gap inside
+    travel, integral = q[at + size] - q[at], total[at + size] - total[at]
+    ratios, bad = [], []
+    for j in range(q.shape[1]):
+        power = float(np.sum(travel[:, j] ** 2))
+        if len(at) < FEWEST or np.ptp(q[:, j]) < MOVED or power == 0.0:
+            continue
+        ratio = float(np.sum(travel[:, j] * integral[:, j])) / power
+        ratios.append(ratio)
+        if not 1.0 / RATIO < ratio < RATIO:
+            bad.append(j)
+    if not bad or 2 * len(bad) <= len(ratios):
+        return []
+    ratio = float(np.median(ratios))
+    for scale, text in (
+        (180.0 / np.pi, "the velocities look like degrees per second, the positions like radians"),
+        (np.pi / 180.0, "the positions look like degrees, the velocities like radians per second"),
+    ):
+        if scale / RATIO < ratio < RATIO * scale:
+            return [text]
+    shown = ", ".join(str(j + 1) for j in bad)
+    return [
+        f"the velocities are not those of the positions (joint {shown}: {ratio:.3g} times the travel): other columns?"
+    ]

@@ -1,10 +1,14 @@
-"""How much later than the motion the torque of a log is reported."""
+"""What a recorder did to a log before anybody saw it: torque reported late, and everything smoothed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, grouped, midpoints
+from tangere.identification.filters import silent_above
+from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, grouped, midpoints, windows
+from tangere.robots import Robot
 from tangere.types import Array
 
 LONGEST = 0.024  # s by which reported torque may lag: filters of drives take some ms, one cycle of the recorder 8 ms
@@ -18,8 +22,14 @@ _SMALL = 1e-5  # of the largest singular value: columns below are combinations o
 # rad: friction that turns round over a distance (teeth and bearings that bend before they slide) lags as well, in
 # travel instead of time. Measured on harmonic drives it is some tenths of a milliradian to some milliradians.
 _MEMORY = np.array([1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
-
 _STEP = 0.0025  # s in which friction's memory is followed, speeds between samples taken as linear: it turns within one
+_SHARE = 0.2  # of the rate: a log that is silent only above has not been smoothed by more than its recorder
+_SHORTEST = 5.0  # s: of a shorter log too few reversals are left to tell; 7 s told it within 5 %
+# Cutoffs that are tried, as shares of the frequency above which nothing is left: 0.42 for friction's steps
+_TRIED = 0.42 * np.geomspace(0.5, 2.0, 17)  # 9 % from one to the next, the error is a parabola over some 30 %
+_SMOOTHER = 0.7  # of the squared error (mean over joints) that smoothed friction may leave at most; found: 0.07 to 0.2
+# Periods of the lowest cutoff, at both ends of a log, that do not choose among cutoffs: friction of beyond is in them
+_BEYOND = 0.5
 
 
 def torque_delay(rows: Windows, motions: list[Motion], *, memory: bool = True) -> float:
@@ -107,3 +117,58 @@ def _bent(motions: list[Motion]) -> Array:
         middle = 0.5 * (z[m.index - 1] + z[m.index])
         parts.append(np.einsum("ws,ws...->w...", weight, middle[rows]))
     return np.concatenate(parts)
+
+
+def smoothing(robot: Robot, motions: Sequence[Motion]) -> float:
+    """The cutoff [Hz] of the low-pass that torque and motion went through before they were written; 0 if none.
+
+    Suspected where the torque of the longest log is silent above a low frequency, and believed where its speeds are as
+    well (was_smoothed) and friction that went through the same filter then leaves clearly less of the torque
+    (_SMOOTHER)
+    to any linear model, which also tells the cutoff. A filter without phase is meant: one that delays leaves no less.
+    """
+    longest = max(motions, key=lambda motion: len(motion.time))
+    silent = silent_above(longest.time, longest.tau)
+    if not (np.isfinite(silent) and silent < _SHARE / float(np.median(np.diff(longest.time)))):
+        return 0.0
+    if longest.time[-1] - longest.time[0] < _SHORTEST:
+        return 0.0
+    tried = silent * _TRIED
+    rows = [windows(robot, [longest], (), smoothing=float(cutoff)) for cutoff in (0.0, *tried)]
+    ends = round(_BEYOND / (tried[0] * rows[0].period))
+    left = np.log([_left(row, ends) for row in rows])
+    if left.shape[1] == 0:  # no joint moves for long enough
+        return 0.0
+    total = np.mean(left[1:] - left[0], axis=1)
+    best = int(np.argmin(total))
+    if best in (0, len(tried) - 1) or not total[best] < np.log(_SMOOTHER):
+        return 0.0
+    low, middle, high = total[best - 1 : best + 2]
+    return float(tried[best] * (tried[1] / tried[0]) ** (0.5 * (low - high) / (low - 2.0 * middle + high)))
+
+
+def smooth_log(cutoff: float) -> str:
+    """What is said about such a log."""
+    return (
+        f"the log was smoothed at {cutoff:.1f} Hz, forwards and backwards: friction is smoothed alike for the fit, and "
+        "its steps are given back to the torque for residuals and the twin; what is faster the log cannot tell"
+    )
+
+
+def _left(rows: Windows, ends: int) -> Array:
+    """Mean squared torque [Nm2] of each moving joint that the best linear model of the rows leaves, physical or not.
+
+    ends: how many rows to leave out at both.
+    """
+    left = []
+    moving = rows.moving.copy()
+    moving[:ends] = moving[len(moving) - ends :] = False
+    for j in np.flatnonzero(moving.sum(axis=0) >= LEAST_WINDOWS):
+        use = moving[:, j]
+        A = np.concatenate([rows.Y[use, j], rows.F[use, j]], axis=1)
+        scale = np.sqrt(np.mean(A**2, axis=0))
+        U, s, _ = np.linalg.svd(A[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
+        U = U[:, s > _SMALL * s[0]]
+        rest = rows.tau[use, j] - U @ (U.T @ rows.tau[use, j])
+        left.append(float(np.mean(rest**2)) + 1e-12)  # Nm2: a log that a model made leaves nothing
+    return np.array(left)

@@ -12,8 +12,8 @@ from tangere.errors import InvalidValue
 from tangere.identification.free_run import WINDOW, Starts, ran, starts
 from tangere.identification.model import IdentifiedModel
 from tangere.identification.prior import prior_drive
+from tangere.identification.residual import unsmoothed
 from tangere.identification.samples import Motion
-from tangere.identification.smoothing import unsmoothed
 from tangere.identification.solve import HUBER
 from tangere.observe.drive_model import DriveModel
 from tangere.robots import Robot

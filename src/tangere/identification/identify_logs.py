@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, momentum_residual, prior_drive
-from tangere.identification.check import findings
-from tangere.identification.consensus import runs, touched
-from tangere.identification.free_parts import SURELY
+from tangere.identification.findings import gravity_findings
 from tangere.identification.free_run import FreeRun, twin
 from tangere.identification.touch_logs import TouchLog, touch_log
+from tangere.identification.touched_spans import SURELY, runs, touched
 from tangere.logs.recordings import Recording, recordings
 from tangere.model.model import Payload
 from tangere.observe.detect import Thresholds
@@ -124,7 +123,7 @@ def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> 
         for text in log.problems:
             if "look like degrees" in text or ("stamps" in text and "look like" in text):
                 raise InvalidValue(f"{log.name}: {text}; no model was made")
-    for text in findings(robot, [log.motion for log in logs], gain):
+    for text in gravity_findings(robot, [log.motion for log in logs], gain):
         if "look like" in text:
             raise InvalidValue(f"{text}; no model was made: say so in --columns (current, or torque)")
 
