@@ -1,14 +1,19 @@
-"""Axes and curves of a still plot: round ticks, ranges that survive NaN and huge values, paths of few characters."""
+"""Axes and curves of every still drawing: round ticks, ranges that survive NaN and huge values, short paths."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from tangere.figures.markup import Raw, tag
 
 Array = NDArray[np.float64]
+Mark = tuple[float, str]  # a value on an axis and what is written there
 
 # Values are drawn as if they ended here: beyond it the difference of two of them is no longer a number.
 _END = 1e150
@@ -39,6 +44,16 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [k * step + 0.0 for k in range(first, first + 2 * count) if k * step <= high + 1e-9 * width]
 
 
+def marks(low: float, high: float, count: int = 5, unit: str = "") -> list[Mark]:
+    """Ticks with their labels; the last one says the unit, where one is given."""
+    values = ticks(low, high, count)
+    step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0 if values else 1.0
+    names = [tick_label(value, step) for value in values]
+    if unit and names:
+        names[-1] += f" {unit}"
+    return list(zip(values, names, strict=True))
+
+
 def tick_label(value: float, step: float) -> str:
     """A tick with as many decimals as its step needs; powers of ten for what would be too long."""
     if value == 0.0:
@@ -47,6 +62,108 @@ def tick_label(value: float, step: float) -> str:
         return f"{value:.3g}".replace("-", "−")
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     return f"{value:.{decimals}f}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A rectangle of pixels that shows ranges of two quantities, with room for their labels around it.
+
+    across and up turn values into pixels; grids and the finished drawing are made here, so that all look alike.
+    """
+
+    width: float  # [px] of the whole drawing
+    height: float
+    x: tuple[float, float]  # values at the left and the right edge
+    y: tuple[float, float]  # at the lower and the upper one
+    left: float = 46  # [px] margins
+    right: float = 8
+    top: float = 8
+    bottom: float = 22
+    log: bool = False  # x is logarithmic
+    inside: bool = False  # what lies beyond an edge is drawn on it
+
+    @property
+    def inner(self) -> tuple[float, float]:
+        """[px] width and height between the margins."""
+        return self.width - self.left - self.right, self.height - self.top - self.bottom
+
+    def across(self, values: ArrayLike) -> Array:
+        """[px] from the left."""
+        x, (low, high) = np.asarray(values, dtype=np.float64), self.x
+        if self.log:
+            x, low, high = np.log(np.maximum(x, 1e-300) / low), 0.0, math.log(high / low)
+        return self.left + self._share(x, low, high) * self.inner[0]
+
+    def up(self, values: ArrayLike) -> Array:
+        """[px] from the top."""
+        y = np.clip(np.asarray(values, dtype=np.float64), -_END, _END)
+        return self.height - self.bottom - self._share(y, *self.y) * self.inner[1]
+
+    def _share(self, values: Array, low: float, high: float) -> Array:
+        share = (values - low) / (high - low)
+        return np.clip(share, 0.0, 1.0) if self.inside else share
+
+    def rows(self, marked: Iterable[Mark], gap: float = 5.0, drop: float = 3.5) -> list[Raw]:
+        """Horizontal grid lines with their labels `gap` px to the left; no label where it is ""."""
+        parts = []
+        for value, name in marked:
+            at = float(self.up(value))
+            parts.append(tag("path", class_="grid", d=f"M{self.left:g} {at:.1f}H{self.width - self.right:g}"))
+            if name:
+                parts.append(tag("text", name, x=f"{self.left - gap:g}", y=f"{at + drop:.1f}", class_="y"))
+        return parts
+
+    def columns(self, marked: Iterable[Mark], below: float = 16.0, lines: bool = True) -> list[Raw]:
+        """Vertical grid lines, if wanted, with their labels `below` px under the frame."""
+        parts = []
+        under = self.height - self.bottom
+        for value, name in marked:
+            at = float(self.across(value))
+            if lines:
+                parts.append(tag("path", class_="grid", d=f"M{at:.1f} {self.top:g}V{under:g}"))
+            parts.append(tag("text", name, x=f"{at:.1f}", y=f"{under + below:g}", class_="x"))
+        return parts
+
+    def below(self, words: str) -> Raw:
+        """What the horizontal axis shows, under its middle."""
+        return tag("text", words, x=f"{self.left + self.inner[0] / 2:g}", y=f"{self.height - 5:g}", class_="x")
+
+    def bar(self, x: float, width: float, height: float, label: str, class_: str = "column") -> Raw:
+        """A bar on the lower edge: x [px] of its left side, a pixel of air beside the next; it says `label` itself."""
+        return tag("rect", tag("title", label), class_=class_, x=f"{x + 0.5:.1f}",
+                   y=f"{self.height - self.bottom - height:.1f}", width=f"{max(width - 1.0, 0.5):.1f}",
+                   height=f"{height:.1f}")  # fmt: skip
+
+    def svg(self, title: str, *parts: object) -> Raw:
+        """The finished drawing."""
+        return drawing(title, self.width, self.height, *parts)
+
+
+def drawing(title: str, width: float, height: float, *parts: object, **attributes: object) -> Raw:
+    """An SVG of that many px with a title that a reader's voice or a pointer at rest tells."""
+    box = f"0 0 {width:g} {height:g}"
+    return tag("svg", tag("title", title), *parts, viewBox=box, role="img", **attributes)
+
+
+def panel(title: str, unit: str, drawn: Raw, *below: object, output: Raw | None = None) -> Raw:
+    """A drawing with its heading, as figures of several stand side by side; output: what the script writes into."""
+    head = tag("div", tag("b", title, tag("small", f" [{unit}]")), output, class_="head")
+    return tag("div", head, tag("div", drawn, class_="plot"), *below, class_="panel")
+
+
+def panels(boxes: list[Raw]) -> Raw:
+    """Panels side by side."""
+    return tag("div", *boxes, class_="panels many" if len(boxes) > 1 else "panels")
+
+
+def legend(names: Iterable[tuple[str, str, bool]]) -> Raw:
+    """A line of (name, style, dashed): what the curves of a still figure are."""
+    keys = [
+        tag("span", tag("i", class_=f"key {style}", style="border-top-style:dashed" if dashed else None), " ", name,
+            style="margin-right:16px")
+        for name, style, dashed in names
+    ]  # fmt: skip
+    return tag("p", *keys, style="margin:0 0 8px;font-size:13px")
 
 
 def curve(x: Array, y: Array, columns: int = 300) -> str:
@@ -79,3 +196,16 @@ def curve(x: Array, y: Array, columns: int = 300) -> str:
     if len(out) == 1:  # one sample: a dot, which a stroke with round ends shows
         out.append("h0.01")
     return "".join(out)
+
+
+def polyline(points: Array) -> str:
+    """An SVG path through points (N, 2) [px], gaps where one is not finite; a point alone is a dot."""
+    out: list[str] = []
+    down = False
+    for x, y in np.clip(points, -1e5, 1e5).tolist():
+        if math.isfinite(x) and math.isfinite(y):
+            out.append(("L" if down else "M") + f"{x:.1f} {y:.1f}")
+            down = True
+        else:
+            down = False
+    return "".join(out) + ("h0.01" if len(out) == 1 else "")

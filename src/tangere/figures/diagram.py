@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tangere.figures.axes import drawing
 from tangere.figures.markup import Raw, tag
 
 BOX_W, BOX_H = 178, 62  # px
@@ -34,8 +35,8 @@ def diagram(names: Mapping[str, str], tall: bool = False) -> Raw:
             tag("text", _short(name), class_="name", x=x + BOX_W / 2, y=y + 44),
         ]
     parts += _tall_arrows(names) if tall else _wide_arrows(names)
-    title = tag("title", "Block diagram: reference, controller, robot, observer, detection")
-    return tag("svg", title, *parts, viewBox=f"0 0 {width} {height}", role="img", class_="tall" if tall else "wide")
+    title = "Block diagram: reference, controller, robot, observer, detection"
+    return drawing(title, width, height, *parts, class_="tall" if tall else "wide")
 
 
 def _wide_arrows(names: Mapping[str, str]) -> list[Raw]:

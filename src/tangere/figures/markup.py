@@ -51,6 +51,11 @@ def json_block(identifier: str, data: Any) -> Raw:
     return Raw(f'<script type="application/json" id="{text(identifier)}">{raw}</script>')
 
 
+def finite(value: float) -> float | None:
+    """A number that JSON knows, or None."""
+    return float(value) if math.isfinite(value) else None
+
+
 def number(value: object, digits: int = 4) -> str:
     """A number with that many significant digits, without needless zeros; "-" where there is none (NaN, None).
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.axes import ticks
+from tangere.figures.axes import Axes, polyline, ticks
 from tangere.figures.encode import strided
 from tangere.figures.markup import Raw, number, tag
 
@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 640, 480  # px, the same as the scene beside it
 MARGIN = 36  # px around the path, for the labels of the axes
 # How large the largest error shall appear, as a share of the drawing: seen at a glance, the shape still recognised.
 SHOWN = 0.07
+_POINTS = 1500  # of a path, evenly taken: those of a 10 s run are 7 ms apart
 
 
 def exaggeration(error: Array, size: float) -> float:
@@ -67,52 +68,32 @@ def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tup
     right, up, name = plane(desired)
     axes = np.stack([right, up])
     flat, error = desired @ axes.T, (real - desired) @ axes.T
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    size = float(np.max(high - low))
-    centre, half = (low + high) / 2.0, max(0.6 * size, 1e-4)
-    scale = (HEIGHT / 2 - MARGIN) / half
-    reach = (half * (WIDTH / 2 - MARGIN) / (HEIGHT / 2 - MARGIN), half)
+    least, most = flat.min(axis=0), flat.max(axis=0)
+    size = float(np.max(most - least))
+    centre, half = (least + most) / 2.0, max(0.6 * size, 1e-4)
+    # to scale in both directions: the height decides, the width shows as much more as there is room
+    reach = np.array([half * (WIDTH / 2 - MARGIN) / (HEIGHT / 2 - MARGIN), half])
+    wide, high = zip((centre - reach).tolist(), (centre + reach).tolist(), strict=True)
+    view = Axes(WIDTH, HEIGHT, wide, high, left=MARGIN, right=MARGIN, top=MARGIN, bottom=MARGIN)
 
-    def pixel(points: Array) -> tuple[Array, Array]:
-        return WIDTH / 2 + scale * (points[:, 0] - centre[0]), HEIGHT / 2 - scale * (points[:, 1] - centre[1])
+    def path(points: Array) -> str:
+        some = points[strided(len(points), _POINTS)]
+        return polyline(np.stack([view.across(some[:, 0]), view.up(some[:, 1])], axis=1))
 
-    parts = []
     letters = [("xyz"[int(np.argmax(np.abs(axis)))] if np.max(np.abs(axis)) > 1 - 1e-9 else "") for axis in axes]
-    for k in range(2):
-        for value in ticks(float(centre[k] - reach[k]), float(centre[k] + reach[k]), 7):
-            at = float(pixel(np.full((1, 2), value))[k][0])
-            if k == 0:
-                parts.append(tag("path", class_="grid", d=f"M{at:.1f} {MARGIN}V{HEIGHT - MARGIN}"))
-                parts.append(tag("text", number(value, 3), class_="x", x=f"{at:.1f}", y=HEIGHT - MARGIN + 17))
-            else:
-                parts.append(tag("path", class_="grid", d=f"M{MARGIN} {at:.1f}H{WIDTH - MARGIN}"))
-                parts.append(tag("text", number(value, 3), class_="y", x=MARGIN - 4, y=f"{at + 4:.1f}"))
+    across, up_marks = ([(value, number(value, 3)) for value in ticks(*ends, 7)] for ends in (wide, high))
+    parts = view.columns(across, below=17) + view.rows(up_marks, gap=4, drop=4)
     parts.append(tag("text", f"{letters[0]} [m]", class_="x", x=WIDTH - MARGIN - 12, y=HEIGHT - MARGIN - 6))
     parts.append(tag("text", f"{letters[1]} [m]", class_="unit", x=MARGIN + 5, y=MARGIN + 12))
-    parts.append(tag("path", class_="line soft", d=_polyline(*pixel(flat))))
+    parts.append(tag("path", class_="line soft", d=path(flat)))
     words = []
     for where, style, what in ((~pushed, "a", ""), (pushed, "b", "from an event to 1 s after it (other colour), ")):
         if np.any(where):
             factor = exaggeration(np.linalg.norm(error[where], axis=1), size)
             shown = np.where(where[:, None], flat + factor * error, np.nan)
-            parts.append(tag("path", class_=f"line {style}", d=_polyline(*pixel(shown))))
+            parts.append(tag("path", class_=f"line {style}", d=path(shown)))
             words.append(what + ("to scale" if factor == 1.0 else f"{factor:.0f} times larger than it is"))
-    start = pixel(flat[:1])
-    parts.append(tag("circle", cx=f"{start[0][0]:.1f}", cy=f"{start[1][0]:.1f}", r=4, class_="start"))
-    title = tag("title", f"Path of the tool, {name}")
+    x, y = float(view.across(flat[0, 0])), float(view.up(flat[0, 1]))
+    parts.append(tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=4, class_="start"))
     sentence = f"The path {name}. The error is drawn {'; '.join(words)}."
-    return tag("svg", title, *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img"), sentence
-
-
-def _polyline(x: Array, y: Array) -> str:
-    """Evenly chosen samples joined by lines, gaps where they are not finite; 1500 of a 10 s run are 7 ms apart."""
-    rows = strided(len(x), 1500)
-    out: list[str] = []
-    down = False
-    for px, py in np.clip(np.stack([x[rows], y[rows]], axis=1), -1e5, 1e5).tolist():
-        if math.isfinite(px) and math.isfinite(py):
-            out.append(("L" if down else "M") + f"{px:.1f} {py:.1f}")
-            down = True
-        else:
-            down = False
-    return "".join(out) + ("h0.01" if len(out) == 1 else "")
+    return view.svg(f"Path of the tool, {name}", *parts), sentence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.axes import drawing, polyline
 from tangere.figures.encode import floats
 from tangere.figures.markup import Raw, join, tag
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
@@ -80,8 +81,7 @@ class Scene:
 
     def still(self, pose: int = 0) -> Raw:
         """The scene as SVG, seen from its own eye."""
-        title = tag("title", "The arm with its frames, drawn to scale")
-        return tag("svg", title, self.drawn(pose), viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+        return drawing("The arm with its frames, drawn to scale", WIDTH, HEIGHT, self.drawn(pose))
 
     def drawn(self, pose: int = 0) -> Raw:
         """What the SVG holds, WIDTH x HEIGHT px."""
@@ -93,7 +93,7 @@ class Scene:
             relative = np.asarray(p) - centre
             return np.stack([WIDTH / 2 + scale * relative @ right, HEIGHT / 2 - scale * relative @ up], axis=-1)
 
-        parts = [tag("path", class_="floor", d=_lines([flat(line) for line in self._floor()]))]
+        parts = [tag("path", class_="floor", d="".join(polyline(flat(line)) for line in self._floor()))]
         pieces: list[Raw] = []
         for (start, end), (radius, kind, ends) in zip(self.points[pose], self.tubes, strict=True):
             towards = float((end - start) @ eye) / max(float(np.linalg.norm(end - start)), 1e-9)
@@ -105,13 +105,13 @@ class Scene:
             pieces.append(join(*drawn))
         order = painting_order(self.points[pose] @ np.stack([right, up, eye], axis=1), [t[0] for t in self.tubes])
         parts += [pieces[k] for k in order]
-        parts += [tag("path", class_=f"line {style}", d=_lines([flat(path)])) for style, path in self.paths]
+        parts += [tag("path", class_=f"line {style}", d=polyline(flat(path))) for style, path in self.paths]
         for name, (origin, *ends) in zip(self.names, self.triads[pose], strict=True):
             o = flat(origin)
             for axis, end in zip(AXES, ends, strict=True):
                 e = flat(end)
                 tip = o + 1.18 * (e - o)
-                parts.append(tag("path", class_=f"axis {axis}", d=_lines([np.stack([o, e])])))
+                parts.append(tag("path", class_=f"axis {axis}", d=polyline(np.stack([o, e]))))
                 parts.append(tag("text", axis, class_=f"axis {axis}", x=f"{tip[0]:.1f}", y=f"{tip[1] + 3:.1f}"))
             parts.append(tag("text", name, class_="frame", x=f"{o[0] - 7:.1f}", y=f"{o[1] + 14:.1f}"))
         return join(*parts)
@@ -228,11 +228,3 @@ def _tube(a: Array, b: Array, radius: float, towards: float, ends: bool) -> tupl
 
 def _at(point: Array) -> str:
     return f"{point[0]:.1f} {point[1]:.1f}"
-
-
-def _lines(lines: list[Array]) -> str:
-    out = []
-    for line in lines:
-        kept = [point for point in line.tolist() if all(math.isfinite(v) for v in point)]
-        out += [("L" if k else "M") + f"{x:.1f} {y:.1f}" for k, (x, y) in enumerate(kept)]
-    return "".join(out)

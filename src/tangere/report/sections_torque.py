@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.histogram import histogram
 from tangere.figures.markup import join, number, tag
 from tangere.figures.plots import Level, Panel, Series, TimeFigure
+from tangere.figures.stills import histogram
 from tangere.report.data import RunData
 from tangere.report.section import Section, again, event_bands, joint_titles, robot_of, table
 

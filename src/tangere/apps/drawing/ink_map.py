@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tangere.apps.drawing.ink import Ink
-from tangere.figures.axes import tick_label, ticks
+from tangere.figures.axes import drawing, marks
 from tangere.figures.markup import Raw, join, tag
 from tangere.types import Array
 
@@ -33,7 +33,7 @@ def plan_view(lines: Iterable[Array], size: tuple[float, float], title: str, pen
     drawn = tag("path", d=d, fill="none", stroke=PEN, stroke_width=f"{max(pen * scale, 0.8):.2f}",
                 stroke_linecap="round", stroke_linejoin="round")  # fmt: skip
     paper = tag("rect", width=f"{width:.1f}", height=f"{height:.1f}", fill=PAPER)
-    return tag("svg", tag("title", title), paper, drawn, viewBox=f"0 0 {width:.1f} {height:.1f}", role="img")
+    return drawing(title, width, height, paper, drawn)
 
 
 def coloured_map(
@@ -60,8 +60,7 @@ def coloured_map(
             parts.append(tag("path", d="".join(found), fill="none", stroke=colour((k + 0.5) / CLASSES),
                              stroke_width="2.2", stroke_linecap="round", stroke_linejoin="round"))  # fmt: skip
     parts += _scale(low, high, unit, width, height)
-    full = height + LETTERS + 6
-    return tag("svg", tag("title", title), *parts, viewBox=f"0 0 {width:.1f} {full:.1f}", role="img")
+    return drawing(title, width, height + LETTERS + 6, *parts)
 
 
 def colour(share: float) -> str:
@@ -102,11 +101,8 @@ def _scale(low: float, high: float, unit: str, width: float, height: float) -> l
             fill=colour((k + 0.5) / CLASSES))
         for k in range(CLASSES)
     ]  # fmt: skip
-    marks = ticks(low, high, 6)
-    step = marks[1] - marks[0] if len(marks) > 1 else 1.0
     names = []
-    for value in marks:
-        text = tick_label(value, step) + (f" {unit}" if value == marks[-1] else "")
+    for value, text in marks(low, high, 6, unit):
         at = (value - low) / (high - low) * width
         # numbers at the very ends stay inside
         side = "start" if at < 12 else "end" if at > width - 24 else "middle"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tangere.apps.fmu.numbers import ArmNumbers
 from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.variables import Group, Table, units_of
+from tangere.figures.axes import drawing
 from tangere.figures.markup import Raw, tag
 
 Pixels = NDArray[np.float64]
@@ -20,8 +21,6 @@ Pixels = NDArray[np.float64]
 SIZE = 96  # [px] of the icon
 _ARM = ((20, 82), (20, 56), (46, 26), (74, 40), (74, 60))  # [px] base, shoulder, elbow, wrist, tool
 _ROW = 24  # px between ports
-_QUARTER = np.pi / 2
-_ALPHA = (_QUARTER, 0.0, 0.0, _QUARTER, -_QUARTER, 0.0)
 
 
 def _label(g: Group) -> str:
@@ -73,8 +72,8 @@ def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
         for i, line in enumerate(lines):
             parts.append(_text(line, left + width / 2, y + 17 * i, 12, "var(--c)", mono=True))
         y += 17 * len(lines)
-    title = tag("title", f"Block diagram of {kind.identifier(arm)}: inputs left, outputs right, parameters below")
-    return tag("svg", title, *parts, viewBox=f"0 0 760 {y + 4:.0f}", role="img", style="max-width:760px;width:100%")
+    title = f"Block diagram of {kind.identifier(arm)}: inputs left, outputs right, parameters below"
+    return drawing(title, 760, y + 4, *parts, style="max-width:760px;width:100%")
 
 
 def _wrapped(text: str, longest: int) -> list[str]:
@@ -86,26 +85,9 @@ def _wrapped(text: str, longest: int) -> list[str]:
     return lines
 
 
-def frames(arm: ArmNumbers) -> list[NDArray[np.float64]]:
-    """Base, link frames 1 ... 6 and tcp (4, 4) at the arm's start pose, by the product of the DH transforms."""
-    d1, a2, a3, d4, d5, d6 = arm.lengths
-    d, a = (d1, 0.0, 0.0, d4, d5, d6), (0.0, a2, a3, 0.0, 0.0, 0.0)
-    T = [np.eye(4)]
-    for i in range(6):
-        c, s, ca, sa = np.cos(arm.q_start[i]), np.sin(arm.q_start[i]), np.cos(_ALPHA[i]), np.sin(_ALPHA[i])
-        A = np.array(
-            [[c, -s * ca, s * sa, a[i] * c], [s, c * ca, -c * sa, a[i] * s], [0, sa, ca, d[i]], [0, 0, 0, 1.0]]
-        )
-        T.append(T[-1] @ A)
-    tcp = np.eye(4)
-    tcp[:3, :3] = np.array(arm.start_R).reshape(3, 3)
-    tcp[:3, 3] = arm.start_position
-    return [*T, tcp]
-
-
 def frames_drawing(arm: ArmNumbers) -> Raw:
     """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
-    placed = frames(arm)
+    placed = np.array(arm.start_frames).reshape(-1, 4, 4)  # base, link frames 1 to 6, tcp
     view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
     points = np.array([T[:3, 3] for T in placed]) @ view.T
     scale = 330.0 / max(float(np.ptp(points[:, 0])), float(np.ptp(points[:, 1])), 0.3)
@@ -133,9 +115,8 @@ def frames_drawing(arm: ArmNumbers) -> Raw:
             parts.append(tag("line", x1=x0, y1=y0, x2=x1, y2=y1, stroke=colour, stroke_width=2.2))
         name = "6 = tcp" if same and k == 6 else names[k]
         parts.append(_text(name, x0 + 9, y0 + 17, 12.5, "var(--ink)", anchor="start"))
-    title = tag("title", "The arm at its start pose with its frames")
-    return tag("svg", title, *parts, viewBox=f"0 0 {width:.0f} {height:.0f}", role="img",
-               style="max-width:520px;width:100%")  # fmt: skip
+    title = "The arm at its start pose with its frames"
+    return drawing(title, round(width), round(height), *parts, style="max-width:520px;width:100%")
 
 
 def _distance(x: Pixels, y: Pixels, a: tuple[int, int], b: tuple[int, int]) -> Pixels:

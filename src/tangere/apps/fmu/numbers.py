@@ -49,6 +49,7 @@ class ArmNumbers:
     start_quaternion: Numbers
     start_ypr: Numbers
     start_gravity_torque: Numbers
+    start_frames: Numbers  # 8 times 16: base, link frames 1 to 6 and tcp at q_start, row by row
     sources: tuple[str, ...]
 
 
@@ -113,5 +114,6 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
         start_quaternion=_flat(quaternion_from_matrix(T[:3, :3])),
         start_ypr=_flat(ypr_from_matrix(T[:3, :3])),
         start_gravity_torque=_flat(robot.gravity_torque(q)),
+        start_frames=_flat([np.eye(4), *robot.link_poses(q), T]),
         sources=tuple(f"{s.group}: {s.text} ({s.grade})" for s in model.sources),
     )

@@ -9,13 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tangere.figures.axes import tick_label, ticks
+from tangere.figures.axes import Axes, Mark, legend, marks, panel, panels, polyline, ticks
 from tangere.figures.markup import Raw, number, tag
 from tangere.observe.statistics import Estimate
 from tangere.types import Array
 
-WIDTH, HEIGHT = 520, 260  # px
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 10, 38
 STYLES = ("a", "b", "c", "d")
 DASHES = ("", "6 3", "2 3")  # from the fifth curve on, the same colours again in dashes
 
@@ -45,90 +43,77 @@ class Chart:
     diagonal: bool = False  # from the lower left to the upper right corner: y = x where both are in per cent
     notes: tuple[str, ...] = field(default=())
 
-    def across(self, x: float) -> float:
-        """px of a value, kept inside the frame."""
-        if self.log:
-            share = math.log(max(x, 1e-300) / self.low) / math.log(self.high / self.low)
-        else:
-            share = (x - self.low) / (self.high - self.low)
-        return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
+    @property
+    def axes(self) -> Axes:
+        """What lies beyond the frame is drawn on it."""
+        return _axes((self.low, self.high), (0.0, 1.0), log=self.log, inside=True)
 
     def svg(self) -> Raw:
         """The drawing."""
-        parts: list[Raw] = []
-        for percent in (0, 20, 40, 60, 80, 100):
-            at = up(percent / 100.0)
-            parts.append(tag("path", class_="grid", d=f"M{LEFT} {at:.1f}H{WIDTH - RIGHT}"))
-            parts.append(tag("text", str(percent), x=LEFT - 5, y=f"{at + 3.5:.1f}", class_="y"))
-        for value, label in self._marks():
-            at = self.across(value)
-            parts.append(tag("path", class_="grid", d=f"M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"))
-            parts.append(tag("text", label, x=f"{at:.1f}", y=HEIGHT - BOTTOM + 15, class_="x"))
-        parts.append(tag("text", self.x_unit, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 5, class_="x"))
+        axes = self.axes
+        parts = axes.rows((percent / 100.0, str(percent)) for percent in (0, 20, 40, 60, 80, 100))
+        parts += [*axes.columns(self._marks(), below=15), axes.below(self.x_unit)]
         if self.diagonal:
-            a, b = self.across(self.low), self.across(self.high)
-            parts.append(tag("path", class_="line limit", d=f"M{a:.1f} {up(0.0):.1f}L{b:.1f} {up(1.0):.1f}"))
+            parts.append(tag("path", class_="line limit", d=_line(axes, [self.low, self.high], [0.0, 1.0])))
         for curve in self.curves:
-            parts += self._drawn(curve)
-        return tag("svg", tag("title", self.title), *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+            parts += self._drawn(axes, curve)
+        return axes.svg(self.title, *parts)
 
-    def _marks(self) -> list[tuple[float, str]]:
+    def _marks(self) -> list[Mark]:
         if not self.log:
-            values = ticks(self.low, self.high, 6)
-            step = values[1] - values[0] if len(values) > 1 else 1.0
-            return [(v, tick_label(v, step)) for v in values]
+            return marks(self.low, self.high, 6)
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         whole = [10.0**k for k in range(first, last + 1)]
         if len(whole) < 3:
             whole = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
         return [(v, number(v, 2)) for v in whole if self.low <= v <= self.high * 1.0001]
 
-    def _drawn(self, curve: Curve) -> list[Raw]:
+    def _drawn(self, axes: Axes, curve: Curve) -> list[Raw]:
         known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y.known]
-        style = STYLES[curve.style % len(STYLES)]
-        dash = DASHES[(curve.style // len(STYLES)) % len(DASHES)] or None
-        parts: list[Raw] = []
+        style, dashed = style_of(curve.style)
         if not known:
-            return parts
-        line = "".join(f"{'L' if k else 'M'}{self.across(x):.1f} {up(y.value):.1f}" for k, (x, y) in enumerate(known))
-        parts.append(tag("path", class_=f"line {style}", d=line, stroke_dasharray=dash))
+            return []
+        line = _line(axes, [x for x, _ in known], [y.value for _, y in known])
+        parts = [tag("path", class_=f"line {style}", d=line, stroke_dasharray=dashed or None)]
         if curve.bars:
             for x, y in known:
-                at = self.across(x)
                 label = f"{curve.name}, {number(x, 3)} {self.x_unit}: {percent(y)}, {y.count} trials"
+                low, high = (float(v) for v in axes.up([y.low, y.high]))
                 parts.append(tag("path", tag("title", label), class_=f"line {style}", style="stroke-width:1.2",
-                                 d=f"M{at:.1f} {up(y.low):.1f}V{up(y.high):.1f}"))  # fmt: skip
-                parts.append(tag("path", tag("title", label), class_=f"line {style}", stroke_linecap="round",
-                                 style="stroke-width:6", d=f"M{at:.1f} {up(y.value):.1f}h.01"))  # fmt: skip
+                                 d=f"M{float(axes.across(x)):.1f} {low:.1f}V{high:.1f}"))  # fmt: skip
+                parts.append(_dot(axes, x, y.value, label, style, 6))
         if curve.mark is not None and curve.y[curve.mark].known:
             x, y = curve.x[curve.mark], curve.y[curve.mark]
             label = f"{curve.name}: the thresholds as learned, {percent(y)}"
-            parts.append(tag("path", tag("title", label), class_=f"line {style}", stroke_linecap="round",
-                             style="stroke-width:9", d=f"M{self.across(x):.1f} {up(y.value):.1f}h.01"))  # fmt: skip
+            parts.append(_dot(axes, x, y.value, label, style, 9))
         return parts
 
 
-def charts(identifier: str, caption: str, panels: Sequence[Chart], again: Raw | None = None) -> Raw:
+def _axes(x: tuple[float, float], y: tuple[float, float], **more: bool) -> Axes:
+    return Axes(520, 260, x, y, left=46, right=14, top=10, bottom=38, **more)  # px: room for two lines below
+
+
+def _line(axes: Axes, x: Sequence[float], y: Sequence[float]) -> str:
+    return polyline(np.stack([axes.across(x), axes.up(y)], axis=1)).removesuffix("h0.01")
+
+
+def _dot(axes: Axes, x: float, y: float, label: str, style: str, width: int) -> Raw:
+    at = f"M{float(axes.across(x)):.1f} {float(axes.up(y)):.1f}h.01"
+    return tag("path", tag("title", label), class_=f"line {style}", stroke_linecap="round",
+               style=f"stroke-width:{width}", d=at)  # fmt: skip
+
+
+def style_of(number: int) -> tuple[str, str]:
+    """Class and dashes of the curve of that number, counted from 0."""
+    return STYLES[number % len(STYLES)], DASHES[(number // len(STYLES)) % len(DASHES)]
+
+
+def charts(identifier: str, caption: str, plots: Sequence[Chart], again: Raw | None = None) -> Raw:
     """Charts side by side with one legend."""
-    names = {curve.name: curve.style for panel in panels for curve in panel.curves}
-    legend = []
-    if len(names) > 1:
-        legend = [
-            tag("span", tag("i", class_=f"key {STYLES[style % len(STYLES)]}",
-                            style=None if style < len(STYLES) else "border-top-style:dashed"), " ", name,
-                style="margin-right:16px")
-            for name, style in names.items()
-        ]  # fmt: skip
-    boxes = [
-        tag("div", tag("div", tag("b", panel.title, tag("small", " [%]")), class_="head"),
-            tag("div", panel.svg(), class_="plot"), *(tag("figcaption", note) for note in panel.notes), class_="panel")
-        for panel in panels
-    ]  # fmt: skip
-    return tag(
-        "figure", tag("p", *legend, style="margin:0 0 8px;font-size:13px") if legend else None,
-        tag("div", *boxes, class_="panels many" if len(boxes) > 1 else "panels"), tag("figcaption", caption, again),
-        id=identifier,
-    )  # fmt: skip
+    names = {curve.name: style_of(curve.style) for plot in plots for curve in plot.curves}
+    keys = legend((name, style, bool(dashes)) for name, (style, dashes) in names.items()) if len(names) > 1 else None
+    boxes = [panel(plot.title, "%", plot.svg(), *(tag("figcaption", note) for note in plot.notes)) for plot in plots]
+    return tag("figure", keys, panels(boxes), tag("figcaption", caption, again), id=identifier)
 
 
 def bars(title: str, unit: str, values: Array, edges: Array, never: int = 0) -> Raw:
@@ -137,35 +122,22 @@ def bars(title: str, unit: str, values: Array, edges: Array, never: int = 0) -> 
     beyond = int(np.sum(values > edges[-1]))
     every = [*counts.tolist(), beyond, never]
     top = max(1, *every)
-    inner = WIDTH - LEFT - RIGHT
-    width = inner / (len(every) + 1)
-    parts: list[Raw] = []
-    for value in ticks(0.0, float(top), 5):
-        at = HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
-        parts.append(tag("path", class_="grid", d=f"M{LEFT} {at:.1f}H{WIDTH - RIGHT}"))
-        if value == int(value):
-            parts.append(tag("text", str(int(value)), x=LEFT - 5, y=f"{at + 3.5:.1f}", class_="y"))
+    axes = _axes((0.0, float(len(every) + 1)), (0.0, float(top)))
+    parts = axes.rows((value, str(int(value)) if value == int(value) else "") for value in ticks(0.0, float(top), 5))
+    width = axes.inner[0] / (len(every) + 1)
     last = number(float(edges[-1]), 3)
     names = [f"{number(a, 3)} to {number(b, 3)} {unit}" for a, b in pairwise(edges.tolist())]
     names += [f"later than {last} {unit}", "not found"]
     for k, count in enumerate(every):
-        x = LEFT + (k + (1 if k >= len(counts) else 0) * 0.5) * width
-        high = count / top * (HEIGHT - TOP - BOTTOM)
+        late = k >= len(counts)
         if count:
-            parts.append(
-                tag("rect", tag("title", f"{names[k]}: {count}"),
-                    class_="column late" if k >= len(counts) else "column",
-                    x=f"{x + 0.5:.1f}", y=f"{HEIGHT - BOTTOM - high:.1f}", width=f"{max(width - 1.0, 0.5):.1f}",
-                    height=f"{high:.1f}")
-            )  # fmt: skip
-    for k in range(0, len(counts) + 1, max(1, len(counts) // 6)):
-        x = LEFT + k * width
-        parts.append(tag("text", number(float(edges[k]), 3), x=f"{x:.1f}", y=HEIGHT - BOTTOM + 15, class_="x"))
-    parts.append(tag("text", f"delay [{unit}]; on the right: later, not found", x=(LEFT + WIDTH - RIGHT) / 2,
-                     y=HEIGHT - 5, class_="x"))  # fmt: skip
-    drawing = tag("svg", tag("title", title), *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
-    return tag("div", tag("div", tag("b", title, tag("small", " [contacts]")), class_="head"),
-               tag("div", drawing, class_="plot"), class_="panel")  # fmt: skip
+            x = axes.left + (k + 0.5 * late) * width
+            parts.append(axes.bar(x, width, count / top * axes.inner[1], f"{names[k]}: {count}",
+                                  "column late" if late else "column"))  # fmt: skip
+    under = [(k, number(float(edges[k]), 3)) for k in range(0, len(counts) + 1, max(1, len(counts) // 6))]
+    parts += axes.columns(under, below=15, lines=False)
+    parts.append(axes.below(f"delay [{unit}]; on the right: later, not found"))
+    return panel(title, "contacts", axes.svg(title, *parts))
 
 
 def matrix(title: str, counts: Array) -> Raw:
@@ -200,8 +172,3 @@ def interval(value: Estimate, factor: float = 1.0) -> str:
     high = number(factor * value.high, 3) if math.isfinite(value.high) else "more"
     middle = number(factor * value.value, 3) if math.isfinite(value.value) else "never"
     return f"{middle} ({low} to {high})"
-
-
-def up(share: float) -> float:
-    """px of a share from 0 to 1."""
-    return HEIGHT - BOTTOM - min(1.0, max(0.0, share)) * (HEIGHT - TOP - BOTTOM)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
-from tangere.figures.xy import XY, xy_figure
+from tangere.figures.stills import XY, xy_figure
 from tangere.identification import Motion, momentum_residual
 from tangere.identification.identify_logs import Identification
 from tangere.identification.samples import TERMS, midpoints
