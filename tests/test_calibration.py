@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from oracles import frames, pinocchio_model, relative_error
 
+import tangere
 from tangere.errors import InvalidValue, MissingExtra, ModelFileError
 from tangere.model.loading import load
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (extra calibration)")
-UR = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+UR = tuple(name for name in tangere.models() if name.startswith("ur"))
 PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
 # A UR10e as it may leave the factory: a few tenths of a millimetre and of a milliradian off, in UR's own notation
 # (the forearm's -pi, pi, pi is a turn by nearly nothing).

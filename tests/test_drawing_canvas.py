@@ -14,7 +14,7 @@ from tangere.apps.drawing.plan.surface_fit import fit_plane
 from tangere.errors import InvalidValue
 from tangere.plants.scene.scene import Pen
 
-URS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+URS = tuple(name for name in tangere.models() if name.startswith("ur"))
 
 
 def with_pen(name: str) -> tangere.Robot:

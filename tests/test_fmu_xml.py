@@ -28,7 +28,7 @@ from tangere.apps.fmu.numbers import arm_of
 from tangere.apps.fmu.package import Written, write_fmu
 from tangere.apps.fmu.variables import TYPES, UNITS
 
-ARMS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+ARMS = tuple(name for name in tangere.models() if name.startswith("ur"))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from oracles import random_pose, tool_down_ik
 import tangere
 from tangere.model.model import Array
 
-URS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+URS = tuple(name for name in tangere.models() if name.startswith("ur"))
 POSES = int(os.environ.get("TANGERE_POSES", "5000"))
 # Promised accuracy of every solution, as the largest entry of FK(q) - T; reached: 2e-15 off singularities.
 FK = 1e-12

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,12 @@ import numpy as np
 import pytest
 from oracles import pinocchio_model, relative_error
 
+import tangere
+from tangere.model import loading
 from tangere.model.loading import load, names, parameter_sets
 from tangere.model.model import Array
 
-UR = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+UR = tuple(name for name in tangere.models() if name.startswith("ur"))
 DATA = Path(importlib.import_module("tangere.model").__file__ or "").parent / "data"
 PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
 
@@ -210,3 +214,24 @@ def test_a_model_cannot_be_changed() -> None:
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array += 1.0
+
+
+def test_arms_stand_in_the_order_of_their_families() -> None:
+    families = ("ur3e", "ur5e", "ur10e", "ur16e"), ("ur3", "ur5", "ur10"), ("ur20", "ur30")
+    assert tangere.models() == (*(arm for family in families for arm in family), "pendulum", "planar3r", "scara")
+
+
+def test_a_new_arm_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a file in the folder of the arms: it is listed at its place, loads and computes."""
+    shutil.copytree(loading._DATA, tmp_path / "data")
+    text = (loading._DATA / "ur16e.toml").read_text().replace("ur16e", "ur15").replace("UR16e", "UR15")
+    monkeypatch.setattr(loading, "_DATA", tmp_path / "data")
+    (tmp_path / "data" / "ur15.toml").write_text(text.replace("order = 116", "order = 315"))
+    (tmp_path / "data" / "zz.toml").write_text(re.sub("order = .*", "", text).replace("ur15", "zz"))
+    names = tangere.models()
+    assert names[7:9] == ("ur15", "ur20")
+    assert names[-1] == "zz"  # without a place of its own: last
+    robot = tangere.robot("UR15")
+    assert robot.name == "ur15"
+    assert np.array_equal(robot.pose(np.zeros(6)), tangere.robot("ur16e").pose(np.zeros(6)))
+    assert tangere.model.parameter_sets("ur15") == ("ur-ros2",)

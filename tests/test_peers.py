@@ -23,7 +23,7 @@ from tangere.plants.scene.mjcf import to_mjcf
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed (extra test)")
 
-URS = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30")
+URS = tuple(name for name in tangere.models() if name.startswith("ur"))
 SETS = (
     ("ur10e", "ur-ros2"), ("ur10e", "000-C"), ("ur10e", "000-D"), ("ur10e", "000-E"), ("ur10e", "000-F"),
     ("ur10e", "000-H"), ("ur10e", "001-table8"), ("ur3e", "001-table8"), ("ur5e", "001-table8"),

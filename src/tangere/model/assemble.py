@@ -18,7 +18,7 @@ from tangere.model.model import DH, Array, Drives, Grade, Joint, Link, Model, Pa
 # Tables that an identified or tuned model file carries for others: any content, no number of the arm itself.
 CARRIED = ("identified", "detection")
 ROOT_KEYS = (
-    "schema_version", "name", "title", "parameters", "gravity", "joints", "lengths", "links", "drives", "tool",
+    "schema_version", "name", "title", "order", "parameters", "gravity", "joints", "lengths", "links", "drives", "tool",
     "payload", "sources", *CARRIED,
 )  # fmt: skip
 DRIVE_KEYS = ("gain", "rotor_inertia", "coulomb", "viscous")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,18 @@ from tangere.model.mounting import gravity_vector, payload_body, tool_transform
 
 _DATA = Path(__file__).parent / "data"
 _SETS = _DATA / "sets"
-# The order in which arms are shown: e-Series, CB3, the large ones, then the teaching robots of 003.
-_ORDER = ("ur3e", "ur5e", "ur10e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30", "pendulum", "planar3r", "scara")
+# The file's own place in lists: the 100s are the e-Series, then CB3, the large ones, the teaching robots of 003.
+_PLACE = re.compile(r"^order *= *(\d+)", re.MULTILINE)
 
 
 def names() -> tuple[str, ...]:
-    """Names of the arms that come with the package: the Universal Robots arms, then 003's teaching robots."""
-    return tuple(name for name in _ORDER if (_DATA / f"{name}.toml").is_file())
+    """Names of the arms that come with the package, one file each, in the `order` that the files state."""
+
+    def place(path: Path) -> tuple[float, str]:
+        found = _PLACE.search(path.read_text(encoding="utf-8"))
+        return (float(found[1]) if found else float("inf"), path.stem)
+
+    return tuple(path.stem for path in sorted(_DATA.glob("*.toml"), key=place))
 
 
 def parameter_sets(name: str) -> tuple[str, ...]:
@@ -119,6 +125,6 @@ def _arm(given: str | os.PathLike[str]) -> Path:
         if path.suffix.lower() not in (".toml", ".urdf", ".xml"):
             raise ModelFileError(f"{path}: a model file ends in .toml, .urdf or .xml")
         return path
-    if str(given).lower() in names():
+    if str(given).lower() in {path.stem for path in _DATA.glob("*.toml")}:
         return _DATA / f"{str(given).lower()}.toml"
     raise UnknownName(f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml or .urdf")
