@@ -131,10 +131,10 @@ def test_a_warning_that_is_an_error_gets_through(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_limit_is_the_same_in_both_forms() -> None:
-    """Beyond FAR of shapes.py, which is TG_FAR of core.c, and not before, Python is asked."""
+    """Beyond MANY_TURNS of shapes.py, which is TG_FAR of core.c, and not before, Python is asked."""
     source = (Path(shapes.__file__).parent / "c" / "core.c").read_text()
     assert "#define TG_FAR (4.0 * 3.14159265358979323846)" in source
-    assert shapes.FAR == 4.0 * np.pi
+    assert shapes.MANY_TURNS == 4.0 * np.pi
 
 
 # ---- names ----

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
 
 LENGTH_MAX = 1e6  # m; squares of squares of positions must stay far from overflow
-FAR = 4.0 * np.pi  # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
+MANY_TURNS = 4.0 * np.pi  # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
 FORMS = ("matrix", "ur")  # of a pose: T (4, 4), or UR's x y z rx ry rz
 _ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
@@ -75,10 +75,10 @@ _said = False
 def far(robot: Robot, q: Array) -> None:
     """Warn, the first time only, that joint positions q (..., n) look like degrees.
 
-    They do where a joint is beyond FAR and twice its own limits; a joint that turns without end never does.
+    They do where a joint is beyond MANY_TURNS and twice its own limits; a joint that turns without end never does.
     """
     global _said
-    reach = np.maximum(FAR, 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max)))
+    reach = np.maximum(MANY_TURNS, 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max)))
     looks = (np.abs(q) > reach) & robot.revolute
     if _said or not np.any(looks):
         return

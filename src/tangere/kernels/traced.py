@@ -21,7 +21,7 @@ from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.inverse_kinematics import closed_form
 from tangere.kernels.numeric_inverse import numeric
-from tangere.kernels.shapes import FAR, argument, broadcast, far, formed, transforms
+from tangere.kernels.shapes import MANY_TURNS, argument, broadcast, far, formed, transforms
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import Chain, chain_of
@@ -108,7 +108,7 @@ class TracedKernels:
         """T_base_tcp, or UR's x y z rx ry rz; angles that look like degrees are warned of."""
         T: Array = self._call(self._kernels["pose"], (q,), {})
         robot = self.robot()
-        if robot is not None and np.any(np.abs(np.asarray(q)) > FAR):
+        if robot is not None and np.any(np.abs(np.asarray(q)) > MANY_TURNS):
             far(robot, np.asarray(q, dtype=np.float64))
         return formed(T, form)
 

@@ -162,7 +162,7 @@ static PyArray_Descr *tg_double; /* float64 */
 static PyObject *tg_broadcast; /* tangere.kernels.shapes.broadcast */
 static PyObject *tg_refuse;    /* tangere.kernels.shapes.refuse */
 static PyObject *tg_far, *tg_formed, *tg_transforms; /* tangere.kernels.shapes: the same names */
-#define TG_FAR (4.0 * 3.14159265358979323846) /* rad: twice the two turns of a UR's joint; FAR of kernels/shapes.py */
+#define TG_FAR (4.0 * 3.14159265358979323846) /* rad: twice the two turns of a UR's joint; MANY_TURNS of kernels/shapes.py */
 
 static int tg_finite(const double *x, npy_intp n, double limit)
 {
