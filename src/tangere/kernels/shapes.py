@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
 
 LENGTH_MAX = 1e6  # m; squares of squares of positions must stay far from overflow
-MANY_TURNS = 4.0 * np.pi  # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
+# [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
+MANY_TURNS = 4.0 * np.pi
 FORMS = ("matrix", "ur")  # of a pose: T (4, 4), or UR's x y z rx ry rz
 _ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
