@@ -28,10 +28,9 @@ from tangere.model.model import Payload
 from tangere.observe.compare import all_observers
 from tangere.observe.detect import Detector, FreeMotion, tune
 from tangere.observe.detect.felt import felt, sticking
-from tangere.observe.isolation import ContactIsolator
+from tangere.observe.isolation import ContactIsolator, tool_wrench
 from tangere.observe.isolation_added import added
 from tangere.observe.isolation_evidence import explain, placed
-from tangere.observe.isolation_wrench import tool_wrench
 from tangere.robots import Robot
 
 

@@ -12,9 +12,8 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.model.link_surfaces import link_surfaces
-from tangere.observe.isolation import ContactIsolator
+from tangere.observe.isolation import FORCE_SD_MAX, MOMENT_SD_MAX, ContactIsolator, tool_wrench
 from tangere.observe.isolation_evidence import _columns, _cone, explain, placed
-from tangere.observe.isolation_wrench import FORCE_SD_MAX, MOMENT_SD_MAX, tool_wrench
 
 # Nm, noise of a UR10e's torque per sample (measured at 100 Hz), after a momentum observer of 50/s at 500 Hz, which
 # leaves sqrt((1 - a) / (1 + a)) of white noise, a = exp(-K h)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.observe.neighbours import Neighbours
+from tangere.observe.inputs import Neighbours
 from tangere.types import State
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from tangere.apps.study.statistics import per_hour, quantile, rate
 from tangere.errors import InvalidValue
-from tangere.observe.statistics import per_hour, quantile, rate
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -164,6 +164,17 @@ class Trajectory(Protocol):
         """The reference at that time; before 0 the start, after the duration the end, at rest."""
 
 
+class Friction(Protocol):
+    """A friction law: dynamics.friction.JointFriction, a DriveModel, or one's own.
+
+    Observers use the whole law of one that also has `friction(q, qd, gravity_torque)`, as a DriveModel has, and its
+    `delay`.
+    """
+
+    def torque(self, qd: Array, /) -> Array:
+        """Torque (n,) [Nm] that opposes the motion qd (n,) [rad/s]: M qdd + C qd + g + friction = tau + tau_ext."""
+
+
 class Controller(Protocol):
     """start once, step every period, stop once. step never raises for a bad measurement: it holds or ramps down.
 

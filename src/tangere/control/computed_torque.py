@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import Friction, Goal, critical, gain, started, trajectory_of
-from tangere.types import Command, State
+from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
+from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import Friction, gain
+from tangere.control.setpoint import gain
 from tangere.errors import InvalidValue
-from tangere.types import Command, State
+from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import Friction, Goal, gain, started, trajectory_of
-from tangere.types import Array, Command, State
+from tangere.control.setpoint import Goal, gain, started, trajectory_of
+from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.control.bounds import Bounds
-from tangere.control.setpoint import Friction, Goal, critical, gain, started, trajectory_of
+from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
 from tangere.control.task_space import ToolInertia, pose_error, tool_reference
-from tangere.types import Array, Command, State
+from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

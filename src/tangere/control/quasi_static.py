@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import Friction, Goal, Wrench, gain, started, trajectory_of, wrench_of
-from tangere.types import Command, State
+from tangere.control.setpoint import Goal, Wrench, gain, started, trajectory_of, wrench_of
+from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +14,6 @@ from tangere.types import Array, Reference, State, Trajectory
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
-
-
-class Friction(Protocol):
-    """What the controllers need of a friction law: dynamics.friction.JointFriction, or one's own."""
-
-    def torque(self, qd: Array, /) -> Array:
-        """Torque (n,) [Nm] that opposes the motion qd (n,) [rad/s]."""
 
 
 Goal = Trajectory | ArrayLike | None  # a motion, joint angles (n,) to stay at, or None: where the robot is at the start

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.observe.balance import PositionBalance, TorqueBalance
 from tangere.observe.filter import BalanceFilter
-from tangere.observe.inputs import Friction
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 
 class AccelerationObserver(BalanceFilter):

@@ -12,10 +12,9 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.kernels.backend import Momentum
-from tangere.observe.inputs import Friction, fitting, friction_torque, law_of, longest_period, torque_delay
-from tangere.observe.neighbours import Motion, Neighbours
+from tangere.observe.inputs import Motion, Neighbours, fitting, friction_torque, law_of, longest_period, torque_delay
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 
 def compiled_momentum(

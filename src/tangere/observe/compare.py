@@ -14,12 +14,11 @@ from tangere.errors import InvalidValue
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.disturbance import DisturbanceObserver
 from tangere.observe.filtered_dynamics import FilteredDynamicsObserver
-from tangere.observe.inputs import Friction
 from tangere.observe.kalman import KalmanObserver
 from tangere.observe.momentum import GAIN, MomentumObserver
 from tangere.observe.sliding_mode import SlidingModeObserver
 from tangere.robots import Robot
-from tangere.types import Array, Observer, State
+from tangere.types import Array, Friction, Observer, State
 
 # s after reset and after the onset that count neither for errors nor for the quiet level: five time constants of
 # 20 ms, after which 1 % of a step is left of a first-order lag, 4 % of a Butterworth filter of second order

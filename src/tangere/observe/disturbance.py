@@ -9,10 +9,9 @@ from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
 from tangere.observe.balance import TorqueBalance
 from tangere.observe.filter import BalanceFilter
-from tangere.observe.inputs import Friction
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 
 class DisturbanceObserver(BalanceFilter):

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
-from tangere.observe.inputs import Friction
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 
 class FilteredDynamicsObserver(BalanceFilter):

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
-from tangere.observe.inputs import Friction, per_joint
+from tangere.observe.inputs import per_joint
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 VELOCITY_NOISE = 0.002  # rad/s, standard deviation per sample seen in recordings of a resting UR10e
 # Nm / sqrt(Hz) per Nm of tau_max: density of the torque noise of a UR10e (2.3 2.0 .9 .29 .43 .30 Nm at 100 Hz) over

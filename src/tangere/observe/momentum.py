@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.observe.balance import MomentumBalance, TorqueBalance, compiled_momentum
 from tangere.observe.filter import LagFilter
-from tangere.observe.inputs import Friction, initial_residual, longest_period, per_joint, torque_delay
+from tangere.observe.inputs import initial_residual, longest_period, per_joint, torque_delay
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 # 1/s: 20 ms time constant. A push is felt to 95 % after 60 ms, while the velocity noise of a UR (some 1e-3 rad/s)
 # times M and K stays below about 1 Nm at the shoulder.

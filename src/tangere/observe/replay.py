@@ -10,17 +10,10 @@ from numpy.typing import ArrayLike
 from tangere.codegen.polynomials import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.observe.balance import compiled_momentum
-from tangere.observe.inputs import (
-    Friction,
-    friction_torque,
-    initial_residual,
-    longest_period,
-    per_joint,
-    torque_delay,
-)
+from tangere.observe.inputs import friction_torque, initial_residual, longest_period, per_joint, torque_delay
 from tangere.observe.momentum import GAIN, MomentumObserver, starts_first
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 
 def replay_momentum(

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from tangere.observe.balance import MomentumBalance
 from tangere.observe.filter import BalanceFilter
-from tangere.observe.inputs import Friction, per_joint
+from tangere.observe.inputs import per_joint
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import Array, State
+from tangere.types import Array, Friction, State
 
 # Levant's gains of the robust differentiator (Automatica 34, 1998): finite-time convergence for any tau_ext that
 # changes no faster than L: sigma' = 1.1 L sign, e' = ... 1.5 sqrt(L |e|)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.control.computed_torque import ComputedTorque
-from tangere.control.setpoint import Friction
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
@@ -21,7 +20,7 @@ from tangere.plants.pushes import Push, PushForce, push_record, pushes_of
 from tangere.plants.scene.scene import Scene
 from tangere.robots import Robot
 from tangere.settings import check, count, flag, other, setting, word
-from tangere.types import Array, Controller, Trajectory
+from tangere.types import Array, Controller, Friction, Trajectory
 
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built

@@ -11,7 +11,6 @@ import numpy as np
 from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
-from tangere.control.setpoint import Friction
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kinematics.rotation import pose
@@ -25,7 +24,7 @@ from tangere.plants.scene.bodies import Ball, Pad
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
 from tangere.settings import altered, setting, word
-from tangere.types import Array, Controller, Trajectory
+from tangere.types import Array, Controller, Friction, Trajectory
 
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built

@@ -16,8 +16,8 @@ from tangere.report.terminal import numbers, paint, table, wants_colour
 
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
+    from tangere.apps.study.statistics import Estimate
     from tangere.apps.study.study import Study
-    from tangere.observe.statistics import Estimate
 
 EXAMPLES = """examples:
   tangere study                             a UR10e in simulation: some 2 minutes on two cores
@@ -183,8 +183,8 @@ _WORLD = {"exact": "exact model, noisy sensors", "wrong": "wrong model"}
 def study_text(done: Study, colour: bool = False) -> str:
     """What was found in simulation, for a terminal."""
     from tangere.apps.study import tables
+    from tangere.apps.study.statistics import quantile, rate
     from tangere.apps.study.world import WORLDS
-    from tangere.observe.statistics import quantile, rate
 
     plan = done.plan
     lines = [

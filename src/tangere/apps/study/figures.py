@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from tangere.apps.study.statistics import Estimate
 from tangere.figures.axes import Axes, Mark, legend, marks, panel, panels, polyline, ticks
 from tangere.figures.markup import Raw, number, tag
-from tangere.observe.statistics import Estimate
 from tangere.types import Array
 
 STYLES = ("a", "b", "c", "d")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.study.injected import InjectedStudy
+from tangere.apps.study.statistics import Estimate
 from tangere.apps.study.study import Study
 from tangere.apps.study.tables import (
     false_alarms,
@@ -25,7 +26,6 @@ from tangere.apps.study.trials import step_copies
 from tangere.apps.study.world import WORLDS, world_of
 from tangere.errors import InvalidValue
 from tangere.logs.files import write_text
-from tangere.observe.statistics import Estimate
 
 
 def folder(path: str | os.PathLike[str]) -> Path:

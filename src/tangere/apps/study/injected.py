@@ -12,6 +12,7 @@ import numpy as np
 
 from tangere.apps.study.pool import Workers
 from tangere.apps.study.scan import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
+from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
@@ -20,7 +21,6 @@ from tangere.identification.touch_logs import TouchLog
 from tangere.logs.recordings import Recording, recordings
 from tangere.loop.watching import Belief, belief, free_motion, read, watch, with_stated_payload
 from tangere.observe.detect import RATE, Event, Thresholds, tune
-from tangere.observe.statistics import Estimate, per_hour, quantile, rate
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -121,9 +121,7 @@ def inject_logs(
     if folds and model is not None:
         raise InvalidValue("folds make their own models: leave out the model, or the folds")
     progress("reading", 0.0)
-    found: list[Recording] = [
-        r for source in sources for r in recordings(source, columns=columns, rate=sample_rate)
-    ]
+    found: list[Recording] = [r for source in sources for r in recordings(source, columns=columns, rate=sample_rate)]
     left_out = {r.name for r in found if any(fnmatch.fnmatchcase(r.name, glob) for glob in skip)}
     found = [r for r in found if r.name not in left_out]
     if not found:

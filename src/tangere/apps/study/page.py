@@ -10,12 +10,12 @@ import numpy as np
 from tangere.apps.study import tables
 from tangere.apps.study.figures import Chart, Curve, bars, charts, interval, matrix, percent
 from tangere.apps.study.injected import InjectedStudy
+from tangere.apps.study.statistics import quantile, rate
 from tangere.apps.study.study import Study
 from tangere.apps.study.trials import FACTORS
 from tangere.apps.study.world import WORLDS, WorldName
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.logs.files import write_text
-from tangere.observe.statistics import quantile, rate
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, page_head, table
 

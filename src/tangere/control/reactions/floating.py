@@ -8,8 +8,7 @@ import numpy as np
 
 from tangere.control.hand_guiding import COMPENSATION, HandGuiding
 from tangere.control.reactions.handover import Handover
-from tangere.control.setpoint import Friction
-from tangere.types import Controller, Event, State
+from tangere.types import Controller, Event, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -45,6 +44,4 @@ class FloatOnContact(Handover):
     def answer(self, event: Event, state: State) -> Controller:
         """The floating arm, from this moment on."""
         damping = RATE * np.diag(self.robot.mass_matrix(state.q))
-        return HandGuiding(
-            self.robot, friction=self.friction, compensation=self.compensation, damping=damping
-        )
+        return HandGuiding(self.robot, friction=self.friction, compensation=self.compensation, damping=damping)

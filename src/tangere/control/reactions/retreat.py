@@ -9,10 +9,9 @@ import numpy as np
 
 from tangere.control.reactions.handover import BRAKE, RELEASE, Handover, residual_of
 from tangere.control.reactions.soft_hold import soft_hold
-from tangere.control.setpoint import Friction
 from tangere.errors import InvalidValue
 from tangere.kinematics.resolution import damped_inverse
-from tangere.types import Array, Command, Controller, Event, State
+from tangere.types import Array, Command, Controller, Event, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

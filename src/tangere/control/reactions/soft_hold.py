@@ -8,8 +8,7 @@ import numpy as np
 
 from tangere.control.joint_impedance import JointImpedance
 from tangere.control.reactions.handover import Handover
-from tangere.control.setpoint import Friction
-from tangere.types import Controller, Event, State
+from tangere.types import Controller, Event, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot

@@ -1,4 +1,4 @@
-/* The momentum observer: one sample at a time, or a whole log. The rules are those of tangere/observe/neighbours.py. */
+/* The momentum observer: one sample at a time, or a whole log. The rules are those of tangere/observe/inputs.py (Neighbours). */
 
 #define TG_SAMPLE (1 + 2 * TG_DOF) /* a row of the history: stamp, q, qd */
 #define TG_RESIDUALS 3             /* the newest, one that the caller still holds, and one that is free */
