@@ -21,7 +21,7 @@ def generate(folder: Path) -> None:
     package = types.ModuleType("tangere")
     package.__path__ = [str(SOURCE)]
     sys.modules["tangere"] = package
-    from tangere.kernels.generate import write
+    from tangere.kernels.emit.c import write
 
     write(folder)
 

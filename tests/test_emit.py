@@ -16,10 +16,12 @@ from oracles import random_arm
 import tangere
 from tangere.codegen import functions as f
 from tangere.codegen.trace import Graph, Symbol
-from tangere.kernels import generate
+from tangere.errors import UnknownName
+from tangere.kernels import emit
 from tangere.kernels.emit import c as emit_c
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.table import KERNELS, all_kernels, trace
+from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.chain import chain_of
 from tangere.model.model import Model
 
@@ -95,9 +97,6 @@ def test_c(width: int, tmp_path: Path) -> None:
         pytest.skip("no C compiler on this machine")
     graph, outputs = everything()
     text = emit_c.function("all", graph, ["x"], outputs, inline=True)
-    # joint angles are taken from the core's table of sines there; here each is computed on its own
-    text = text.replace("TG_ANGLES(x)", "")
-    text = re.sub(r"TG_SINCOS\(\d+, (x\[\d+\]), (\w+), (\w+)\)", r"V \2, \3; TG_FN(sincos)(\1, &\2, &\3);", text)
     source = tmp_path / "all.c"
     source.write_text(C_MAIN.format(width=width, math=emit_c.math_functions(), text=text, count=len(outputs)))
     library = tmp_path / "all.so"
@@ -156,6 +155,43 @@ def test_unknown_operations_are_refused() -> None:
         emit_python.source(graph, ["x"], [strange], parameters="P", batch=False)
 
 
+def test_sines_of_joint_angles_come_from_the_shared_table() -> None:
+    """Of the numbers at the head of the first group, as many as there are angles, and of nothing else."""
+    graph = Graph()
+    x = graph.inputs("x", 3)
+    out = [f.sin(x[0]), f.cos(x[1]), f.sin(x[2])]
+    text = emit_c.function("k", graph, ["x"], out, angles=2)
+    assert text.count("TG_ANGLES(x)") == 1
+    assert [text.count(f"TG_SINCOS({i}, x[{i}]") for i in range(3)] == [1, 1, 0]
+    assert "TG_FN(sincos)(x[2]" in text
+    alone = emit_c.function("k", graph, ["x"], out)
+    assert "TG_ANGLES" not in alone
+    assert "TG_SINCOS" not in alone
+
+
+def test_a_new_emitter_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropped into the folder it is found by its name, and makes every kernel of a robot."""
+    (tmp_path / "halved.py").write_text(
+        "from tangere.kernels.emit import python\n"
+        "def compiled(graph, inputs, outputs, **how):\n"
+        "    kernel = python.compiled(graph, inputs, outputs, **how)\n"
+        "    return lambda *x: tuple(0.5 * y for y in kernel(*x))\n"
+    )
+    assert emit.targets() == ("c", "python")
+    monkeypatch.setattr(emit, "__path__", [*emit.__path__, str(tmp_path)])
+    assert emit.targets() == ("c", "halved", "python")
+    for name in ("ur5e", "scara"):
+        model = tangere.robot(name).model
+        q = np.full(model.dof, 0.3)
+        plain, halved = (
+            TracedKernels(model, rotor_inertia=np.zeros(model.dof), target=target) for target in ("python", "halved")
+        )
+        np.testing.assert_array_equal(halved.mass_matrix(q), 0.5 * plain.mass_matrix(q))
+    for bad in ("c", "fortran"):
+        with pytest.raises(UnknownName, match=f"{bad}.*python"):
+            emit.runnable(bad)
+
+
 # ----------------------------------------------------------------------------- no string from data in generated text
 
 
@@ -210,7 +246,7 @@ def test_constants_from_a_file_are_numbers_or_nothing() -> None:
 
 def test_the_c_text_is_made_from_the_table_alone() -> None:
     """Its words are C, our macros, and the names of our kernels; nothing else could get in."""
-    text, table = generate.kernels_text(), generate.table_text()
+    text, table = emit_c.kernels_text(), emit_c.table_text()
     assert text.isascii()
     assert table.isascii()
     bare = re.sub(r"/\*.*?\*/|0x[\d.a-f]+p[-+]\d+|0X\S+", " ", text, flags=re.DOTALL)
@@ -235,4 +271,4 @@ def test_the_text_is_the_same_every_time() -> None:
         t = trace(kernel, 3, lambda _: chain_of(arm), 0)
         texts.add(emit_python.source(t.graph, ["x"], t.outputs, parameters="P", batch=True))
     assert len(texts) == 1
-    assert generate.table_text() == generate.table_text()
+    assert emit_c.table_text() == emit_c.table_text()

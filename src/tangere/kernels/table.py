@@ -1,6 +1,6 @@
 """The table of kernels: every quantity that is traced, with its inputs and the shapes of its outputs.
 
-The C extension, the Python form and, later, other emitters are all made from this table.
+The C extension, the Python form and whatever other emitters there are (kernels/emit) are made from this table.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Trace:
 
     graph: Graph
     outputs: list[Symbol]
+    angles: int = 0  # how many numbers at the head of x are joint positions: emitters may share their sines
 
 
 _PAIR, _TRIPLE = ("q", "qd"), ("q", "qd", "qdd")
@@ -132,7 +133,7 @@ def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], para
     outputs = [graph.lift(y) for y in kernel.function(chain(P), *arguments)]
     if len(outputs) != kernel.size(dof):
         raise AssertionError(f"kernel {kernel.name} gives {len(outputs)} numbers, its table says {kernel.size(dof)}")
-    return Trace(graph, outputs)
+    return Trace(graph, outputs, sizes[0] if kernel.inputs[0] == "q" else 0)
 
 
 # Inverse kinematics of a UR: not a quantity of any chain, so beside the table. Sizes of x and of the outputs.

@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
-from tangere.kernels.emit import python as emit_python
-from tangere.kernels.inverse_kinematics import closed_form
-from tangere.kernels.numeric_inverse import numeric
+from tangere.kernels.emit import runnable
+from tangere.kernels.inverse_kinematics import closed_form, numeric
 from tangere.kernels.shapes import MANY_TURNS, argument, broadcast, far, formed, transforms
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
@@ -33,24 +32,31 @@ if TYPE_CHECKING:
 Form = Callable[..., tuple[Any, ...]]
 
 
-def _forms(t: Trace) -> tuple[Form, Form]:
+def _forms(t: Trace, target: str) -> tuple[Form, Form]:
+    """The kernel for one state and for a batch, by the emitter of that name."""
+    compiled = runnable(target).compiled
     return (
-        emit_python.compiled(t.graph, ["x"], t.outputs, batch=False),
-        emit_python.compiled(t.graph, ["x"], t.outputs, batch=True),
+        compiled(t.graph, ["x"], t.outputs, parameters="P", batch=False),
+        compiled(t.graph, ["x"], t.outputs, parameters="P", batch=True),
     )
 
 
 @cache
-def _ur_forms(name: str) -> tuple[Form, Form]:
+def _ur_forms(name: str, target: str) -> tuple[Form, Form]:
     kernel = next(k for k in all_kernels(ur.DOF) if k.name == name)
-    return _forms(trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT))
+    return _forms(trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT), target)
 
 
 class TracedKernels:
-    """All kernels of one model in Python; the methods have the names of the table."""
+    """All kernels of one model in Python; the methods have the names of the table.
 
-    def __init__(self, model: Model, *, rotor_inertia: Array, nominal: Model | None = None) -> None:
-        self.model = model
+    target: which emitter of kernels/emit makes the functions.
+    """
+
+    def __init__(
+        self, model: Model, *, rotor_inertia: Array, nominal: Model | None = None, target: str = "python"
+    ) -> None:
+        self.model, self.target = model, target
         self.nominal = nominal  # a UR whose calibrated twin this is: its closed form starts the numeric search
         self.robot: Callable[[], Robot | None] = lambda: None  # weak: the robot owns its kernels
         self._kernels = {k.name: k for k in all_kernels(model.dof)}
@@ -75,11 +81,11 @@ class TracedKernels:
 
     def _functions(self, kernel: Kernel) -> tuple[Form, Form]:
         if self._is_ur:
-            return _ur_forms(kernel.name)
+            return _ur_forms(kernel.name, self.target)
         if kernel.name not in self._compiled:
             chain = self._chain
             assert chain is not None
-            self._compiled[kernel.name] = _forms(trace(kernel, self.model.dof, lambda _: chain, 0))
+            self._compiled[kernel.name] = _forms(trace(kernel, self.model.dof, lambda _: chain, 0), self.target)
         return self._compiled[kernel.name]
 
     def _call(self, kernel: Kernel, args: tuple[ArrayLike, ...], keywords: dict[str, ArrayLike]) -> Any:

@@ -162,7 +162,7 @@ def _parameters(name: str) -> str:
     g = Graph()
     x = g.inputs("raw", RAW if name == "parameters" else RAW_KINEMATIC)
     outputs = _dynamic(x) if name == "parameters" else _kinematic(x)
-    return emit_c.function(name, g, ["raw"], [g.lift(y) for y in outputs], inline=False)
+    return emit_c.function(name, g, ["raw"], [g.lift(y) for y in outputs])
 
 
 def _jacobian_rate() -> str:
@@ -171,7 +171,7 @@ def _jacobian_rate() -> str:
     t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
     q, dq = t.graph.inputs("x", 6), [t.graph.input("x", 6 + i) for i in range(6)]
     seeds: dict[int, float | Symbol] = {q[i].index: dq[i] for i in range(6)}
-    return emit_c.function("jacobian_rate", t.graph, ["x"], derivative(t.graph, t.outputs, seeds), inline=False)
+    return emit_c.function("jacobian_rate", t.graph, ["x"], derivative(t.graph, t.outputs, seeds), angles=t.angles)
 
 
 @cache
@@ -182,9 +182,9 @@ def _texts() -> dict[str, str]:
     for kernel in KERNELS:
         if kernel.name in wanted:
             t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
-            texts[kernel.name] = emit_c.function(kernel.name, t.graph, ["x"], t.outputs, inline=False)
+            texts[kernel.name] = emit_c.function(kernel.name, t.graph, ["x"], t.outputs, angles=t.angles)
     for name, t in trace_ik(ur.PARAMETER_COUNT).items():
-        texts[name] = emit_c.function(name, t.graph, ["x"], t.outputs, inline=False)
+        texts[name] = emit_c.function(name, t.graph, ["x"], t.outputs, angles=t.angles)
     texts["jacobian_rate"] = _jacobian_rate()
     for name in ("parameters", "kinematic_parameters"):
         texts[name] = _parameters(name)

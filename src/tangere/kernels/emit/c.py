@@ -1,28 +1,54 @@
-"""Prints traced kernels as C.
+"""Prints traced kernels as C, and writes those of the UR arm for the extension (run by setup.py when it is built).
 
 The text is a template over the number type: it is included once with V = double and once per SIMD width, with the
 macros of kernels/lanes.h giving V, the mask type and the few operations that C has no vector operator for. Every
 operation is a single IEEE operation, so all widths give the same bits (contraction is switched off at compile time).
 Names in the text are made here from numbers and from the kernel names of our own table, never from data.
+
+`write` makes two files: `tg_kernels.h`, the template that the hand-written core includes once per vector width, and
+`tg_table.h`, the list of kernels with their sizes and shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from tangere.codegen.polynomials import ANGLE_MAX, arctangent2, sincos
 from tangere.codegen.trace import Graph, Node, Symbol
+from tangere.kernels import ur
+from tangere.kernels.shapes import LENGTH_MAX
+from tangere.kernels.table import (
+    IK_BRANCH_INPUTS,
+    IK_BRANCH_OUTPUTS,
+    IK_MERGE_INPUTS,
+    IK_PREPARE_OUTPUTS,
+    all_kernels,
+    trace,
+    trace_ik,
+)
+from tangere.kinematics import inverse_closed_form as inverse
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CALLS = {"sqrt": "TG_SQRT", "abs": "TG_ABS", "round": "TG_ROUND", "lt": "TG_LT", "le": "TG_LE"}
+_SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 
 
 def function(
-    name: str, graph: Graph, inputs: Sequence[str], outputs: Sequence[Symbol], *, parameters: str = "P", inline: bool
+    name: str,
+    graph: Graph,
+    inputs: Sequence[str],
+    outputs: Sequence[Symbol],
+    *,
+    parameters: str = "P",
+    angles: int = 0,
+    inline: bool = False,
 ) -> str:
     """A C function `TG_FN(name)(inputs..., P, out)` that computes the outputs.
 
     inputs: names of the argument groups that differ between samples, in the order of the call; each is an array of V.
-    parameters: name of the group that is equal for all samples, an array of double.
+    parameters: name of the group that is equal for all samples, an array of double. angles: how many numbers of the
+    first group are joint angles: their sines and cosines are computed once, by TG_ANGLES.
     """
     if not name.isidentifier():
         raise ValueError(f"kernel name {name!r} is not an identifier")
@@ -31,10 +57,11 @@ def function(
     lines = [f"{'TG_INLINE' if inline else 'TG_KERNEL'} void TG_FN({name})({', '.join(arguments)})", "{"]
     lines.append(f"    (void){parameters};")
     done: set[int] = set()
-    if any(_joint_angle(graph, i) is not None for i in graph.live(outputs)):
+    joints = {i: k for i in graph.live(outputs) if (k := _joint_angle(graph, i, inputs[0], angles)) is not None}
+    if joints:
         lines.append(f"    TG_ANGLES({inputs[0]})")
     for i in graph.live(outputs):
-        line = _statement(graph, i, done)
+        line = _statement(graph, i, done, joints)
         if line:
             lines.append("    " + line)
     for k, o in enumerate(outputs):
@@ -63,13 +90,13 @@ def _vector(graph: Graph, i: int) -> str:
     return f"TG_SPREAD_MASK({text})" if node.mask else f"TG_SPREAD({text})"
 
 
-def _statement(graph: Graph, i: int, done: set[int]) -> str:
+def _statement(graph: Graph, i: int, done: set[int], joints: dict[int, int]) -> str:
     node = graph.nodes[i]
     if i in done or node.op in ("const", "input"):
         return ""
     done.add(i)
     if node.op in ("sin", "cos"):
-        return _sincos(graph, node, i, done)
+        return _sincos(graph, node, i, done, joints.get(i))
     expression = _expression(graph, node)
     if node.mask:
         return f"const {'int' if node.uniform else 'TG_MASK'} t{i} = {expression};"
@@ -98,17 +125,17 @@ def _expression(graph: Graph, node: Node) -> str:
     raise ValueError(f"no C form for the operation {node.op!r}")
 
 
-def _joint_angle(graph: Graph, i: int) -> int | None:
-    """Which joint's angle a sine or cosine is of: its argument is one of the first six inputs."""
+def _joint_angle(graph: Graph, i: int, group: str, angles: int) -> int | None:
+    """Which joint's angle a sine or cosine is of: its argument is one of the first `angles` numbers of the group."""
     node = graph.nodes[i]
     if node.op in ("sin", "cos"):
         value = graph.nodes[node.args[0]].value
-        if isinstance(value, tuple) and value[0] == "x" and value[1] < 6:
+        if isinstance(value, tuple) and value[0] == group and value[1] < angles:
             return value[1]
     return None
 
 
-def _sincos(graph: Graph, node: Node, i: int, done: set[int]) -> str:
+def _sincos(graph: Graph, node: Node, i: int, done: set[int], joint: int | None) -> str:
     """sin and cos of one angle come from one call; the twin node may or may not be needed."""
     twin_op = "cos" if node.op == "sin" else "sin"
     twin = graph.find(twin_op, node.args)
@@ -118,7 +145,6 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int]) -> str:
     if node.uniform:
         raise ValueError("trigonometry of parameters belongs into the parameters themselves")
     argument = _vector(graph, node.args[0])
-    joint = _joint_angle(graph, i)
     if joint is not None:
         return f"TG_SINCOS({joint}, {argument}, {pair['sin']}, {pair['cos']})"
     return f"V {pair['sin']}, {pair['cos']}; TG_FN(sincos)({argument}, &{pair['sin']}, &{pair['cos']});"
@@ -126,8 +152,6 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int]) -> str:
 
 def math_functions() -> str:
     """The C forms of sincos and atan2, traced from codegen.polynomials."""
-    from tangere.codegen.polynomials import arctangent2, sincos
-
     g = Graph()
     (x,) = g.inputs("x", 1)
     body = function("sincos_", g, ["x"], list(sincos(x)), inline=True)
@@ -153,3 +177,62 @@ TG_INLINE V TG_FN(atan2)(V y, V x)
     return out[0];
 }
 """
+
+
+def kernels_text() -> str:
+    """Template text: math functions, then one function per kernel."""
+    parts = ["/* Generated from tangere/kernels/table.py when the extension is built. */\n", math_functions()]
+    for kernel in all_kernels(ur.DOF):
+        t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+        parts.append(function(kernel.name, t.graph, ["x"], t.outputs, angles=t.angles))
+    for name, t in trace_ik(ur.PARAMETER_COUNT).items():
+        text = function(name, t.graph, ["x"], t.outputs, angles=t.angles)
+        parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n" if name in _SCALAR_ONLY else text)
+    return "\n".join(parts)
+
+
+def table_text() -> str:
+    """Sizes and shapes of the kernels, and the constants that the core shares with Python."""
+    kernels = all_kernels(ur.DOF)
+    lines = ["/* Generated from tangere/kernels/table.py when the extension is built. */"]
+    for name, value in {
+        "TG_DOF": ur.DOF,
+        "TG_PARAMETERS": ur.PARAMETER_COUNT,
+        "TG_KERNELS": len(kernels),
+        "TG_MAX_INPUT": max(sum(k.input_sizes(ur.DOF)) for k in kernels),
+        "TG_MAX_OUTPUT": max(k.size(ur.DOF) for k in kernels),
+        "TG_IK_BRANCH_INPUTS": IK_BRANCH_INPUTS,
+        "TG_IK_BRANCH_OUTPUTS": IK_BRANCH_OUTPUTS,
+        "TG_IK_PREPARE_OUTPUTS": IK_PREPARE_OUTPUTS,
+        "TG_IK_MERGE_INPUTS": IK_MERGE_INPUTS,
+        "TG_IK_LANES": inverse.LANES,
+    }.items():
+        lines.append(f"#define {name} {value}")
+    lines.append(f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}")
+    lines.append(f"#define TG_RESCUE {inverse.RESCUE!r}")
+    lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
+    lines.append(f"#define TG_LENGTH_MAX {LENGTH_MAX!r}")
+    lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
+    signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
+    lines.append(f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};")
+    lines.append("#define TG_EACH_KERNEL(X) \\")
+    lines += [f"    X({k.name}) \\" for k in kernels]
+    lines.append("")
+    lines.append("static const tg_shape tg_shapes[TG_KERNELS] = {")
+    for k in kernels:
+        shapes = k.outputs(ur.DOF)
+        dims = ", ".join("{" + ", ".join(map(str, [len(s), *s, 0, 0, 0][:4])) + "}" for s in shapes)
+        names = ", ".join(f'"{n}"' for n in k.inputs)
+        sizes = ", ".join(map(str, k.input_sizes(ur.DOF)))
+        limits = ", ".join("TG_ANGLE_MAX" if n == "q" else "DBL_MAX" for n in k.inputs)
+        inputs = f"{len(k.inputs)}, {{{names}}}, {{{sizes}}}, {{{limits}}}"
+        lines.append(f'    {{"{k.name}", {inputs}, {len(shapes)}, {{{dims}}}, {k.size(ur.DOF)}}},')
+    lines.append("};")
+    return "\n".join(lines) + "\n"
+
+
+def write(folder: Path) -> None:
+    """Both files into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tg_kernels.h").write_text(kernels_text(), encoding="ascii")
+    (folder / "tg_table.h").write_text(table_text(), encoding="ascii")
