@@ -12,10 +12,10 @@ import pytest
 import tangere
 from tangere.cli.main import main
 from tangere.identification import prior_drive, read_model
+from tangere.identification.belief import belief
 from tangere.identification.identify_logs import split
 from tangere.identification.touch_logs import touch_log
 from tangere.logs.recordings import recordings
-from tangere.loop.watching import belief
 
 N = 6
 COLUMNS = "t,q,qd,current,target_current,target_moment"

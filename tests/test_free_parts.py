@@ -10,9 +10,11 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
+from tangere.identification.belief import belief
 from tangere.identification.touch_logs import TouchLog
 from tangere.identification.touched_spans import MARGIN, untouched
-from tangere.loop.watching import Tuned, belief, tuning, watch
+from tangere.loop.tuning import Tuned, tuning
+from tangere.loop.watching import watch
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])

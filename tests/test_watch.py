@@ -12,19 +12,11 @@ from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, model_of, 
 import tangere
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, prior_drive, read_model
+from tangere.identification.belief import Belief, belief, learned, read, with_own_friction, with_stated_payload
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, recordings
-from tangere.loop.watching import (
-    Belief,
-    Watched,
-    belief,
-    learned,
-    read,
-    tuning,
-    watch,
-    with_own_friction,
-    with_stated_payload,
-)
+from tangere.loop.tuning import tuning
+from tangere.loop.watching import Watched, watch
 from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange, Thresholds, wanted
 from tangere.observe.friction_state import MEMORY

@@ -11,8 +11,10 @@ from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, tuned_mode
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
-from tangere.loop.follow import Follower, Notice, lines_of
-from tangere.loop.watching import belief, watch
+from tangere.identification.belief import belief
+from tangere.logs.stream import lines_of
+from tangere.loop.follow import Follower
+from tangere.loop.watching import watch
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def test_a_stream_tells_what_the_file_tells(delay: float, remembers: float) -> N
     follower = Follower(ROBOT, believed)
     notices = list(follower.follow(_lines(columns)))
     assert [notice.phase for notice in notices] == ["raised", "ended"]
-    assert notices[0].event.time_s == notices[1].event.time_s
+    assert notices[0].time_s == notices[1].time_s
     assert follower.seconds == pytest.approx(whole.seconds, abs=0.006)
     for a, b in zip(whole.events, follower.events, strict=True):
         assert (a.time_s, a.onset_s, a.end_s, a.kind, a.joint, a.link) == (
@@ -53,17 +55,23 @@ def test_an_event_is_told_at_the_sample_that_raises_it(tuned: IdentifiedModel) -
     """Lines one by one: nothing of the future is used."""
     columns = columns_of(push=(3.0, 4.0, 0.3 * TORQUE))
     follower, told = Follower(ROBOT, belief(ROBOT, tuned)), []
-    for k, line in enumerate(_lines(columns)):
-        told += [(k, notice) for notice in follower.feed(line)]
+    given = []
+
+    def one_by_one():
+        for k, line in enumerate(_lines(columns)):
+            given.append(k)
+            yield line
+
+    follower.follow(one_by_one(), lambda event: told.append((given[-1], event)))
     k, raised = told[0]
     assert raised.phase == "raised"
-    assert columns["time"][k - 1] == raised.event.time_s  # line 0 is the header
+    assert columns["time"][k - 1] == raised.time_s  # line 0 is the header
 
 
 def test_an_event_that_outlasts_the_stream_is_told_as_open(tuned: IdentifiedModel) -> None:
     notices = list(Follower(ROBOT, belief(ROBOT, tuned)).follow(_lines(columns_of(4.0, push=(3.5, 9.0, TORQUE)))))
     assert [notice.phase for notice in notices] == ["raised", "open"]
-    assert notices[-1].event.end_s is None
+    assert notices[-1].end_s is None
 
 
 def test_a_stream_survives_bad_lines_and_counts_them(tuned: IdentifiedModel) -> None:
@@ -94,7 +102,7 @@ def test_a_stream_whose_clock_is_set_back_goes_on_without_an_alarm(tuned: Identi
     follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
     notices = list(follower.follow([*first, *second]))
     assert [notice.phase for notice in notices] == ["raised", "ended"]
-    assert notices[0].event.onset_s == pytest.approx(52.0, abs=0.03)
+    assert notices[0].onset_s == pytest.approx(52.0, abs=0.03)
     assert follower.problems["times that the clock was set back"] == 1
     assert any("the clock went back from 53.995 s to 50.005 s" in text for text in follower.said)
 
@@ -113,7 +121,7 @@ def test_line_ends_of_other_systems_and_empty_cells(tuned: IdentifiedModel) -> N
     told = []
     for text in ("".join(lines), "".join(lines).replace("\n", "\r"), "".join(lines).replace("\n", "\r\n")):
         follower = Follower(ROBOT, belief(ROBOT, tuned), columns="t,q,qd,torque")
-        told.append([(n.phase, n.event.time_s) for n in follower.follow([text])])
+        told.append([(n.phase, n.time_s) for n in follower.follow([text])])
         assert not follower.problems
     assert told[0] == told[1] == told[2]
     assert len(told[0]) == 2
@@ -142,8 +150,8 @@ def test_a_stream_says_what_it_lacks() -> None:
 def test_a_stream_without_stamps_counts_with_its_rate(tuned: IdentifiedModel) -> None:
     lines = [line.partition(",")[2] for line in _lines(columns_of(push=(3.0, 4.0, 0.3 * TORQUE)), header=False)]
     follower = Follower(ROBOT, belief(ROBOT, tuned), columns="q,qd,tau", rate=200.0)
-    notices: list[Notice] = list(follower.follow(lines))
-    assert notices[0].event.onset_s == pytest.approx(3.0, abs=0.02)
+    notices = list(follower.follow(lines))
+    assert notices[0].onset_s == pytest.approx(3.0, abs=0.02)
 
 
 def test_lines_of_a_growing_file_are_whole(tmp_path: Path) -> None:

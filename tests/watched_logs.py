@@ -9,11 +9,12 @@ import numpy as np
 
 import tangere
 from tangere.identification import IdentifiedModel, prior_drive
+from tangere.identification.belief import belief, read
 from tangere.identification.model import Excitation
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
-from tangere.loop.watching import belief, read, tuning
+from tangere.loop.tuning import tuning
 
 N = 6
 ROBOT = tangere.robot("ur10e")

@@ -34,10 +34,13 @@ class Recorder:
     """A table that grows by a row at a time; about 2 us a row.
 
     scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
-    `append`. sink: where rows go as well, about five times a second.
+    `append`. sink: where rows go as well, about five times a second. keep: False for a run without end, whose rows only
+    the sink gets; `log` then holds the newest.
     """
 
-    def __init__(self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Sink | None = None) -> None:
+    def __init__(
+        self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Sink | None = None, keep: bool = True
+    ) -> None:
         names = [*scalars, *vectors]
         if "time" not in scalars or len(set(names)) != len(names):
             raise InvalidValue(f"columns: 'time' among the scalars and no name twice, got {names}")
@@ -45,7 +48,7 @@ class Recorder:
         self._vectors = dict(vectors)
         self._first = len(self._scalars)
         self._width = self._first + sum(vectors.values())
-        self._sink = sink
+        self._sink, self._keep = sink, keep
         self._blocks: list[Array] = []  # full ones
         self._notes: list[Note] = []
         self._handed = 0
@@ -103,7 +106,8 @@ class Recorder:
             self._sink.rows(self._block[self._handed : self._count])
         self._handed = self._count
         if self._count == BLOCK:
-            self._blocks.append(self._block)
+            if self._keep:
+                self._blocks.append(self._block)
             self._new_block()
 
     def _new_block(self) -> None:

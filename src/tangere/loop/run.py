@@ -64,6 +64,7 @@ def run(
     joints: Sequence[str] | None = None,
     progress: Progress | None = None,
     paced: bool = False,
+    keep: bool = True,
 ) -> RunResult:
     """Run a source (a plant, a recording, a stream), with a controller or without, and record everything.
 
@@ -79,7 +80,8 @@ def run(
     meanwhile. live: where inputs come from while it runs; each is a note in the log. robot: the arm as it is believed,
     for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile. joints:
     their names in it. progress(elapsed, until): called ten times a second. paced: periods begin by the clock (a
-    simulator in real time); hardware sets its own pace.
+    simulator in real time); hardware sets its own pace. keep: False for a run without end, whose result holds the
+    newest rows only.
 
     Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises or
     gives up, Ctrl-C end the run, `aborted` says why, and the log so far is in the result and in the file. Source,
@@ -112,7 +114,7 @@ def run(
         if log is not None:
             file = McapSink(McapFile(log, columns, joints=joints, robot=robot))
             stack.callback(file.close)
-        recorder = Recorder(scalars, vectors, file)
+        recorder = Recorder(scalars, vectors, file, keep)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
         loop = _Loop(source, plant, controller, tuple(named.values()), detector, reaction, trajectory, live, recorder,

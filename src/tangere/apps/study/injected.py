@@ -16,10 +16,12 @@ from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
+from tangere.identification.belief import Belief, belief, read, with_stated_payload
 from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.recordings import Recording, recordings
-from tangere.loop.watching import Belief, belief, free_motion, read, watch, with_stated_payload
+from tangere.loop.tuning import free_motion
+from tangere.loop.watching import watch
 from tangere.observe.detect import RATE, Event, Thresholds, tune
 from tangere.robots import Robot
 from tangere.types import Array

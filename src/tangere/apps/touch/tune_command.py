@@ -24,7 +24,7 @@ from tangere.report.progress import Bar
 from tangere.report.terminal import table
 
 if TYPE_CHECKING:
-    from tangere.loop.watching import Tuned
+    from tangere.loop.tuning import Tuned
 
 EXAMPLES = """examples:
   tangere tune free_*.csv --robot ur5e --model model.toml --rate 0.1/h --out tuned.toml
@@ -92,8 +92,9 @@ def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
 
 def tune(arguments: argparse.Namespace) -> int:
     """Learn thresholds, write them, and say what they promise."""
+    from tangere.identification.belief import belief, read
     from tangere.logs.recordings import recordings
-    from tangere.loop.watching import belief, read, tuning
+    from tangere.loop.tuning import tuning
 
     out = Path(arguments.out)
     if out.suffix != ".toml":

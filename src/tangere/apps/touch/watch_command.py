@@ -89,7 +89,7 @@ def add(commands: Any) -> None:
 
 def watch(arguments: argparse.Namespace) -> int:
     """Find events and tell them."""
-    from tangere.loop.watching import belief
+    from tangere.identification.belief import belief
 
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm)
@@ -108,8 +108,9 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
+    from tangere.identification import belief as beliefs
     from tangere.logs.recordings import recordings
-    from tangere.loop import watching
+    from tangere.loop.watching import watch as watched
 
     bar = Bar()
     done: list[Watched] = []
@@ -121,15 +122,15 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             def shown(share: float, k: int = k, name: str = recording.name) -> None:
                 bar(name, (k + share) / len(read))
 
-            log = watching.read(recording, arm, believed.model, payload)
-            own, said = watching.with_stated_payload(believed, log)
+            log = beliefs.read(recording, arm, believed.model, payload)
+            own, said = beliefs.with_stated_payload(believed, log)
             if believed.model is None:
                 bar(f"{log.name}: learning friction", k / len(read))
-                log, own = watching.learned(log, arm)
+                log, own = beliefs.learned(log, arm)
                 said = own.notes
             first = float(log.motion.time[0])
             wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
-            seen = watching.watch(log, own, wanted=wanted, payload_changes=changes, progress=shown)
+            seen = watched(log, own, wanted=wanted, payload_changes=changes, progress=shown)
             bar.end()
             stamps = log.motion.time
             outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
@@ -152,7 +153,8 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
 
 
 def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
-    from tangere.loop.follow import Follower, lines_of
+    from tangere.logs.stream import lines_of
+    from tangere.loop.follow import Follower
 
     name = arguments.log
     if any("+" in text for text in (*arguments.wanted, *arguments.payload_change)):
@@ -166,13 +168,16 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
         source.reconfigure(newline=None)  # line ends of any system
     if not arguments.json:
         print(_line("", _HEAD), flush=True)
+
+    def told(event: Event) -> None:
+        _said(follower, name)
+        if arguments.json:
+            _json(event, name, follower.first, event.phase)
+        else:
+            print(_line(event.phase, _row(event, follower.first)), flush=True)
+
     try:
-        for notice in follower.follow(source):
-            _said(follower, name)
-            if arguments.json:
-                _json(notice.event, name, follower.first, notice.phase)
-            else:
-                print(_line(notice.phase, _row(notice.event, follower.first)), flush=True)
+        follower.follow(source, told)
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:

@@ -1,0 +1,119 @@
+"""Tuning: thresholds learned from free logs for a promised rate of false alarms."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.identification import IdentifiedModel, momentum_residual
+from tangere.identification.belief import JOLTS, Belief, belief, with_stated_payload
+from tangere.identification.touch_logs import TouchLog
+from tangere.identification.touched_spans import enough_free, untouched
+from tangere.loop.watching import SHORTEST, Watched, watch
+from tangere.observe.detect import FreeMotion, Thresholds, tune
+from tangere.observe.drive_model import DriveModel
+from tangere.observe.friction_state import without_friction_state
+from tangere.robots import Robot
+from tangere.types import Array
+
+# [s] of free motion from which on the thresholds that it teaches are used alone. Below it a share of the untuned ones
+# remains: a few seconds of one motion know nothing of the next (a UR10e tuned on 5.5 s felt a touch at every turn)
+ENOUGH = 60.0
+_ROWS = ("level", "change", "impact", "shock", "spread")  # of Thresholds, by regime and joint
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning leaves: a model that holds thresholds, and what its own logs look like with them."""
+
+    model: IdentifiedModel
+    thresholds: Thresholds
+    logs: tuple[Watched, ...]  # the free logs, watched with the new thresholds
+    doubts: tuple[str, ...]  # sentences: logs that do not look free, logs that the model was identified from
+
+
+def free_motion(drive: DriveModel, log: TouchLog, residual: Array) -> FreeMotion:
+    """What thresholds are learned from: the residual (N, n) [Nm] of a free log as `watch` hands it to the detector."""
+    motion = log.motion
+    followed = without_friction_state(drive, motion.time, residual, motion.qd)
+    return FreeMotion(motion.time, followed, motion.qd, log.name, motion.digest)
+
+
+def tuning(
+    robot: Robot,
+    logs: Sequence[TouchLog],
+    believed: Belief,
+    rate: float,
+    *,
+    progress: Progress = lambda share: None,
+) -> Tuned:
+    """Learn thresholds from free logs for a promised rate of false alarms [1/h], and look at the logs with them.
+
+    What clearly looks touched in them is left out (untouched), and refused where that is most of them.
+
+    robot: the arm by its data. believed: of an identified model; its own thresholds, if any, are not used.
+    """
+    model = believed.model
+    if model is None:
+        raise InvalidValue("tune: needs an identified model, `tangere identify` makes one")
+    if not logs:
+        raise InvalidValue("tune: at least one log of free motion")
+    drive, wide = believed.drive, belief(robot, dataclasses.replace(model, detection={})).thresholds
+    gain = wide.gain
+    doubts: list[str] = []
+    left_out = 0.0
+    motions, beliefs = [], []
+    bare = dataclasses.replace(believed, thresholds=wide)
+    for k, log in enumerate(logs):
+        own, _ = with_stated_payload(bare, log)
+        beliefs.append(own)
+        residual = momentum_residual(own.robot, drive, log.motion, gain)
+        if float(np.ptp(log.motion.time)) >= SHORTEST:
+            free, said = untouched(watch(log, own, isolate=False))
+            residual, doubts = np.where(free[:, None], residual, np.nan), doubts + said
+            left_out += float(np.diff(log.motion.time)[~free[1:]].sum())
+        motions.append(free_motion(drive, log, residual))
+        progress(0.4 * (k + 1) / len(logs))
+    enough_free(sum(float(np.ptp(log.motion.time)) for log in logs), left_out)
+    doubts += _identified_from(model, logs)
+    thresholds = _held_up(tune(motions, rate, gain=gain, drive=drive), wide)
+    period = float(np.median(np.concatenate([np.diff(log.motion.time) for log in logs])))
+    thresholds = dataclasses.replace(thresholds, sampled=1.0 / period)
+    progress(0.6)
+    watched = []
+    for k, (log, own) in enumerate(zip(logs, beliefs, strict=True)):
+        if float(np.ptp(log.motion.time)) >= SHORTEST:
+            watched.append(watch(log, dataclasses.replace(own, thresholds=thresholds), isolate=False))
+        progress(0.6 + 0.4 * (k + 1) / len(logs))
+    written = dataclasses.replace(model, detection=thresholds.to_table())
+    return Tuned(written, thresholds, tuple(watched), tuple(doubts))
+
+
+def _held_up(tuned: Thresholds, wide: Thresholds) -> Thresholds:
+    """Thresholds from little motion, not below the share of the untuned ones that the missing seconds leave."""
+    share = 1.0 - 3600.0 * tuned.hours / ENOUGH
+    if share <= 0.0:
+        return tuned
+    # jolts these logs have shown, so that what was kept for those that nobody has seen is not
+    floor = {name: share / (JOLTS if name in ("impact", "shock") else 1.0) * getattr(wide, name) for name in _ROWS}
+    rows = {name: np.maximum(getattr(tuned, name), floor[name]) for name in _ROWS}
+    note = f"{3600.0 * tuned.hours:.0f} s of free motion are little: at least {100.0 * share:.0f} % of the thresholds "
+    note += f"of an arm that nobody tuned were kept; {ENOUGH:.0f} s need none of them"
+    return dataclasses.replace(tuned, **rows, notes=(*tuned.notes, note))
+
+
+def _identified_from(model: IdentifiedModel, logs: Sequence[TouchLog]) -> list[str]:
+    used = {(name.partition(" (")[0], digest) for name, digest in model.logs}
+    same = [log for log in logs if (log.name, log.motion.digest) in used]
+    if not same:
+        return []
+    what = "all" if len(same) == len(logs) else f"{len(same)} of {len(logs)}"
+    return [
+        f"{what} of these logs were used to identify the model: its residual on them is smaller than on new motion; "
+        "thresholds from other logs are worth more"
+    ]
