@@ -7,8 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-from tangere.identification.gains import drive_gains
-from tangere.identification.smoothing import smoothing
 from test_detect import _events, _push
 from test_detect import _thresholds as made_up
 from test_identify import _drive, _motion
@@ -22,6 +20,8 @@ from watched_logs import columns_of, log_of, model_of
 import tangere
 from tangere.identification import identify, prior_drive
 from tangere.identification.belief import belief
+from tangere.identification.recorder import smoothing
+from tangere.identification.touch_logs import drive_gains
 from tangere.loop.tuning import tuning
 from tangere.loop.watching import watch
 from tangere.model.link_surfaces import link_surfaces
