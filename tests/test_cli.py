@@ -51,7 +51,40 @@ def test_the_package_runs_as_a_module() -> None:
     assert done.stdout == f"tangere {tangere.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["check"], ["models", "--no-such-option"]])
+def test_alone_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: tangere")
+    assert "examples:" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["rnu", "circle"], "did you mean 'run'?"),
+        (["run", "hold", "--plnt", "rigid"], "did you mean '--plant'?"),
+        (["run", "hold", "--plant", "rigd"], "did you mean 'rigid'?"),
+        (["draw", "snail", "--contrller", "both"], "did you mean '--controller'?"),
+        (["fmu", "dynamic"], "did you mean 'dynamics'?"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert meant in capsys.readouterr().err
+
+
+def test_models_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["models"]) == 0
+    assert max(map(len, capsys.readouterr().out.split("\n\n")[0].splitlines())) <= 60
+
+
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["check"], ["models", "--no-such-option"]])
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(arguments)

@@ -15,11 +15,12 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
-from tangere.apps.drawing.command import EXAMPLES, add, settings_of
+from tangere.apps.drawing.command import EXAMPLES, add
 from tangere.apps.drawing.draw_picture import DrawingSettings
 from tangere.apps.drawing.raster import png_bytes
 from tangere.cli.main import main, parser
 from tangere.errors import InvalidValue
+from tangere.options import Parser, group_from
 
 Captured = pytest.CaptureFixture[str]
 LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">
@@ -27,9 +28,13 @@ LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">
 
 
 def parsed(*words: str) -> argparse.Namespace:
-    root = argparse.ArgumentParser()
+    root = Parser()
     add(root.add_subparsers())
     return root.parse_args(["draw", *words])
+
+
+def settings_of(arguments: argparse.Namespace) -> DrawingSettings:
+    return group_from(DrawingSettings, arguments)
 
 
 @pytest.fixture
@@ -64,6 +69,11 @@ def test_options_become_si_units() -> None:
     points = settings_of(parsed("x", "--canvas-points", "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0")).canvas_points
     assert points == ((0.3, -0.1, 0.0), (0.5, -0.1, 0.0), (0.3, 0.1, 0.0))
     assert settings_of(parsed("x", "--probe")).probe
+    assert settings_of(parsed("x", "--canvas", "400mm,0,10cm,0,0,-90deg")).canvas == "0.4,0,0.1,0,0,-1.5707963267949"
+    assert settings_of(parsed("x", "--canvas", "0.5rad")).canvas == "28.6478897565deg"
+    assert settings_of(parsed("x", "--model-error", "10%")).model_error == pytest.approx(0.1)
+    points = settings_of(parsed("x", "--canvas-points", "30cm,-10cm,0 500,-100,0mm 0.3,0.1,0")).canvas_points
+    assert np.array(points) == pytest.approx(np.array(((0.3, -0.1, 0.0), (0.5, -0.1, 0.0), (0.3, 0.1, 0.0))))
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,24 @@ def test_the_default_folder_is_out_and_the_scenario(tmp_path: Path, monkeypatch:
     assert (tmp_path / "out" / "hold" / "report.html").exists()
 
 
+def test_an_earlier_run_in_the_folder_is_replaced_and_that_is_said(tmp_path: Path, capsys: Captured) -> None:
+    for k, said in enumerate(("", f"note: {tmp_path} held an earlier run, which this one replaced\n")):
+        assert main(["run", "hold", *SHORT, "--seed", str(k), "--out", str(tmp_path)]) == 0
+        assert capsys.readouterr().err == said
+
+
+def test_a_value_that_looks_like_another_unit_is_noted(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["run", "hold", *SHORT, "--set", "q=0,-1.57,1.57,-1.57,-1.57,0", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.startswith("note: q: 0,-1.57,1.57,-1.57,-1.57,0 deg is unusual")
+    assert json.loads((tmp_path / "summary.json").read_text())["notes"]
+
+
+def test_a_push_may_be_switched_off(tmp_path: Path) -> None:
+    words = ["--plant", "rigid", "--set", "duration=3.2", "--push", "none"]
+    assert main(["run", "hold", *words, "--out", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "manifest.json").read_text())["scenario"]["push"] == []
+
+
 def test_options_reach_the_run(tmp_path: Path) -> None:
     options = ["--robot", "ur10e", "--model", "000-H", "--seed", "5", "--set", "kp=50", "period=2ms", "--set", "kp=60"]
     assert main(["run", "hold", *SHORT, *options, "--out", str(tmp_path)]) == 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
 from typing import Any, NoReturn, TypeVar
 
 from tangere.errors import InvalidValue
-from tangere.settings import Setting, merged, settings_of
+from tangere.settings import Setting, settings_of
 
 Group = TypeVar("Group")
 
@@ -30,9 +30,18 @@ class Parser(argparse.ArgumentParser):
         known = re.findall(r"'([^']+)'|([\w-]+)", found[2]) if found else []
         word, names = (found[1], [a or b for a, b in known]) if found else ("", [])
         if wrong := re.search(r"unrecognized arguments: (--[\w-]+)", message):
-            word, names = wrong[1], [text for action in self._actions for text in action.option_strings]
+            word, names = wrong[1], list(_options(self))
         close = difflib.get_close_matches(word, names, 1)
         super().error(f"{message}; did you mean {close[0]!r}?" if close else message)
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every option of a parser and of its commands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _options(command)
 
 
 def add_options(parser: Any, group: type[Any], names: Sequence[str] | None = None) -> None:
@@ -80,8 +89,8 @@ def told(group: type[Any], arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def group_from(group: type[Group], arguments: argparse.Namespace) -> Group:
-    """A group of its defaults and what was said; a value out of range is called by its setting's name."""
-    return merged(group, told(group, arguments))
+    """A group of its defaults and what was said."""
+    return group(**told(group, arguments))
 
 
 def refuse_foreign(group: type[Any], arguments: argparse.Namespace, why: str) -> None:

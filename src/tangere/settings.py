@@ -50,7 +50,7 @@ class Setting:
     typed: unit of a bare number in a text, where it is another than the value's ("deg" of an angle that is kept in
     rad). size: lengths that a list may have, () for any; None: one number, no list. low, high: the range, in `unit`;
     above: low itself is outside. usual: (low, high) beyond which a value is probably meant in another unit.
-    parse: reads a value that is no number, word or flag; plain: makes JSON of it.
+    parse(given, name): reads a value that needs more than a number, word or flag; plain: makes JSON of it.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Setting:
     usual: tuple[float, float] | None = None
     option: str = ""  # name of the option where it is not the setting's
     metavar: str = ""
-    parse: Callable[[Any], Any] | None = None
+    parse: Callable[[Any, str], Any] | None = None
     plain: Callable[[Any], Any] | None = None
 
     @property
@@ -81,7 +81,7 @@ class Setting:
         if given is None:
             return None
         if self.parse is not None:
-            value = self.parse(given)
+            value = self.parse(given, name)
         elif self.kind == "word":
             value = given
         elif self.kind == "flag":
@@ -94,7 +94,7 @@ class Setting:
     def check(self, value: Any, name: str = "") -> None:
         """Refuse a value that is no such word, flag or number, or lies outside the range."""
         name = name or self.name
-        if value is None or self.parse is not None:
+        if value is None or self.kind == "other":
             return
         if self.kind == "word":
             if not isinstance(value, str):
@@ -196,7 +196,7 @@ def count(default: Any, help: str, **more: Any) -> Any:
     return _field(Setting("", "", default, help, "count", **more))
 
 
-def other(default: Any, help: str, parse: Callable[[Any], Any], **more: Any) -> Any:
+def other(default: Any, help: str, parse: Callable[[Any, str], Any], **more: Any) -> Any:
     """A field of a group that reads its value itself."""
     return _field(Setting("", more.pop("unit", ""), default, help, "other", parse=parse, **more))
 

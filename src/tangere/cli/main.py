@@ -20,7 +20,8 @@ from tangere.apps.touch import identify_command as cli_identify
 from tangere.apps.touch import watch_command as cli_watch
 from tangere.cli import run as cli_run
 from tangere.errors import TangereError
-from tangere.report.terminal import paint, table, wants_colour
+from tangere.options import Parser
+from tangere.report.terminal import paint, table, terminal_width, wants_colour
 
 EXAMPLES = """\
 examples:
@@ -60,7 +61,8 @@ def models(arguments: argparse.Namespace) -> int:
         model = load(name)
         sets = ", ".join(marked(name, parameters) for parameters in parameter_sets(name))
         rows.append((name, model.title, str(model.dof), sets))
-    lines = table(rows, ("name", "title", "joints", "parameter sets (default first)"), "llrl", indent=0)
+    head = ("name", "title", "joints", "parameter sets (default first)")
+    lines = table(rows, head, "llrl", indent=0, width=terminal_width())
     lines[0] = paint(lines[0], "heading", wants_colour())
     if any("*" in sets for *_, sets in rows):
         lines += ["", "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"]
@@ -103,15 +105,13 @@ class _Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line as an argparse parser."""
-    raw = argparse.RawDescriptionHelpFormatter
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="tangere",
         description="Torque-level control and the sense of touch for Universal Robots arms.",
         epilog=EXAMPLES,
-        formatter_class=raw,
     )
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
 
     for module in (cli_run, cli_identify, cli_watch, cli_study, cli_draw, cli_fmu):
         module.add(commands)
@@ -125,7 +125,6 @@ def parser() -> argparse.ArgumentParser:
         description="Load an arm, validate it, and show its joints, links, limits and drives, each group of numbers\n"
         "with its source and grade (vendor, measured, approximated). Exit code 1 if it cannot be loaded.",
         epilog="examples:\n  tangere check ur5e\n  tangere check ur10e --parameters 000-C\n  tangere check my_arm.urdf",
-        formatter_class=raw,
     )
     p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML or URDF file")
     p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
@@ -139,7 +138,6 @@ def parser() -> argparse.ArgumentParser:
         description="Measure single calls, batches and inverse kinematics, each contender interleaved in one run,\n"
         "against pinocchio, mujoco, ur-analytic-ik and eaik where they are installed (pip install 'tangere[bench]').",
         epilog="examples:\n  tangere bench\n  tangere bench --quick --json",
-        formatter_class=raw,
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON instead of tables, or write FILE")
     p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm to measure (default: ur10e)")
@@ -166,7 +164,11 @@ def _note(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
-    arguments = parser().parse_args(argv)
+    root = parser()
+    arguments = root.parse_args(argv)
+    if not hasattr(arguments, "run"):
+        root.print_help()
+        return 0
     arguments.words = list(sys.argv[1:] if argv is None else argv)  # as typed, for the manifest of a run
     try:
         with warnings.catch_warnings():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 from tangere.report.progress import Clock
-from tangere.report.terminal import table, terminal_width
+from tangere.report.terminal import filled, table, terminal_width
 
 EXAMPLES = """examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
@@ -168,9 +167,9 @@ def scenarios(arguments: argparse.Namespace) -> int:
             own = [key for key in own_settings(scenario) if key not in common]
             every.append((name, f"{scenario.title}; own settings: {', '.join(own)}" if own else scenario.title))
         print("\n".join(table(every, ("scenario", "what"), "ll", indent=0, width=width)))
-        print("\n" + textwrap.fill("every scenario also takes: " + ", ".join(common), width))
+        print("\n" + filled("every scenario also takes: " + ", ".join(common), width))
         hint = "`tangere scenarios NAME` shows each setting with its default; --set key=value changes it"
-        print(textwrap.fill(hint, width))
+        print(filled(hint, width))
         return 0
     scenario = scenario_of(arguments.scenario)
     own = own_settings(scenario)

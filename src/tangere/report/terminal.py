@@ -89,8 +89,15 @@ def _wrapped(every: list[list[str]], widths: list[int], headed: bool, room: int)
 
 
 def terminal_width() -> int:
-    """Columns of the terminal (COLUMNS where it is set; 80 where there is none)."""
+    """Columns of the terminal, or COLUMNS; 0 in a pipe without it: there a line is an entry, however long."""
+    if not (os.environ.get("COLUMNS") or sys.stdout.isatty()):
+        return 0
     return max(shutil.get_terminal_size().columns, 40)
+
+
+def filled(text: str, width: int) -> str:
+    """A paragraph wrapped into the width (0: one line)."""
+    return textwrap.fill(text, width) if width else text
 
 
 def matrix(values: ArrayLike, decimals: int, header: Sequence[str] = (), names: Sequence[str] = ()) -> list[str]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import math
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from tangere.apps.drawing.settings import DrawingSettings
 from tangere.errors import InvalidValue, NoSolution
+from tangere.options import add_options, group_from
 from tangere.report.progress import Clock, Line
 from tangere.report.terminal import table
+from tangere.settings import settings_of
 
 if TYPE_CHECKING:
-    from tangere.apps.drawing.draw_picture import DrawingSettings, Drawn, Prepared
+    from tangere.apps.drawing.draw_picture import Drawn, Prepared
+
+PAPER_ONLY = ("friction",)  # settings without an option: what the simulated paper is
 
 EXAMPLES = """examples:
   tangere draw snail                        the line drawing that ships, with a UR5e on a table: about two minutes of
@@ -45,80 +48,10 @@ def add(commands: Any) -> None:
         "ink.csv (t in s, x and y in m from the paper's middle, force in N), drawn.svg, drawn.png, manifest.json,\n"
         "summary.json and report.html in a folder.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    # a value such as -0.4,0,0.1,0,0,0 or -3mm,2deg is a value, not an option: argparse knows that of plain numbers only
-    p._negative_number_matcher = re.compile(r"-\.?\d")
     p.add_argument("picture", nargs="?", metavar="PICTURE", help="a file, or the name of a picture that ships")
     p.add_argument("--list", action="store_true", help="list the pictures that ship")
-    p.add_argument("--robot", default="ur5e", metavar="NAME|FILE", help="the arm (default: ur5e)")
-    p.add_argument("--force", default="5", metavar="N", help="with which the pen is pressed (default: 5)")
-    p.add_argument(
-        "--size", default="200mm", metavar="LENGTH|WxH",
-        help="longer side of the drawing, or width and height such as 200x150mm (default: 200mm)",
-    )  # fmt: skip
-    p.add_argument("--margin", default="0mm", metavar="LENGTH", help="of empty paper all round (default: 0mm)")
-    p.add_argument(
-        "--canvas", default="table", metavar="table|wall|ANGLE|POSE",
-        help="where the paper is: on the table, on a wall in front, on a board that leans (30deg), or x,y,z,rx,ry,rz "
-        "of its middle in m and rad (default: table)",
-    )  # fmt: skip
-    p.add_argument(
-        "--canvas-points", metavar='"X,Y,Z X,Y,Z X,Y,Z"',
-        help="instead: the paper's lower left, lower right and upper left corner in m, as touched by the pen",
-    )  # fmt: skip
-    p.add_argument(
-        "--probe", action="store_true",
-        help="touch the paper at five points first (marks of 0.3 mm), then plan on the plane that was found",
-    )  # fmt: skip
-    p.add_argument(
-        "--place", action="store_true", help="where the drawing does not fit: take the placement that is offered"
-    )
-    p.add_argument(
-        "--controller", choices=("hybrid", "height-pi", "both"), default="hybrid",
-        help="hybrid force-motion control, the height PI of document 004, or both for comparison (default: hybrid)",
-    )  # fmt: skip
-    p.add_argument(
-        "--sensor", choices=("ideal", "builtin", "none"), default="ideal",
-        help="where the force comes from: an ideal wrist sensor, the one in a UR's flange, or none: the momentum "
-        "observer (default: ideal)",
-    )  # fmt: skip
-    p.add_argument(
-        "--stiffness", default="2e4", metavar="N/m", help="of pen and paper together, 2e3 to 1e5 (default: 2e4)"
-    )
-    p.add_argument(
-        "--model-error", default="0.05", metavar="SHARE",
-        help="by which the masses and inertias of the arm are larger than believed, -0.5 to 1 (default: 0.05)",
-    )  # fmt: skip
-    p.add_argument(
-        "--noise", default="default", metavar="default|off|FACTOR",
-        help="of force and speed, 0.1 N and 0.002 rad/s per sample of 1 kHz, or so many times that (default: default)",
-    )  # fmt: skip
-    p.add_argument(
-        "--canvas-error", default="0mm,0deg", metavar="LENGTH,ANGLE",
-        help="how much higher and tilted the paper really lies, up to 20mm and 20deg; nobody is told "
-        "(default: 0mm,0deg)",
-    )  # fmt: skip
-    p.add_argument(
-        "--bump", metavar="X,Y,HEIGHT,RADIUS", help="a cap on the paper, in mm from its middle; nobody is told"
-    )
-    p.add_argument(
-        "--hole", metavar="X,Y,W,H", help="a hole in the paper, in mm: the pen loses the surface; nobody is told"
-    )
-    p.add_argument(
-        "--style", choices=("auto", "lines", "edges"), default="auto",
-        help="centre lines of a line drawing, edges of a photograph, or what the picture looks like (default: auto)",
-    )  # fmt: skip
-    p.add_argument(
-        "--thresholds", metavar="LOW,HIGH",
-        help="of the edges of a photograph, in grey levels per pixel (default: found in the picture)",
-    )  # fmt: skip
-    p.add_argument(
-        "--tolerance", default="0.1mm", metavar="LENGTH",
-        help="by which the lines may be simplified (default: 0.1mm)",
-    )  # fmt: skip
-    p.add_argument("--speed", default="50mm/s", metavar="SPEED", help="of the pen on the paper (default: 50mm/s)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default: 0)")
+    add_options(p, DrawingSettings, [name for name in settings_of(DrawingSettings) if name not in PAPER_ONLY])
     p.add_argument("--out", metavar="DIR", help="folder for the drawing (default: out/PICTURE)")
     p.add_argument("--preview", action="store_true", help="strokes, plan and preview.png only; nothing moves")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
@@ -129,15 +62,17 @@ def draw(arguments: argparse.Namespace) -> int:
     """Draw a picture into a folder, and say how it went."""
     from tangere.apps.drawing.draw_picture import PREVIEW, execute_drawing, find_picture, prepare, write_preview
     from tangere.apps.drawing.picture.shipped import shipped_pictures
+    from tangere.loop.folder import holds
 
     if arguments.list:
         print("\n".join(shipped_pictures()))
         return 0
     if arguments.picture is None:
         raise InvalidValue(f"which picture? A file, or one that ships: {', '.join(shipped_pictures())}")
-    settings = settings_of(arguments)
+    settings = group_from(DrawingSettings, arguments)
     picture = find_picture(arguments.picture)
     out = Path(arguments.out or Path("out") / picture.stem)
+    replaced = holds(out)
     steps = Line()
     try:
         prepared = prepare(picture, settings, steps)
@@ -157,6 +92,8 @@ def draw(arguments: argparse.Namespace) -> int:
         done = execute_drawing(prepared, out=out, command=["tangere", *arguments.words], progress=bar)
     finally:
         bar.end()
+    if replaced:
+        print(f"note: {out} held an earlier drawing, which this one replaced", file=sys.stderr)
     if arguments.video:
         _video(done)
     from tangere.apps.drawing.page import write_drawn
@@ -165,123 +102,6 @@ def draw(arguments: argparse.Namespace) -> int:
     _tell(done)
     print(f"report: {where}")
     return 1 if done.aborted or done.missing else 0
-
-
-def settings_of(arguments: argparse.Namespace) -> DrawingSettings:
-    """The options with their units, in SI."""
-    from tangere.apps.drawing.draw_picture import DrawingSettings
-
-    return DrawingSettings(
-        robot=arguments.robot,
-        force=_value("--force", "force", arguments.force),
-        size=_size(arguments.size),
-        canvas=arguments.canvas,
-        controller=arguments.controller,
-        sensor=arguments.sensor,
-        stiffness=_value("--stiffness", "stiffness", arguments.stiffness),
-        model_error=_value("--model-error", "number", arguments.model_error),
-        noise=_noise(arguments.noise),
-        canvas_error=_error(arguments.canvas_error),
-        bump=_spot("--bump", arguments.bump),
-        hole=_spot("--hole", arguments.hole),
-        seed=arguments.seed,
-        style=arguments.style,
-        speed=_value("--speed", "speed", arguments.speed),
-        margin=_length("--margin", arguments.margin),
-        place=arguments.place,
-        tolerance=_length("--tolerance", arguments.tolerance),
-        thresholds=_thresholds(arguments.thresholds),
-        canvas_points=_points(arguments.canvas_points),
-        probe=arguments.probe,
-    )
-
-
-def _value(option: str, kind: str, text: str) -> float:
-    from tangere.settings import numbers
-
-    unit = {"force": "N", "stiffness": "N/m", "number": "", "speed": "m/s", "length": "m", "angle": "rad"}[kind]
-    return numbers(text, option, unit, (1,))[0]
-
-
-def _length(option: str, text: str) -> float:
-    """A length whose unit must be said where it could be mistaken: nobody draws several metres."""
-    value = _value(option, "length", text)
-    if abs(value) >= 5.0:  # m, beyond any arm
-        if text.strip()[-1:].isalpha():
-            raise InvalidValue(f"{option}: no arm reaches {text.strip()}; a length such as 200mm")
-        raise InvalidValue(f"{option}: {text!r} is {value:g} m; millimetres? write {text.strip()}mm")
-    return value
-
-
-def _size(text: str) -> float | tuple[float, float]:
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) > 2:
-        raise InvalidValue(f"--size: a length such as 200mm, or 200x150mm, got {text!r}")
-    unit = parts[-1].strip().lstrip("0123456789.eE+- ")
-    whole = [part if part.strip()[-1:].isalpha() else f"{part}{unit}" for part in parts]
-    sides = [_length("--size", part) for part in whole]
-    if min(sides) <= 0.0:
-        raise InvalidValue(f"--size: a positive length, got {text!r}")
-    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
-
-
-def _noise(text: str) -> float:
-    words = {"default": 1.0, "on": 1.0, "off": 0.0}
-    if text in words:
-        return words[text]
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = math.nan
-    if not (math.isfinite(factor) and factor >= 0.0):
-        raise InvalidValue(f"--noise: default, off, or a factor from 0 on, got {text!r}")
-    return factor
-
-
-def _error(text: str) -> tuple[float, float]:
-    parts = text.split(",")
-    if len(parts) > 2:
-        raise InvalidValue(f"--canvas-error: a length and an angle such as 3mm,2deg, got {text!r}")
-    if len(parts) == 1 and text.strip().endswith(("deg", "rad")):
-        parts = ["0mm", text]
-    for part in parts:
-        if not part.strip()[-1:].isalpha() and part.strip().strip("0.+-"):
-            raise InvalidValue(f"--canvas-error: with units, such as 3mm,2deg, got {text!r}")
-    offset = _length("--canvas-error", parts[0])
-    return offset, _value("--canvas-error", "angle", parts[1]) if len(parts) == 2 else 0.0
-
-
-def _thresholds(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise InvalidValue(f"--thresholds: two numbers LOW,HIGH such as 8,20, got {text!r}") from None
-    return low, high
-
-
-def _points(text: str | None) -> tuple[tuple[float, ...], ...] | None:
-    if text is None:
-        return None
-    try:
-        points = tuple(tuple(float(x) for x in word.split(",")) for word in text.replace(";", " ").split())
-    except ValueError:
-        points = ()
-    if [len(point) for point in points] != [3, 3, 3]:
-        raise InvalidValue(f'--canvas-points: three points in m, "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0", got {text!r}')
-    return points
-
-
-def _spot(option: str, text: str | None) -> tuple[float, float, float, float] | None:
-    """Four lengths, in mm where no unit is said."""
-    if text is None:
-        return None
-    parts = [part if part.strip()[-1:].isalpha() else f"{part}mm" for part in text.split(",")]
-    if len(parts) != 4:
-        raise InvalidValue(f"{option}: four lengths with commas between, got {text!r}")
-    a, b, c, d = (_length(option, part) for part in parts)
-    return a, b, c, d
 
 
 def _tell_plan(prepared: Prepared) -> None:

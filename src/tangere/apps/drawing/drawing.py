@@ -15,6 +15,7 @@ from tangere.apps.drawing.force.hybrid_force import DELAY, HybridForce
 from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.task import MODES, Plan
 from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, stray
+from tangere.apps.drawing.settings import MODEL_ERROR, Controllers, SensorName
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.log import Log
@@ -46,8 +47,6 @@ SMOOTHING = {"ideal": 0.0, "builtin": 0.0, "none": 0.0}  # s, low-pass of the fo
 # the observer for 10
 FORCE_NOISE = {"ideal": 0.1, "builtin": 0.5, "none": 1.6}
 
-# share by which masses and inertias may differ from what is believed: half, or twice; beyond, the arm falls
-MODEL_ERROR = (-0.5, 1.0)
 # [s] beyond the plan's duration that a stroke may take to find the paper (20 mm and more at 2 mm/s, then settle)
 PER_STROKE = 15.0
 DRAWN = 0.99  # of a stroke's line with ink: the mark for the whole drawing
@@ -58,8 +57,6 @@ SATURATED, SATURATED_LEAST = 0.01, 0.1
 ABOVE, ABOVE_LEAST = 0.015, 0.001
 NEWTON = 5  # steps to joints that are some centimetres away: the error is squared in each
 
-Controllers = Literal["hybrid", "height-pi"]
-SensorName = Literal["ideal", "builtin", "none"]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 

@@ -27,21 +27,19 @@ EXAMPLES = """examples:
 
 def add(commands: Any) -> None:
     """Add the command and its kinds to the parser's."""
-    raw = argparse.RawDescriptionHelpFormatter
     p = commands.add_parser(
         "fmu",
         help="write an FMI 2.0 block of an arm: kinematics, dynamics, controller, observer",
         description="Write a block (FMU) after FMI 2.0, for model exchange and co-simulation: plain C with its\n"
         "sources, needs nothing on the host. The arm's numbers are its parameters.",
         epilog=EXAMPLES,
-        formatter_class=raw,
     )
     kinds = p.add_subparsers(title="kinds", metavar="KIND", dest="kind", required=True)
     for name, kind in KINDS.items():
         text = f"{name}: {kind.summary}."
-        _options(kinds.add_parser(name, help=kind.summary, description=text, formatter_class=raw))
+        _options(kinds.add_parser(name, help=kind.summary, description=text))
     for name, module in (("catalogue", catalogue), ("check", check), ("bench", bench)):
-        other = kinds.add_parser(name, help=module.TITLE, description=f"{module.TITLE}.", formatter_class=raw)
+        other = kinds.add_parser(name, help=module.TITLE, description=f"{module.TITLE}.")
         module.add(other)
         other.set_defaults(run=module.main)
 

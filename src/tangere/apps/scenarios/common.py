@@ -62,7 +62,7 @@ class RunSettings:
         False, "also the residual from differentiated velocities (000 section 5.1)"
     )  # fmt: skip
     push: tuple[Push | PushForce, ...] = other(
-        (), "what pushes the arm, and when; none: nothing", pushes_of,
+        (), "what pushes the arm, and when; none: nothing", lambda given, name: pushes_of(given),
         plain=lambda pushes: [push_record(push) for push in pushes], metavar="joint=2,torque=20,start=3,duration=2",
     )  # fmt: skip
 

@@ -43,7 +43,6 @@ def add(commands: Any) -> None:
         "with the exact model, once with masses and friction 10 % off. With --logs: steps of torque injected into\n"
         "real recordings of free motion. Leaves report.html and csv files in a folder.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--robot", default=None, metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
     p.add_argument("--out", default="out/study", metavar="DIR", help="folder for results (default: out/study)")

@@ -40,7 +40,6 @@ def add(commands: Any) -> None:
         "free motion, judge the model on logs that were not used, and write a model file (TOML, accepted wherever a\n"
         "parameter set is) with a report beside it.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB")
     p.add_argument("--robot", required=True, metavar="NAME|FILE", help="the arm that was recorded")

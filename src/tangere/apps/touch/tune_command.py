@@ -46,14 +46,12 @@ _PER_HOUR = {
 
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
-    raw = argparse.RawDescriptionHelpFormatter
     p = commands.add_parser(
         "tune",
         help="learn thresholds for a promised rate of false alarms from free motion",
         description="Learn the thresholds of detection from logs of free motion, for a promised rate of false alarms,\n"
         "and write the model with them to a new file, which `tangere watch --model` takes.",
         epilog=EXAMPLES,
-        formatter_class=raw,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB")
     arm_options(p)

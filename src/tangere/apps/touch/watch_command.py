@@ -59,7 +59,6 @@ Exit code 0, whether anything was found or not. Problems of the log are on stand
 def add(commands: Any) -> None:
     """Add both commands to the parser's."""
     cli_tune.add(commands)
-    raw = argparse.RawDescriptionHelpFormatter
     p = commands.add_parser(
         "watch",
         help="find touches in a log, or in a stream as they happen",
@@ -67,7 +66,6 @@ def add(commands: Any) -> None:
         "Works with the arm's type alone; better with a model file of `tangere identify`, best with one of\n"
         "`tangere tune`.",
         epilog=EXAMPLES,
-        formatter_class=raw,
     )
     p.add_argument("log", metavar="LOG|-", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB; - for a pipe")
     arm_options(p)

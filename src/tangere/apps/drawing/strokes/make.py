@@ -10,6 +10,7 @@ import numpy as np
 
 from tangere.apps.drawing.picture.picture import Picture, read_picture
 from tangere.apps.drawing.picture.tracing import Tracing, fitted, trace
+from tangere.apps.drawing.settings import TOLERANCE
 from tangere.apps.drawing.strokes.cover import uncovered, unfolded
 from tangere.apps.drawing.strokes.merge import merged
 from tangere.apps.drawing.strokes.order import ordered
@@ -18,8 +19,6 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.svg.read import is_svg, read_svg
 from tangere.errors import InvalidValue
 
-# Simplification [m]: a fifth of a pen's line, twice what a UR repeats.
-TOLERANCE = 0.1e-3
 # Ends nearer than this [m] are joined: the width of a pen's line.
 JOIN = 0.5e-3
 # Smoothing moves a point by at most this share of a pixel (a pixel's place is not known better) and this far [m].
