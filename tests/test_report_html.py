@@ -20,8 +20,9 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.figures.encode import WHOLE, decode
-from tangere.report import Event, RunData, write_report
-from tangere.report.page import report_html
+from tangere.report.data import RunData
+from tangere.report.page import report_html, write_report
+from tangere.types import Event
 
 EVIL = "<script>alert(1)</script>\"' onload=x </style></title>-->&amp;\x00\u2028\udcff"
 SECTIONS = ("what", "summary", "setup", "joints", "space", "tracking", "torques", "residual", "timing")
@@ -91,10 +92,11 @@ def run_of(robot: Any, count: int = 400, **changes: Any) -> RunData:
         "timing_us": 10.0 + rng.random(count),
         "thresholds": np.full(6, 2.0),
         "period": 0.01,
-        "events": (Event(1.01, 2, 2.02, 19.9, 20.0, 10.0),),
+        "events": (Event.sample(1.01, 2, np.array([0.0, 5.1, 0.0, 0.0, 0.0, 0.0]), end_s=2.02),),
         "notes": ((0.5, "torque limited"),),
-        "summary": {"tracking_rms_mm": 0.0123, "residual_rms_nm": [0.01] * 6, "realtime_factor": 20.0},
-    }
+        "summary": {"tracking_rms_mm": 0.0123, "residual_rms_nm": [0.01] * 6, "realtime_factor": 20.0,
+                    "events": [{"time_s": 1.01, "torque_nm": 19.9, "true_torque_nm": 20.0, "delay_ms": 10.0}]},
+    }  # fmt: skip
     return RunData(**(fields | changes))
 
 
@@ -350,8 +352,8 @@ def test_other_arms_are_drawn_too(name: str) -> None:
 
 def test_a_report_needs_no_heavy_module(root: Path) -> None:
     code = (
-        "import sys, numpy as np; from tangere.report import RunData, write_report\n"
-        "from tangere.report.page import report_html\n"
+        "import sys, numpy as np; from tangere.report.data import RunData\n"
+        "from tangere.report.page import report_html, write_report\n"
         "report_html(RunData('x', robot='ur10e', time=np.arange(3.0), q=np.zeros((3, 6))))\n"
         "print(*sys.modules)"
     )

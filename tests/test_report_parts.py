@@ -12,7 +12,7 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.figures.axes import curve, span, ticks
+from tangere.figures.axes import Axes, curve, legend, marks, polyline, span, ticks
 from tangere.figures.encode import decode, floats, series, strided, thinned
 from tangere.figures.markup import json_block, number, tag, text
 from tangere.figures.path_view import exaggeration, path_view, plane
@@ -210,3 +210,40 @@ def test_a_video_says_what_is_wrong(robot: Any, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(MissingExtra, match=r"pip install 'tangere\[video\]'"):
         write_video(robot, still, tmp_path / "x.mp4")
     assert not list(tmp_path.iterdir())
+
+
+def test_axes_put_values_where_they_belong() -> None:
+    axes = Axes(500, 200, (2.0, 4.0), (-1.0, 1.0), left=40, right=10, top=5, bottom=15)
+    assert axes.inner == (450, 180)
+    np.testing.assert_allclose(axes.across([2.0, 3.0, 4.0, 5.0]), [40.0, 265.0, 490.0, 715.0])
+    np.testing.assert_allclose(axes.up([-1.0, 0.0, 1.0]), [185.0, 95.0, 5.0])
+    assert np.all(np.isfinite(axes.up([1e300, -1e300])))
+    decades = Axes(500, 200, (0.1, 1000.0), (0.0, 1.0), left=40, right=60, top=5, bottom=15, log=True, inside=True)
+    np.testing.assert_allclose(decades.across([0.1, 1.0, 10.0, 1000.0]), [40.0, 140.0, 240.0, 440.0])
+    np.testing.assert_allclose(decades.across([0.0, 1e9]), [40.0, 440.0])  # kept inside the frame
+    np.testing.assert_allclose(decades.up([-5.0, 5.0]), [185.0, 5.0])
+    (line, label) = axes.rows([(0.5, "half")])
+    assert 'd="M40 50.0H490"' in line
+    assert 'x="35" y="53.5" class="y">half<' in label
+    assert len(axes.rows([(0.5, "")])) == 1
+    (line, label) = axes.columns([(3.0, "three")])
+    assert 'd="M265.0 5V185"' in line
+    assert 'x="265.0" y="201" class="x">three<' in label
+    assert len(axes.columns([(3.0, "three")], lines=False)) == 1
+    bar = axes.bar(40.0, 20.0, 90.0, "ten")
+    assert 'x="40.5" y="95.0" width="19.0" height="90.0"' in bar
+    assert '"0 0 500 200"' in axes.svg("a drawing")
+
+
+def test_marks_say_their_unit_once() -> None:
+    assert marks(0.0, 2.0, 4, "s") == [(0.0, "0"), (0.5, "0.5"), (1.0, "1.0"), (1.5, "1.5"), (2.0, "2.0 s")]
+    assert marks(1.0, 1.0) == []
+    assert "dashed" in legend([("a curve", "b", True)])
+    assert "dashed" not in legend([("a curve", "b", False)])
+
+
+def test_a_polyline_has_gaps_where_nothing_is_known() -> None:
+    nan = float("nan")
+    assert polyline(np.array([[1.0, 2.0], [3.0, 4.0], [nan, 0.0], [5.0, 6.0]])) == "M1.0 2.0L3.0 4.0M5.0 6.0"
+    assert polyline(np.array([[1.0, 2.0]])) == "M1.0 2.0h0.01"
+    assert polyline(np.zeros((0, 2))) == ""

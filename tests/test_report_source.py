@@ -9,7 +9,8 @@ import pytest
 
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log, Note
-from tangere.report import Event, RunData, write_report
+from tangere.report.data import RunData
+from tangere.report.page import write_report
 
 
 def a_log() -> Log:
@@ -45,7 +46,8 @@ def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
     assert found.blocks["controller"] == "mine"
     assert found.thresholds is not None
     np.testing.assert_array_equal(found.thresholds, 2.0)
-    assert found.events == (Event(1.0, 2, None, 20.0),)
+    (event,) = found.events
+    assert (event.time_s, event.joint, event.end_s, event.torque_nm) == (1.0, 2, None, 20.0)
     assert list(found.residuals) == ["", "other"]
     assert found.q is not None
     np.testing.assert_array_equal(found.q, log["q"])

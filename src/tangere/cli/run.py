@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a scenario into a folder."""
     from tangere.apps.scenarios.execute import execute
     from tangere.loop.folder import holds
-    from tangere.report.source import clip_of
+    from tangere.report.data import clip_of
 
     name, told = told_of(arguments)
     out = Path(arguments.out or Path("out") / name)
@@ -182,7 +182,7 @@ def report(arguments: argparse.Namespace) -> int:
     """Make a report again from what a run left."""
     from tangere.apps.drawing.again import is_drawing, read_drawing
     from tangere.loop.manifest import load_manifest
-    from tangere.report import write_report
+    from tangere.report.page import write_report
 
     source = Path(arguments.source)
     default = source / "report.html" if source.is_dir() else source.with_suffix(".html")

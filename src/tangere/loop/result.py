@@ -93,7 +93,7 @@ class Setup:
     @classmethod
     def of(cls, plant: Any, controller: Any, observers: Iterable[Any], detector: Any, trajectory: Any) -> Setup:
         """From the parts of a run, by their class names; None for a part that there was not."""
-        from tangere.report.source import push_words
+        from tangere.report.data import push_words
 
         watching = list(observers)
         known = (getattr(part, "robot", None) for part in (plant, controller, *watching))
@@ -188,10 +188,11 @@ class RunResult:
 
     def data(self) -> RunData:
         """What the page shows, from what is in memory."""
-        from tangere.report.source import put_together
+        from tangere.report.data import put_together
 
-        known = {} if self.robot is None else {"robot": self.robot}
-        return put_together(self.log, asdict(self.manifest), self.summary, period=self.period, **known)
+        known: dict[str, Any] = {"events": self.events, "period": self.period}
+        known |= {} if self.robot is None else {"robot": self.robot}
+        return put_together(self.log, asdict(self.manifest), self.summary, **known)
 
     def report(self, path: str | os.PathLike[str] = "report.html", **changes: Any) -> Path:
         """Write the page of the run to `path` and say where it is; changes: fields of report.RunData known better."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,27 @@ from typing import Any
 import numpy as np
 
 from tangere.figures.encode import WHOLE, floats
-from tangere.figures.markup import Raw, join, json_block, tag
+from tangere.figures.markup import Raw, join, json_block, number, tag
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
-from tangere.report.section import Section
-from tangere.report.sections import SECTIONS, head
+from tangere.report.section import Section, page_head, robot_of
+from tangere.report.sections_motion import joints, space, tracking
+from tangere.report.sections_run import setup, summary, what
+from tangere.report.sections_torque import force, residual, timing, torques
 from tangere.types import Array
+
+SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
+    what,
+    summary,
+    setup,
+    joints,
+    space,
+    tracking,
+    torques,
+    force,
+    residual,
+    timing,
+)
 
 
 def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> Path:
@@ -94,3 +109,46 @@ def _foot() -> Raw:
 
 def _asset(name: str) -> str:
     return resources.files("tangere.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def head(data: RunData) -> Raw:
+    """Title, an abort if there was one, and the few figures that one looks for first."""
+    robot, _ = robot_of(data)
+    title = robot.model.title if robot is not None else str(data.robot or "")
+    time = data.time
+    long = f"{number(float(time[-1] - time[0]))} s, {len(time)} samples" if len(time) else "no samples were recorded"
+    line = " · ".join(part for part in (title, long) if part)
+    alarm = None
+    if data.aborted:
+        alarm = ("The run ended early", data.aborted)
+    elif not len(time):
+        alarm = ("The log is empty", "Nothing to draw.")
+    return page_head(data.name, line, _tiles(data), alarm)
+
+
+def _tiles(data: RunData) -> list[tuple[str, object, str]]:
+    """What one looks for first: how well it tracked, what it felt, how fast it ran; only what is known."""
+    told = data.summary
+    tiles: list[tuple[str, object, str]] = []
+    if _known(told, "tracking_rms_mm"):
+        tiles.append(("tracking error, rms", number(float(told["tracking_rms_mm"]), 3), " mm"))
+    quiet = told.get("residual_rms_nm")
+    if "force" in told:  # in contact all along nothing is quiet
+        quiet = None
+    if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
+        tiles.append(("quiet residual, worst joint", number(float(max(quiet)), 3), " Nm"))
+    for event, entry in data.judged[:1]:
+        if entry.get("torque_nm") is not None:
+            true = f" of {number(entry['true_torque_nm'], 4)}" if entry.get("true_torque_nm") is not None else ""
+            felt = join(number(entry["torque_nm"], 4), tag("small", true))
+            tiles.append((f"felt at joint {event.joint}", felt, " Nm"))
+        if entry.get("delay_ms") is not None:
+            tiles.append(("noticed after", number(entry["delay_ms"], 3), " ms"))
+    if _known(told, "realtime_factor"):
+        tiles.append(("faster than real time", number(float(told["realtime_factor"]), 3), " ×"))
+    return tiles
+
+
+def _known(summary: Mapping[str, object], key: str) -> bool:
+    value = summary.get(key)
+    return isinstance(value, (int, float)) and value == value

@@ -102,7 +102,7 @@ def event_bands(data: RunData) -> tuple[Band, ...]:
     """The events as stretches of time; one that did not end lasts until the last sample."""
     last = float(data.time[-1]) if len(data.time) else 0.0
     return tuple(
-        Band(e.time, last if e.end is None else e.end, f"event {k}: joint {e.joint}")
+        Band(e.time_s, last if e.end_s is None else e.end_s, f"event {k}: joint {e.joint}")
         for k, e in enumerate(data.events, start=1)
     )
 

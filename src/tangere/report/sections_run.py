@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from tangere.figures.diagram import diagram
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.scene import scene
-from tangere.report.data import Event, RunData
+from tangere.report.data import RunData
 from tangere.report.section import Section, again, drawable, robot_of, table
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
+    from tangere.types import Event
 
 Array = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ def summary(data: RunData) -> Section:
     if data.events:
         parts.append(tag("h3", "Events"))
         header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]")
-        parts.append(table(header, [_event_row(event) for event in data.events]))
+        parts.append(table(header, [_event_row(*judged) for judged in data.judged]))
     elif "events" in data.summary:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
     elif data.residuals:
@@ -151,10 +152,10 @@ def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[
             yield f"{before}{key}", value
 
 
-def _event_row(event: Event) -> tuple[object, ...]:
-    end = "not ended" if event.end is None else number(event.end, 6)
-    felt = (number(value) for value in (event.torque_nm, event.true_torque_nm, event.delay_ms))
-    return (event.joint, number(event.time, 6), end, *felt)
+def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
+    end = "not ended" if event.end_s is None else number(event.end_s, 6)
+    felt = (number(entry.get(key)) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
+    return (event.joint, number(event.time_s, 6), end, *felt)
 
 
 def _joint_table(robot: Robot, q: Array) -> Raw:
