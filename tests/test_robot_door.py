@@ -16,6 +16,7 @@ from test_import import python
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
+from tangere.figures.columns import columns_figure, columns_table
 from tangere.kernels import shapes
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose_from_ur, ur_from_pose
@@ -241,3 +242,59 @@ def test_a_robot_as_a_table() -> None:
 def test_drawing_loads_no_report(root: Path) -> None:
     code = f"import sys, tangere; tangere.robot('ur5e').plot({Q}); print(any('report' in m for m in sys.modules))"
     assert python(code, root).strip() == "False"
+
+
+def test_solutions_are_drawn_and_listed() -> None:
+    found = UR.inverse_kinematics(UR.pose(Q, form="ur").tolist())
+    figure = found.plot()
+    boxes = [e for e in ElementTree.fromstring(figure.svg).iter() if (e.get("transform") or "").startswith("translate")]
+    assert len(boxes) == len(found) == 8
+    assert (figure.width, figure.height) == (4 * 256, 2 * 192)
+    html = found._repr_html_()
+    assert html.count("<tr>") == 1 + 8
+    for word in ("8 solutions of ur5e", "q1 [°]", "right, up, no flip", f"{np.degrees(Q[0]):.4g}"):
+        assert word in html
+    away = UR.inverse_kinematics([3.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert re.fullmatch(r"no solution: out of reach by \d+(\.\d)? mm", away._repr_html_())
+    assert away.plot().parts == ""
+    folded = UR.inverse_kinematics(UR.pose([0.0, -1.0, 0.0, 0.0, 0.0, 0.0]).tolist(), reference=[0.0] * 6)
+    assert "singular elbow, singular wrist" in folded._repr_html_()
+    slide = OTHER.inverse_kinematics(OTHER.pose(np.zeros(5)), reference=np.zeros(5))
+    assert "q3 [m]" in slide._repr_html_()
+
+
+# ---- columns ----
+
+
+def test_columns_are_drawn_over_time() -> None:
+    time = np.linspace(2.0, 4.0, 900)
+    waves = np.sin(time[:, None] * np.arange(1, 8))
+    waves[100:110, 2] = np.nan
+    figure = columns_figure("waves", time, {"q": (waves, "rad"), "cost": (np.full(900, 3.0), "")})
+    assert (figure.width, figure.height) == (720, 340)
+    root = ElementTree.fromstring(figure.svg)
+    lines = [e.get("d") or "" for e in root.iter() if (e.get("class") or "").startswith("line")]
+    assert len(lines) == 7 + 1
+    assert lines[2].count("M") == 2  # a gap where the third is not a number
+    texts = [e.text for e in root.iter() if e.tag.endswith("text")]
+    assert {"q [rad]", "cost", "4.0 s", "7"} <= set(texts)
+    x = [float(pair.split()[0]) for pair in re.findall(r"[-\d.]+ [-\d.]+", lines[7])]
+    assert min(x) == pytest.approx(46.0)
+    assert max(x) == pytest.approx(702.0)
+    nothing = columns_figure("nothing", np.zeros(0), {"q": (np.zeros((0, 6)), "rad")})
+    assert "q [rad]" in nothing.svg
+
+
+def test_columns_are_listed() -> None:
+    table = columns_table({"q": (np.array([[1.0, -2.0], [np.nan, 5.25]]), "rad"), "no": (np.array([np.nan]), "")})
+    assert "<td>q</td><td>rad</td><td>2</td><td>−2</td><td>5.25</td>" in table
+    assert "<td>no</td><td></td><td>1</td><td>–</td><td>–</td>" in table
+
+
+def test_an_event_as_a_table() -> None:
+    event = tangere.Event.sample(1.25, 2, np.array([0.0, 12.34567, 0.0]), reason="joint 2 < 3 & more")
+    html = event._repr_html_()
+    ElementTree.fromstring(html)
+    for part in ("<th>time_s</th><td>1.25</td>", "<td>0  12.35  0</td>", "joint 2 &lt; 3 &amp; more"):
+        assert part in html
+    assert "force" not in html  # not known, not said

@@ -8,6 +8,7 @@ base axes. SI and radians. Arrays in these values are not copied and must not be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -135,6 +136,12 @@ class Event:
         """Size of the force [N], where it was isolated."""
         return None if self.force is None else float(np.linalg.norm(self.force))
 
+    def _repr_html_(self) -> str:
+        """What is known of it as a small table for a notebook; what is not known is left out."""
+        known = {key: value for key, value in self.record().items() if value not in (None, [], "")}
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(_shown(v))}</td></tr>" for k, v in known.items())
+        return f"<table>{rows}</table>"
+
     def record(self) -> dict[str, object]:
         """Plain numbers, lists and words, for one line of JSON."""
         return {
@@ -151,6 +158,13 @@ class Event:
             "torque_interval_nm": None if self.torque_interval_nm is None else list(self.torque_interval_nm),
             "force_interval_n": None if self.force_interval_n is None else list(self.force_interval_n),
         }  # fmt: skip
+
+
+def _shown(value: object) -> str:
+    """A number with four digits; lists of them with spaces between; words as they are."""
+    if isinstance(value, list | tuple):
+        return "  ".join(_shown(entry) for entry in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class Trajectory(Protocol):

@@ -13,7 +13,10 @@ from tangere.figures.markup import join, number, tag
 from tangere.figures.scene import HEIGHT, WIDTH, scene
 
 if TYPE_CHECKING:
+    from tangere.kernels.solutions import IKSolutions
     from tangere.robots import Robot
+
+ACROSS, SMALL = 4, 0.4  # small arms beside each other, and their size against a large one: eight fit a notebook
 
 
 def arm_figure(robot: Robot, q: ArrayLike, *, frames: bool = False) -> Figure:
@@ -29,6 +32,43 @@ def arm_figure(robot: Robot, q: ArrayLike, *, frames: bool = False) -> Figure:
     paths = (("a", path),) if len(states) > 1 else ()
     drawn = scene(robot, states, np.arange(len(states), dtype=np.float64), "arm", frames=frames, paths=paths)
     return Figure(f"{robot.model.title}, drawn to scale", drawn.drawn(len(states) - 1), WIDTH, HEIGHT)
+
+
+def solutions_figure(solutions: IKSolutions) -> Figure:
+    """Every solution of a pose as a small arm of its own, with the names of its branches."""
+    boxes = []
+    for k, (q, branch) in enumerate(zip(solutions.q, _branches(solutions), strict=True)):
+        place = f"translate({k % ACROSS * WIDTH * SMALL:g} {k // ACROSS * HEIGHT * SMALL:g}) scale({SMALL:g})"
+        label = tag("text", branch, class_="title", x=24, y=34, style="font-size:22px")
+        boxes.append(tag("g", arm_figure(solutions.robot, q).parts, label, transform=place))
+    columns, rows = min(len(boxes), ACROSS) or 1, -(-len(boxes) // ACROSS) or 1
+    title = f"{len(boxes)} solutions of {solutions.robot.model.title}"
+    return Figure(title, join(*boxes), round(columns * WIDTH * SMALL), round(rows * HEIGHT * SMALL))
+
+
+def _branches(solutions: IKSolutions) -> list[str]:
+    """Shoulder, elbow and wrist of each solution in words; "" for an arm without branches."""
+    words = zip(solutions.shoulder, solutions.elbow, solutions.wrist, strict=True)
+    return [", ".join(word for word in three if word) for three in words]
+
+
+def solutions_table(solutions: IKSolutions) -> str:
+    """The solutions as HTML: joint positions in degrees (m for a slide), branches, and what is singular or too far."""
+    robot = solutions.robot
+    if not solutions:
+        return join(f"no solution: out of reach by {number(1e3 * solutions.distance)} mm")
+    turn = np.where(robot.revolute, 180.0 / np.pi, 1.0)
+    flags = (
+        (solutions.singular_shoulder, "singular shoulder"), (solutions.singular_elbow, "singular elbow"),
+        (solutions.singular_wrist, "singular wrist"), (~solutions.within_limits, "beyond the limits"),
+    )  # fmt: skip
+    rows = [
+        (*number_row(q * turn), branch, ", ".join(word for flag, word in flags if flag[k]))
+        for k, (q, branch) in enumerate(zip(solutions.q, _branches(solutions), strict=True))
+    ]
+    units = ["°" if turning else "m" for turning in robot.revolute]
+    head = (*(f"q{i + 1} [{unit}]" for i, unit in enumerate(units)), "shoulder, elbow, wrist", "")
+    return join(f"{len(solutions)} solutions of {robot.name}", small_table(head, rows))
 
 
 def robot_table(robot: Robot) -> str:

@@ -22,6 +22,8 @@ text.y{text-anchor:end}text.x{text-anchor:middle}text.unit,text.title{fill:#1c20
 .line.soft{stroke:#b9c4cd;stroke-width:6}.line.limit{stroke:#85817a;stroke-dasharray:5 4}
 .line.a{stroke:#0067a8}.line.b{stroke:#c8500a}.line.c{stroke:#00795a}.line.d{stroke:#9a4a86}
 .line.e{stroke:#8a6d00}.line.f{stroke:#4d6274}
+text.key{font-weight:650}text.a{fill:#0067a8}text.b{fill:#c8500a}text.c{fill:#00795a}text.d{fill:#9a4a86}
+text.e{fill:#8a6d00}text.f{fill:#4d6274}
 .grid{stroke:#eceded;fill:none}.floor{stroke:#e4e6e6;fill:none}
 .solid,.face{stroke:#3d4852;stroke-linejoin:round}.solid.tube,.solid.joint,.face.tube{fill:#cfd6dc}
 .solid.cap,.face.cap,.face.joint{fill:#6f8597}.solid.pen,.face.pen{fill:#3d4852;stroke:none}

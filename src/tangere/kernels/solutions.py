@@ -15,6 +15,7 @@ from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
+    from tangere.figures.figure import Figure
     from tangere.robots import Robot
 
 TURN = 2.0 * np.pi
@@ -172,6 +173,17 @@ class IKSolutions:
     def elbow_up(self) -> IKSolutions:
         """Only the solutions with the elbow up (004's first filter)."""
         return self.only((self.flags & ELBOW_UP) > 0)
+
+    def plot(self) -> Figure:
+        """Every solution as a small arm of its own."""
+        from tangere.figures.arm import solutions_figure
+
+        return solutions_figure(self)
+
+    def _repr_html_(self) -> str:
+        from tangere.figures.arm import solutions_table
+
+        return solutions_table(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FoundSolutions, (self.q, self.flags, self.lanes, self.correction, self.distance, self.robot))
