@@ -14,7 +14,7 @@ import numpy as np
 
 from tangere.apps.drawing.drawing import draw, drawing_robot
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.placement import DoesNotFit
+from tangere.apps.drawing.plan.fit import DoesNotFit
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 

@@ -11,10 +11,16 @@ from test_control_simulator import Wave, simulate
 from test_reactions import KINDS, MOVE, ROBOT, Q, contact_at
 
 from tangere.apps.drawing.drawing import CanvasError, draw, drawing_robot
-from tangere.apps.drawing.force.gains import blind_touch_speed, height_gains, hybrid_gains, touch_speed
-from tangere.apps.drawing.force.surface import Found, StiffnessEstimate
+from tangere.apps.drawing.force.hybrid_force import VelocityFilter
+from tangere.apps.drawing.force.surface import (
+    Found,
+    StiffnessEstimate,
+    blind_touch_speed,
+    height_gains,
+    hybrid_gains,
+    touch_speed,
+)
 from tangere.apps.drawing.force.task import PenTask
-from tangere.apps.drawing.force.velocity import VelocityFilter
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes

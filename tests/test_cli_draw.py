@@ -17,7 +17,7 @@ pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
 from tangere.apps.drawing.command import EXAMPLES, add
 from tangere.apps.drawing.draw_picture import DrawingSettings
-from tangere.apps.drawing.raster import png_bytes
+from tangere.apps.drawing.files import png_bytes
 from tangere.cli.main import main, parser
 from tangere.errors import InvalidValue
 from tangere.options import Parser, group_from

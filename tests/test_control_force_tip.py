@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.force.tip import TipLaw, tip_law
-from tangere.apps.drawing.force.velocity import VelocityFilter
+from tangere.apps.drawing.force.hybrid_force import TipLaw, VelocityFilter, tip_law
 from tangere.errors import InvalidValue
 from tangere.kernels import backend
 from tangere.types import Array, Reference, State

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import drawing_robot, heavier
-from tangere.apps.drawing.force.gains import (
+from tangere.apps.drawing.force.sense import AGES, ALARM, BETTER, LEARN, JointTouch, StiffnessLearner
+from tangere.apps.drawing.force.surface import (
     BLIND_PEAK,
     BLIND_RATE,
     BLIND_SPEED,
@@ -18,9 +19,7 @@ from tangere.apps.drawing.force.gains import (
     blind_touch_speed,
     hybrid_gains,
 )
-from tangere.apps.drawing.force.learning import BETTER, StiffnessLearner
 from tangere.apps.drawing.force.task import DRAW, SETTLE
-from tangere.apps.drawing.force.touch import AGES, ALARM, LEARN, JointTouch
 from tangere.types import Array, State
 
 ROBOT = drawing_robot("ur5e")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.force.gains import SHARE, height_gains
 from tangere.apps.drawing.force.height_pi import CLAMP, HeightPI
+from tangere.apps.drawing.force.surface import SHARE, height_gains
 from tangere.apps.drawing.force.task import DRAW, FREE, LISTEN, SETTLE, TOUCH, PenTask, phases
 from tangere.errors import InvalidValue
 from tangere.types import Array, Reference, State

@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.force.gains import DAMPING, DAMPING_MAX, hybrid_gains, touch_speed
-from tangere.apps.drawing.force.hybrid_force import HybridForce
+from tangere.apps.drawing.force.hybrid_force import LEAST, MOST, HybridForce, VelocityFilter
 from tangere.apps.drawing.force.sense import ContactForce
-from tangere.apps.drawing.force.surface import BELOW, FALL, NEAR, UNKNOWN, Found, StiffnessEstimate
-from tangere.apps.drawing.force.velocity import LEAST, MOST, VelocityFilter
+from tangere.apps.drawing.force.surface import (
+    BELOW,
+    DAMPING,
+    DAMPING_MAX,
+    FALL,
+    NEAR,
+    UNKNOWN,
+    Found,
+    StiffnessEstimate,
+    hybrid_gains,
+    touch_speed,
+)
 from tangere.errors import InvalidValue, UnknownName
 from tangere.types import Array, Reference, State
 

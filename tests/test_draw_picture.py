@@ -26,10 +26,9 @@ from tangere.apps.drawing.draw_picture import (
     write_preview,
 )
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, preview_png
+from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, png_bytes, preview_png, rendered
 from tangere.apps.drawing.ink import Ink
-from tangere.apps.drawing.plan.placement import DoesNotFit
-from tangere.apps.drawing.raster import png_bytes, rendered
+from tangere.apps.drawing.plan.fit import DoesNotFit
 from tangere.apps.drawing.svg.read import read_svg
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.logs.mcap_read import read_mcap

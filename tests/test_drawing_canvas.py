@@ -7,10 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import tangere
-from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.canvas import Canvas, fit_plane
 from tangere.apps.drawing.plan.fit import assess
 from tangere.apps.drawing.plan.reach import paper_points
-from tangere.apps.drawing.plan.surface_fit import fit_plane
 from tangere.errors import InvalidValue
 from tangere.plants.scene.scene import Pen
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.strokes.cover import NEAR, uncovered, unfolded
 from tangere.apps.drawing.strokes.make import strokes_of
+from tangere.apps.drawing.strokes.merge import NEAR, uncovered, unfolded
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
 from tangere.types import Array
 

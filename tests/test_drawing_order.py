@@ -10,10 +10,9 @@ import pytest
 from drawing_benchmark import photograph, sorted_by_vpype
 
 from tangere.apps.drawing.strokes.make import on_grid, strokes_of
-from tangere.apps.drawing.strokes.nearest import nearest
 from tangere.apps.drawing.strokes.order import _ends, _start, ordered, two_opt
 from tangere.apps.drawing.strokes.strokes import Strokes, closed
-from tangere.apps.drawing.strokes.tour import Tour
+from tangere.apps.drawing.strokes.tour import Tour, nearest
 from tangere.apps.drawing.svg.write import write_svg
 
 

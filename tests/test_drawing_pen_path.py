@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.plan.motion import Drawn, Pace
+from tangere.apps.drawing.plan.motion import AlongCurve, Pace
 from tangere.apps.drawing.plan.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.errors import InvalidValue
 from tangere.types import Array
@@ -151,7 +151,7 @@ def test_folds_spikes_and_tiny_sides_are_stops_within_the_limits() -> None:
             curves = pen_curves(line)
             spent = 0.0
             for curve in curves:
-                drawn = Drawn(curve, PACE)
+                drawn = AlongCurve(curve, PACE)
                 spent += drawn.duration
                 p, v, a = drawn.at(np.linspace(0.0, drawn.duration, 300))
                 assert distance(p[:, :2], line).max() < 1.05 * TOLERANCE

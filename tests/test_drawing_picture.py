@@ -8,8 +8,8 @@ import zlib
 import numpy as np
 import pytest
 
+from tangere.apps.drawing.files import png_bytes
 from tangere.apps.drawing.picture.picture import PIXELS_MAX, enlarged, picture_from, read_picture
-from tangere.apps.drawing.raster import png_bytes
 from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.errors import InvalidValue, TangereError
 

@@ -7,11 +7,17 @@ import pytest
 from test_drawing_canvas import with_pen
 
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.clearance import LinkSpheres, surface_distance
-from tangere.apps.drawing.plan.fit import FRICTION, TORQUE_SHARE, assess, force_limit, tip_mass
-from tangere.apps.drawing.plan.placement import Box, DoesNotFit, offers
+from tangere.apps.drawing.plan.fit import FRICTION, TORQUE_SHARE, Box, DoesNotFit, assess, force_limit, offers, tip_mass
 from tangere.apps.drawing.plan.plan import plan_drawing
-from tangere.apps.drawing.plan.reach import arm_length, paper_points, pen_orientation, postures, tip_poses
+from tangere.apps.drawing.plan.reach import (
+    LinkSpheres,
+    arm_length,
+    paper_points,
+    pen_orientation,
+    postures,
+    surface_distance,
+    tip_poses,
+)
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.model.link_shapes import link_shapes
 

@@ -12,10 +12,10 @@ from test_drawing_canvas import with_pen
 
 import tangere
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
+from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.plan.plan import OVERSHOOT, STIFFNESS, plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
-from tangere.apps.drawing.svg.preview import time_figures
+from tangere.apps.drawing.svg.write import time_figures
 from tangere.errors import InvalidValue, NoSolution
 from tangere.plants.scene.scene import Pen
 from tangere.types import Array
@@ -80,10 +80,10 @@ def test_every_stroke_is_drawn_in_order_on_its_line(plan: DrawingPlan) -> None:
 
 def test_sections_begin_on_samples(plan: DrawingPlan) -> None:
     """So that a controller which waits for the touch, and then goes on, asks for times on the grid: those are cheap."""
-    starts = np.cumsum([s.duration for s in plan.sections])
+    starts = np.cumsum([s.duration for s in plan.stretches])
     np.testing.assert_allclose(starts / 1e-3, np.rint(starts / 1e-3), atol=1e-6)
-    assert all(s.slower >= 1.0 - 1e-9 for s in plan.sections)
-    assert sum(s.motion.duration for s in plan.sections) > plan.duration - 1e-3 * len(plan.sections)
+    assert all(s.slower >= 1.0 - 1e-9 for s in plan.stretches)
+    assert sum(s.course.duration for s in plan.stretches) > plan.duration - 1e-3 * len(plan.stretches)
     edges = plan.stroke_times.ravel() / 1e-3
     np.testing.assert_allclose(edges, np.rint(edges), atol=1e-6)
 
@@ -106,8 +106,8 @@ def test_the_time_is_made_of_drawing_touching_and_travelling(plan: DrawingPlan) 
     assert sum(plan.phase_times.values()) == pytest.approx(plan.duration, abs=1e-9)
     at = [plan.phase(t) for t in np.arange(0.0, plan.duration, 1e-3)]
     # sampled every millisecond, a section counts to a sample
-    assert plan.phase_times["draw"] == pytest.approx(1e-3 * at.count("draw"), abs=1e-3 * len(plan.sections))
-    assert plan.phase_times["touch"] == pytest.approx(1e-3 * at.count("approach"), abs=1e-3 * len(plan.sections))
+    assert plan.phase_times["draw"] == pytest.approx(1e-3 * at.count("draw"), abs=1e-3 * len(plan.stretches))
+    assert plan.phase_times["touch"] == pytest.approx(1e-3 * at.count("approach"), abs=1e-3 * len(plan.stretches))
     assert f"{plan.phase_times['touch']:.0f} s touching down" in time_figures(plan)
 
 
@@ -185,19 +185,19 @@ def test_reference_is_consistent_and_within_limits(plan: DrawingPlan) -> None:
     assert check.surface_distance > 0.015
 
 
-def test_velocity_and_acceleration_are_those_of_the_sections(plan: DrawingPlan) -> None:
-    """J qdd + Jdot qd of the joints against what the sections ask of the tip, on the grid."""
+def test_velocity_and_acceleration_are_those_of_the_stretches(plan: DrawingPlan) -> None:
+    """J qdd + Jdot qd of the joints against what the stretches ask of the tip, on the grid."""
     clock = 0.0
-    for section in plan.sections:
-        local = np.arange(1, round(section.duration / 1e-3), 7) * 1e-3
-        _, v, a = section.at(local)
+    for stretch in plan.stretches:
+        local = np.arange(1, round(stretch.duration / 1e-3), 7) * 1e-3
+        _, v, a = stretch.at(local)
         for t, v_tip, a_tip in zip(local, v, a, strict=True):
             reference = plan.at(clock + t)
             assert reference.v is not None
             assert reference.a is not None
             np.testing.assert_allclose(reference.v, [*(plan.canvas.R @ v_tip), 0.0, 0.0, 0.0], atol=1e-9)
             np.testing.assert_allclose(reference.a, [*(plan.canvas.R @ a_tip), 0.0, 0.0, 0.0], atol=1e-7)
-        clock += section.duration
+        clock += stretch.duration
 
 
 def test_joints_that_are_too_slow_make_the_drawing_slower(robot: tangere.Robot) -> None:
@@ -207,7 +207,7 @@ def test_joints_that_are_too_slow_make_the_drawing_slower(robot: tangere.Robot) 
     assert free.check.acceleration_share <= 1.0
     assert tight.duration > free.duration
     assert np.abs(tight.qdd).max() <= 1.0
-    assert any(s.slower > 1.0 for s in tight.sections)
+    assert any(s.slower > 1.0 for s in tight.stretches)
 
 
 def test_starts_where_the_arm_stands(robot: tangere.Robot) -> None:

@@ -8,8 +8,7 @@ pytest.importorskip("scipy.spatial")
 from drawing_truth import dense, drawing, farthest
 
 from tangere.apps.drawing.strokes.merge import merged
-from tangere.apps.drawing.strokes.simplify import simplified, smoothed
-from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
+from tangere.apps.drawing.strokes.strokes import Strokes, closed, length, simplified, smoothed
 from tangere.errors import InvalidValue
 
 

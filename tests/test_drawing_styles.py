@@ -9,11 +9,11 @@ spatial = pytest.importorskip("scipy.spatial")
 from drawing_benchmark import photograph  # noqa: E402
 from drawing_truth import check_guarantee, dense, drawing, farthest, random_lines  # noqa: E402
 
+from tangere.apps.drawing.files import rendered  # noqa: E402
 from tangere.apps.drawing.picture.edges import otsu_of  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
 from tangere.apps.drawing.picture.shipped import shipped_picture  # noqa: E402
 from tangere.apps.drawing.picture.tracing import trace  # noqa: E402
-from tangere.apps.drawing.raster import rendered  # noqa: E402
 from tangere.apps.drawing.strokes.make import strokes_of  # noqa: E402
 from tangere.apps.drawing.strokes.strokes import closed  # noqa: E402
 from tangere.errors import InvalidValue, UnknownName  # noqa: E402

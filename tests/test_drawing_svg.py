@@ -12,11 +12,9 @@ import pytest
 
 from tangere.apps.drawing.strokes.make import on_grid, strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
-from tangere.apps.drawing.svg.clip import clipped
-from tangere.apps.drawing.svg.path import subpaths
-from tangere.apps.drawing.svg.preview import figures, preview_svg
+from tangere.apps.drawing.svg.path import clipped, subpaths
 from tangere.apps.drawing.svg.read import read_svg
-from tangere.apps.drawing.svg.write import svg_text, write_svg
+from tangere.apps.drawing.svg.write import figures, preview_svg, svg_text, write_svg
 from tangere.errors import InvalidValue
 
 

@@ -12,12 +12,11 @@ spatial = pytest.importorskip("scipy.spatial")
 
 from drawing_truth import check_guarantee, covered, dense, drawing, farthest, random_lines, skeleton_of  # noqa: E402
 
-from tangere.apps.drawing.picture.graph import pixel_graph  # noqa: E402
+from tangere.apps.drawing.files import rendered  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
 from tangere.apps.drawing.picture.shipped import FOLDER, shipped_picture, shipped_pictures, snail, still_life  # noqa: E402
-from tangere.apps.drawing.picture.skeleton import thinned  # noqa: E402
+from tangere.apps.drawing.picture.skeleton import pixel_graph, thinned  # noqa: E402
 from tangere.apps.drawing.picture.tracing import fitted, trace  # noqa: E402
-from tangere.apps.drawing.raster import rendered  # noqa: E402
 from tangere.apps.drawing.strokes.make import strokes_of  # noqa: E402
 from tangere.apps.drawing.strokes.strokes import closed, length  # noqa: E402
 from tangere.errors import InvalidValue, UnknownName  # noqa: E402

@@ -51,7 +51,6 @@ def test_the_pen_does_not_know_when_the_run_began(name: str) -> None:
     assert two[-1] == pytest.approx(one[-1], abs=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="the first listening is counted from time 0, not from the first sample")
 def test_the_pen_listens_as_long_in_a_run_that_begins_later() -> None:
     one, two = pen(*PENS["soft"]), pen(*PENS["soft"], by=LATER)
     assert abs(len(one) - len(two)) <= 3

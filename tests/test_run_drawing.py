@@ -12,7 +12,7 @@ import pytest
 from tangere.apps.drawing.drawing import CanvasError, DrawingResult, _sensor, draw, drawing_robot, heavier, touch_delays
 from tangere.apps.drawing.force.task import MODES, PenTask
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
+from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName

@@ -105,7 +105,7 @@ def draw(arguments: argparse.Namespace) -> int:
 
 
 def _tell_plan(prepared: Prepared) -> None:
-    from tangere.apps.drawing.svg.preview import figures, time_figures
+    from tangere.apps.drawing.svg.write import figures, time_figures
 
     print(figures(prepared.strokes, seconds=prepared.plan.duration))
     print(time_figures(prepared.plan))

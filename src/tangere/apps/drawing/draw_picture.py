@@ -16,10 +16,9 @@ from tangere.apps.drawing.drawing import DrawingResult, draw, drawing_robot, hea
 from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_bytes, write_ink
 from tangere.apps.drawing.picture.shipped import shipped_picture, shipped_pictures
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
-from tangere.apps.drawing.plan.place import canvas_of as canvas_of
-from tangere.apps.drawing.plan.place import placed
-from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.plan.motion import DrawingPlan
+from tangere.apps.drawing.plan.plan import canvas_of as canvas_of
+from tangere.apps.drawing.plan.plan import placed, plan_drawing
 from tangere.apps.drawing.probe import probe
 from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings

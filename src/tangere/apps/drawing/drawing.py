@@ -13,7 +13,7 @@ import numpy as np
 from tangere.apps.drawing.force.height_pi import HeightPI
 from tangere.apps.drawing.force.hybrid_force import DELAY, HybridForce
 from tangere.apps.drawing.force.sense import ContactForce
-from tangere.apps.drawing.force.task import MODES, Plan
+from tangere.apps.drawing.force.task import MODES, PenPlan
 from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, stray
 from tangere.apps.drawing.settings import MODEL_ERROR, Controllers, SensorName
 from tangere.apps.drawing.strokes.strokes import Strokes
@@ -72,7 +72,7 @@ class CanvasLike(Protocol):
         """m."""
 
 
-class DrawingPlanLike(Plan, Protocol):
+class DrawingPlanLike(PenPlan, Protocol):
     """What is needed of planning.drawing.plan.DrawingPlan."""
 
     @property

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tangere.apps.drawing.force.gains import STIFFEST, HeightGains, height_gains
-from tangere.apps.drawing.force.learning import StiffnessLearner, listened
-from tangere.apps.drawing.force.sense import ContactForce
-from tangere.apps.drawing.force.task import CONTACT, LISTEN, LOST, SETTLE, TOUCH, PenTask, Plan
-from tangere.apps.drawing.force.touch import JointTouch
-from tangere.apps.drawing.force.velocity import SPEED_NOISE
-from tangere.control.bounds import Bounds
+from tangere.apps.drawing.force.sense import ContactForce, PenController
+from tangere.apps.drawing.force.surface import STIFFEST, HeightGains, height_gains
+from tangere.apps.drawing.force.task import CONTACT, LOST, SETTLE, PenPlan
 from tangere.errors import InvalidValue
 from tangere.types import Array, Command, State
 
@@ -25,7 +21,7 @@ KP = 2500.0
 CLAMP = 0.02  # m, of Z either way: three times what a canvas error of 3 mm and 2 degrees needs
 
 
-class HeightPI:
+class HeightPI(PenController):
     """Draws with the height PI of 004 on computed torque.
 
         e_W = W_d - W (W > 0: the paper presses on the pen),   Z = -(kp_w e_W + ki_w int e_W),   z_d = z_touch + Z
@@ -34,39 +30,21 @@ class HeightPI:
     004 eq 3 prints the integral as "int (W_d - W) d/dt". Z > 0 is up: too little force lowers the pen. The integral
     begins at the touch, where z_touch is where the reference was, is frozen while Z is clamped and, once drawing, while
     the pen hardly touches; F is the full measured wrench, friction of the paper included: without it the pen drags
-    millimetres sideways. Gains from force_gains.height_gains. kp, kd act on joints [1/s2, 1/s].
+    millimetres sideways. Gains from height_gains. kp, kd act on joints [1/s2, 1/s].
 
-    plan: where to draw (force_task.Plan), T_canvas (4, 4) its plane, force [N]. `task` has the state of the drawing.
+    feed_wrench: whether F is compensated. The other arguments: PenController.
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        plan: Plan,
-        T_canvas: Array,
-        force: float,
-        *,
-        stiffness: float | None = None,
-        felt: ContactForce | None = None,
-        listen: float = 0.0,
-        feed_wrench: bool = True,
-        noise: float = 0.1,
-        kp: float = KP,
-        kd: float | None = None,
-    ) -> None:
+        self, robot: Robot, plan: PenPlan, T_canvas: Array, force: float, *, stiffness: float | None = None,
+        felt: ContactForce | None = None, listen: float = 0.0, feed_wrench: bool = True, noise: float = 0.1,
+        kp: float = KP, kd: float | None = None,
+    ) -> None:  # fmt: skip
         if not kp > 0.0:
             raise InvalidValue(f"kp: positive [1/s2], got {kp!r}")
-        self.robot = robot
-        self.felt = ContactForce() if felt is None else felt
-        self.task = PenTask(plan, T_canvas, force, listen=listen)
-        self.normal = self.task.normal
+        super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise)
         self.feed_wrench = feed_wrench
         self.kp, self.kd = kp, 2.0 * kp**0.5 if kd is None else kd
-        self._bounds = Bounds(robot)
-        # without a sensor the touch itself is felt in the joints, long before the force is known
-        felt_by_joints = self.felt.source == "observer"
-        self.touch = JointTouch(robot, self.task.normal, SPEED_NOISE) if felt_by_joints else None
-        self.learner = StiffnessLearner(stiffness, noise, by_bounds=felt_by_joints)
         self._along = np.concatenate((self.normal, np.zeros(3)))
         q = plan.at(0.0).q
         J = robot.jacobian(q)
@@ -75,54 +53,29 @@ class HeightPI:
         self._set_stiffness(STIFFEST if stiffness is None else stiffness)
 
     def _set_stiffness(self, stiffness: float) -> None:
-        self.stiffness = stiffness
+        super()._set_stiffness(stiffness)
         self.gains: HeightGains = height_gains(stiffness, self.mass, self.kp, self.kd, fed=self.feed_wrench)
-        known = stiffness if self.learner.sure else None
-        self.task.approach(stiffness, known, self.mass, blind=self.touch is not None)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the drawing is over, well or not."""
-        return self.task.finished
-
-    @property
-    def failed(self) -> str:
-        """Why it ended early, "" if it did not."""
-        return self.task.lost
-
-    def columns(self) -> dict[str, float | Array]:
-        """Extra columns of the log: PenTask.columns."""
-        return self.task.columns(self.force)
 
     def start(self, state: State) -> None:
         """From the beginning of the plan."""
-        self.task.start()
-        self.felt.start()
-        self.learner.start()
-        if self.touch is not None:
-            self.touch.start(state)
-        self._integral, self._touched, self._z, self._rate = 0.0, 0.0, 0.0, 0.0
+        super().start(state)
+        self._integral, self._touched, self._z = 0.0, 0.0, 0.0
         self._clamped = False
-        self.saturated = 0.0  # s in which Z was at its limit
-        self.force = 0.0
-        if self.learner.known is None:
-            self._set_stiffness(STIFFEST)
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
         robot, task, q, qd, n = self.robot, self.task, state.q, state.qd, self.normal
         J = robot.jacobian(q)
         mode, pressing = task.mode, task.pressing
-        F = self.felt.wrench(robot, state, J, n, mode == LISTEN)
+        F = self._felt(state, J)
         W = 0.0 if F is None else float(n.dot(F[:3]))
         self.force = W
         tip = task.place(robot.pose(q)[:3, 3])
         nominal = task.planned(task.reference)[2]
-        knock = self.touch is not None and mode == TOUCH and self.touch.update(state, J, task.rise_acc)
+        knock = self._knocked(state, J)
         push = 0.0 if F is None else math.sqrt(float(F[:3].dot(F[:3])))
         task.update(state.time, state.period, tip, W, nominal + self._z, knock, push)
-        if task.mode != mode:
-            listened(task, mode, self.felt, self.touch, state)
+        self._listened(mode, state)
         rate = acceleration = 0.0
         if task.mode in CONTACT:
             if not pressing:
@@ -157,9 +110,6 @@ class HeightPI:
             tau -= F.dot(J)
         return self._bounds.command(q, qd, tau, task.lost)
 
-    def stop(self) -> None:
-        """Nothing to release."""
-
     def _press(self, W: float, h: float) -> float:
         """Z from the force; the rate at which it moves."""
         gains, task = self.gains, self.task
@@ -174,8 +124,3 @@ class HeightPI:
             self.saturated += h
         self._z = self._touched + held
         return 0.0  # no rate: e_W is noisy, and Routh's bound is without it
-
-    @property
-    def learned(self) -> bool:
-        """Whether the stiffness was given or found; else the stiffest one is assumed still."""
-        return self.learner.sure

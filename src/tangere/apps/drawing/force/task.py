@@ -8,8 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tangere.apps.drawing.force.gains import blind_touch_speed, touch_speed
-from tangere.apps.drawing.force.surface import FALL, Found
+from tangere.apps.drawing.force.surface import FALL, Found, blind_touch_speed, touch_speed
 from tangere.errors import InvalidValue
 from tangere.types import Array, Reference
 
@@ -37,7 +36,7 @@ DROP, FIRM_SPACING = 1.5e-3, 1e-3
 SOFTEST, GIVE = 2e3, 1.5
 FIRM = 0.7  # of the force: below, what the pen stands on is no paper to be remembered
 # A push that nothing here makes: more than so many times the force wanted and so many N above it, in two samples (one
-# may be a spike). A touch overshoots by a third of the force, see force_gains.touch_speed
+# may be a spike). A touch overshoots by a third of the force, see touch_speed
 GUARD, GUARD_ABOVE = 3.0, 10.0
 HIGHER = 1e-3  # m above the plan's first point: a pen that waits there; ten times an arm's own error
 LIFT = 0.02  # m above the paper as found, or the plane where none was, at the end
@@ -47,8 +46,8 @@ SPACING = 5e-3  # m between the points of the paper that are remembered
 Point = tuple[float, float, float]
 
 
-class Plan(Protocol):
-    """What the controllers need of a drawing: planning.drawing's DrawingPlan, or one's own."""
+class PenPlan(Protocol):
+    """What the controllers need of a drawing: plan.motion's DrawingPlan, or one's own."""
 
     @property
     def duration(self) -> float:
@@ -72,7 +71,7 @@ class PenTask:
     free modes; force (wanted now, ramped) and pressing; finished; lost: why it ended early, "" if not.
     """
 
-    def __init__(self, plan: Plan, T_canvas: Array, force: float, *, listen: float = 0.0) -> None:
+    def __init__(self, plan: PenPlan, T_canvas: Array, force: float, *, listen: float = 0.0) -> None:
         if not (math.isfinite(force) and force > 0.0):
             raise InvalidValue(f"force: positive and finite [N], got {force!r}")
         self.plan, self.force_des, self._listen = plan, force, listen
@@ -102,7 +101,7 @@ class PenTask:
             self.touch_speed = touch_speed(self.force_des, stiffness, mass)
 
     def start(self) -> None:
-        """From the beginning."""
+        """From the beginning, which is when the first update comes."""
         self.mode = LISTEN if self._listen else FREE
         self._next = FREE  # after listening
         self.clock = 0.0  # s of the plan
@@ -140,7 +139,7 @@ class PenTask:
         return x, y, z
 
     def planned(self, reference: Reference) -> Point:
-        """x, y and height of the tip that a reference of the plan asks for; Plan says that it has a T."""
+        """x, y and height of the tip that a reference of the plan asks for; PenPlan says that it has a T."""
         assert reference.T is not None
         return self.place(reference.T[:3, 3])
 
@@ -153,7 +152,7 @@ class PenTask:
         """
         mode = self.mode
         if self._begins:  # a pen that waits higher than planned comes down from there
-            self._begins = False
+            self._begins, self._since = False, time
             higher = tip[2] - self.planned(self.reference)[2]
             self.rise = higher if higher > HIGHER else 0.0
         self._pushed = self._pushed + 1 if max(W, push) > self.push_max else 0
@@ -327,7 +326,7 @@ class PenTask:
         self._goal = max(self.found.expected(tip[0], tip[1])[0], tip[2]) + LIFT - z
 
 
-def phases(plan: Plan) -> list[tuple[str, float, float]]:
+def phases(plan: PenPlan) -> list[tuple[str, float, float]]:
     """(phase, start, end) [s] of a plan, in order; borders to 1 us."""
     count = max(math.ceil(plan.duration / SCAN), 1)
     times = np.linspace(0.0, plan.duration, count + 1).tolist()

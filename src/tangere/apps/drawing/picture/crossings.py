@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tangere.apps.drawing.picture.graph import Chain, PixelGraph
+from tangere.apps.drawing.picture.skeleton import PixelChain, PixelGraph
 from tangere.types import Array
 
 # The direction in which a chain leaves a junction is taken over this many pixels: enough to see through the staircase.
@@ -184,7 +184,7 @@ def _meeting(graph: PixelGraph) -> dict[int, list[Side]]:
     return at
 
 
-def _crossing(graph: PixelGraph, middle: Chain, at: dict[int, list[Side]]) -> bool:
+def _crossing(graph: PixelGraph, middle: PixelChain, at: dict[int, list[Side]]) -> bool:
     """Whether a short piece is where two lines cross at a small angle: both pairs of arms beyond it go straight on.
 
     Their borders part where the lines are one width apart: an arm at the angle a to the piece of length s is off its
@@ -208,7 +208,7 @@ def _crossing(graph: PixelGraph, middle: Chain, at: dict[int, list[Side]]) -> bo
     return bool(max(min(straight(a, c), straight(b, d)), min(straight(a, d), straight(b, c))) > STRAIGHT_ARMS)
 
 
-def _direction(graph: PixelGraph, chain: Chain, side: int, junction: int) -> tuple[float, float]:
+def _direction(graph: PixelGraph, chain: PixelChain, side: int, junction: int) -> tuple[float, float]:
     """Unit vector in which a chain leaves its junction, over its first REACH pixels."""
     pixels = chain.pixels[:REACH] if side == 0 else chain.pixels[-REACH:][::-1]
     middle = graph.middles[junction]
@@ -217,7 +217,7 @@ def _direction(graph: PixelGraph, chain: Chain, side: int, junction: int) -> tup
     return float(tail[0]) / size, float(tail[1]) / size
 
 
-def _bend_reach(graph: PixelGraph, chain: Chain) -> int:
+def _bend_reach(graph: PixelGraph, chain: PixelChain) -> int:
     """Pixels of a chain beside a junction that are left out: thinning bends lines there, over half their width."""
     wide = float(np.median(graph.width[chain.pixels])) if chain.pixels else 0.0
     return min(round(0.5 * wide), (len(chain.pixels) - 1) // 3)

@@ -8,11 +8,9 @@ import numpy as np
 
 from tangere.apps.drawing.picture.crossings import contracted, lines_of
 from tangere.apps.drawing.picture.edges import edge_mask
-from tangere.apps.drawing.picture.graph import pixel_graph, pruned
-from tangere.apps.drawing.picture.line_art import hollowed, ink_of, line_mask, softened
-from tangere.apps.drawing.picture.outlines import outlined
+from tangere.apps.drawing.picture.line_art import hollowed, ink_image, line_mask, outlined, softened
 from tangere.apps.drawing.picture.picture import Picture, enlarged, opencv
-from tangere.apps.drawing.picture.skeleton import Mask, thinned
+from tangere.apps.drawing.picture.skeleton import Mask, pixel_graph, pruned, thinned
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
 from tangere.types import Array
@@ -89,7 +87,7 @@ def trace(
 def _lines_in(picture: Picture, style: str, notes: list[str]) -> tuple[Picture, Mask] | None:
     """(the picture, enlarged where it is small, the mask of its lines); None where it is no drawing, in style auto."""
     picture = softened(picture)
-    found = ink_of(picture)
+    found = ink_image(picture)
     lines = found.lines or style == "lines"
     mask, areas = hollowed(line_mask(found.ink)) if lines else (None, 0)
     comic = outlined(picture, shortest=_shortest(picture)) if areas or not found.lines else None
@@ -106,7 +104,7 @@ def _lines_in(picture: Picture, style: str, notes: list[str]) -> tuple[Picture, 
             return picture, comic
         mask, areas = finer, 0
     elif mask is None or pixel > 1:
-        mask, areas = hollowed(line_mask(ink_of(large, found.even).ink, pixel), pixel)
+        mask, areas = hollowed(line_mask(ink_image(large, found.even).ink, pixel), pixel)
     if pixel > 1:
         notes.append(_enlarged(picture, large))
     if areas:

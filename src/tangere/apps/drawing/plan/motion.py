@@ -1,20 +1,27 @@
-"""The pen's motion over the paper, piece after piece: down, draw, up, over to the next stroke; in canvas axes.
+"""The pen's motion over the paper, stretch after stretch, and the planned drawing that is made of them.
 
-Every section starts and ends at rest and gives position, velocity and acceleration (k, 3) of the tip at times (k,).
+Canvas axes. Every stretch (down, draw, up, over to the next stroke) starts and ends at rest and gives position,
+velocity and acceleration (k, 3) of the tip at times (k,). The plan is a trajectory that knows what the pen is meant to
+do at a time, and what was checked.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.planning.paths import Path, PathPoints, Piece
 from tangere.planning.profiles import PiecewiseCubic, jerk_limited
+from tangere.planning.samples import Sampled
 from tangere.planning.timing import JerkLimited
+from tangere.robots import Robot
 from tangere.types import Array
 
 # Share of the lift height that is reached before the pen moves sideways, and below which it has stopped doing so
@@ -38,7 +45,7 @@ class Pace:
     settle: float  # s, the pen rests on the paper before it draws
 
 
-class Motion(Protocol):
+class Course(Protocol):
     """Position over time, from rest to rest."""
 
     @property
@@ -50,29 +57,29 @@ class Motion(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Stretch:
     """A stretch of the drawing."""
 
     phase: str  # "travel", "approach", "draw", "lift"
     stroke: int  # from 0: the stroke being drawn, or to be drawn next (after the last: the last)
     contact: bool  # the pen should touch
-    motion: Motion
+    course: Course
     slower: float = 1.0  # so many times slower than the motion says, for the joints' sake
 
     @property
     def duration(self) -> float:
         """Seconds."""
-        return self.slower * self.motion.duration
+        return self.slower * self.course.duration
 
-    def on_grid(self, period: float) -> Section:
-        """As much slower as it takes to last a whole number of periods [s]: the next section starts on a sample."""
+    def on_grid(self, period: float) -> Stretch:
+        """As much slower as it takes to last a whole number of periods [s]: the next stretch starts on a sample."""
         # a millionth of a period too long is rounding, not another period
         whole = max(1, math.ceil(self.duration / period - 1e-6)) * period
-        return replace(self, slower=whole / self.motion.duration)
+        return replace(self, slower=whole / self.course.duration)
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """p, v, a (k, 3)."""
-        p, v, a = self.motion.at(time / self.slower)
+        p, v, a = self.course.at(time / self.slower)
         return p, v / self.slower, a / self.slower**2
 
 
@@ -160,7 +167,7 @@ class Hop:
         return up[0] + over[0] + down[0], up[1] + over[1] + down[1], up[2] + over[2] + down[2]
 
 
-class Drawn:
+class AlongCurve:
     """A curve on the paper, slow in its bends."""
 
     __slots__ = ("duration", "law", "path")
@@ -197,9 +204,9 @@ class _Bent:
         return self.path.at(s)
 
 
-def sections_of(
+def stretches_of(
     curves: list[list[Path]], ends: list[tuple[Array, Array]], pace: Pace, height: float
-) -> list[Section]:
+) -> list[Stretch]:
     """The whole drawing: it begins at rest `height` [m] above the first point and ends at lift height above the last.
 
     curves: of each stroke in order; ends: first and last point (2,) of each stroke [m] (a dot has no curve).
@@ -208,17 +215,141 @@ def sections_of(
     # the acceleration at touch-down: half a millimetre to reach the touch speed and to stop
     slow = (pace.touch_speed, pace.acceleration, pace.jerk)
     first, last = ends[0][0], ends[-1][1]
-    found = [Section("travel", 0, False, Straight(_at(first, height), _at(first, pace.touch_height), *fast))]
+    found = [Stretch("travel", 0, False, Straight(_at(first, height), _at(first, pace.touch_height), *fast))]
     for i, (start, end) in enumerate(ends):
-        found.append(Section("approach", i, True, Straight(_at(start, pace.touch_height), _at(start, 0.0), *slow)))
+        found.append(Stretch("approach", i, True, Straight(_at(start, pace.touch_height), _at(start, 0.0), *slow)))
         if pace.settle > 0.0:
-            found.append(Section("approach", i, True, Resting(_at(start, 0.0), pace.settle)))
-        found += [Section("draw", i, True, Drawn(curve, pace)) for curve in curves[i]]
+            found.append(Stretch("approach", i, True, Resting(_at(start, 0.0), pace.settle)))
+        found += [Stretch("draw", i, True, AlongCurve(curve, pace)) for curve in curves[i]]
         if i + 1 < len(ends):
-            found.append(Section("lift", i, False, Hop(end, ends[i + 1][0], pace)))
-    found.append(Section("lift", len(ends) - 1, False, Straight(_at(last, 0.0), _at(last, pace.lift), *fast)))
+            found.append(Stretch("lift", i, False, Hop(end, ends[i + 1][0], pace)))
+    found.append(Stretch("lift", len(ends) - 1, False, Straight(_at(last, 0.0), _at(last, pace.lift), *fast)))
     return found
 
 
 def _at(point: Array, height: float) -> Array:
     return np.array((point[0], point[1], height))
+
+
+@dataclass(frozen=True)
+class PlanCheck:
+    """What the checks of a whole drawing found."""
+
+    room: dict[str, float]  # by kind (wrist, elbow, shoulder, joints, surface, self): 1 is just enough
+    force_max: float  # N that the joints can press with everywhere
+    sigma_min: float  # smallest singular value of J (a lower bound far from singularities)
+    surface_distance: float  # m, links 2 to 6 to the surface, smallest
+    joint_margin: float  # rad to the nearest joint limit
+    velocity_share: float  # of the joints' limits, largest
+    acceleration_share: float
+    torque_share: float  # of the torque limits, with the pen's force while it draws
+    tip_mass: float  # kg felt along the normal
+    deviation: float  # m, of the pen's way from the strokes
+
+
+class DrawingPlan(Sampled):
+    """The motion of a drawing. A Trajectory (`duration`, `at`), with what the pen is meant to do at a time.
+
+    The reference lies on the nominal paper; where the real one is found to be is the force controller's business.
+    """
+
+    __slots__ = (
+        "R_canvas_tcp",
+        "_bounds",
+        "_contact",
+        "_phases",
+        "_stroke",
+        "canvas",
+        "check",
+        "force",
+        "pace",
+        "start",
+        "stretches",
+        "stroke_times",
+        "strokes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        robot: Robot,
+        strokes: Strokes,
+        canvas: Canvas,
+        stretches: list[Stretch],
+        samples: tuple[Array, Array, Array],
+        period: float,
+        start: float,
+        R_canvas_tcp: Array,
+        pace: Pace,
+        force: float,
+        check: PlanCheck,
+    ) -> None:
+        self.strokes, self.canvas, self.stretches = strokes, canvas, tuple(stretches)
+        self.R_canvas_tcp, self.pace, self.force, self.check, self.start = R_canvas_tcp, pace, force, check, start
+        bounds, phases, contact, stroke = [0.0], ["travel"], [False], [0]
+        times = np.zeros((len(strokes.lines), 2))
+        clock = start
+        for stretch in stretches:
+            bounds.append(clock)
+            phases.append(stretch.phase)
+            contact.append(stretch.contact)
+            stroke.append(stretch.stroke)
+            if isinstance(stretch.course, Hop):
+                bounds.append(clock + stretch.slower * stretch.course.clear_time(pace.touch_height))
+                phases.append("travel")
+                contact.append(False)
+                stroke.append(stretch.stroke + 1)
+            clock += stretch.duration
+            if stretch.phase == "approach":
+                times[stretch.stroke] = clock
+            elif stretch.phase == "draw":
+                times[stretch.stroke, 1] = clock
+        self._bounds, self._phases, self._contact, self._stroke = bounds, phases, contact, stroke
+        self.stroke_times = times  # (m, 2) s: drawing begins (after the pen has settled) and ends
+        super().__init__(robot, *samples, period, clock)
+
+    def phase(self, time: float) -> str:
+        """ "travel" (pen in the air), "approach" (slowly down, then resting), "draw" or "lift" at that time [s]."""
+        return self._phases[self._index(time)]
+
+    def contact_wanted(self, time: float) -> bool:
+        """Whether the pen should touch: from the start of the slow descent to the end of the stroke."""
+        return self._contact[self._index(time)]
+
+    def stroke(self, time: float) -> int:
+        """The stroke (from 0) that is drawn at that time, or will be next."""
+        return self._stroke[self._index(time)]
+
+    def _index(self, time: float) -> int:
+        if time > self.duration:
+            return len(self._phases) - 1
+        return max(bisect_right(self._bounds, time) - 1, 0)
+
+    @property
+    def draw_length(self) -> float:
+        """Length [m] of what is drawn, as the pen goes."""
+        return sum(s.course.path.length for s in self.stretches if isinstance(s.course, AlongCurve))
+
+    @property
+    def pen_up_length(self) -> float:
+        """Length [m] of the ways between strokes, along the paper."""
+        return self.strokes.pen_up_length
+
+    @property
+    def phase_times(self) -> dict[str, float]:
+        """Seconds that it "draw"s, comes down onto the paper ("touch") and moves in the air ("travel")."""
+        found = {"draw": 0.0, "touch": 0.0, "travel": self.start}
+        for stretch in self.stretches:
+            found[{"draw": "draw", "approach": "touch"}.get(stretch.phase, "travel")] += stretch.duration
+        return found
+
+    def polylines(self, spacing: float = 0.25e-3) -> tuple[Array, ...]:
+        """The pen's way for each stroke, (k, 2) [m] on the canvas, a point every `spacing`: what to score against."""
+        found: list[list[Array]] = [[] for _ in self.strokes.lines]
+        for stretch in self.stretches:
+            if isinstance(stretch.course, AlongCurve):
+                path = stretch.course.path
+                count = max(2, math.ceil(path.length / spacing) + 1)
+                found[stretch.stroke].append(path.at(np.linspace(0.0, path.length, count)).T[:, :2, 3])
+        return tuple(
+            np.concatenate(parts) if parts else self.strokes.lines[i][:1].copy() for i, parts in enumerate(found)
+        )

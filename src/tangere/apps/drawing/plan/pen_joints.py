@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.apps.drawing.plan import reach
-from tangere.apps.drawing.plan.calibrated import closed_form, polished
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.clearance import LinkSpheres, surface_distance
-from tangere.apps.drawing.plan.drawing_plan import PlanCheck
 from tangere.apps.drawing.plan.fit import Fit
-from tangere.apps.drawing.plan.motion import Section
+from tangere.apps.drawing.plan.motion import PlanCheck, Stretch
+from tangere.apps.drawing.plan.reach import LinkSpheres, closed_form, polished, surface_distance
 from tangere.errors import NoSolution
 from tangere.kernels.solutions import IKSolutions
 from tangere.planning.branches import joint_path
@@ -42,43 +40,43 @@ def start_joints(robot: Robot, canvas: Canvas, fit: Fit, start: Array, lift: flo
 
 
 def joint_samples(
-    robot: Robot, canvas: Canvas, R_tool: Array, sections: list[Section], q_0: Array, limits: Limits, period: float
-) -> tuple[Array, Array, Array, Array, list[Section]]:
-    """Samples (k, n) of the whole drawing, slowed down section by section until the joints' limits hold.
+    robot: Robot, canvas: Canvas, R_tool: Array, stretches: list[Stretch], q_0: Array, limits: Limits, period: float
+) -> tuple[Array, Array, Array, Array, list[Stretch]]:
+    """Samples (k, n) of the whole drawing, slowed down stretch by stretch until the joints' limits hold.
 
-    Every section begins on a sample, so that one who waits between two of them stays on the grid.
+    Every stretch begins on a sample, so that one who waits between two of them stays on the grid.
     """
     for _ in range(PASSES):
-        sections = [section.on_grid(period) for section in sections]
-        ends = np.cumsum([section.duration for section in sections])
+        stretches = [stretch.on_grid(period) for stretch in stretches]
+        ends = np.cumsum([stretch.duration for stretch in stretches])
         times = grid(float(ends[-1]), period)
-        owner = np.minimum(np.searchsorted(ends, times, side="right"), len(sections) - 1)
-        p, v, a = _tip(sections, times, owner, ends)
+        owner = np.minimum(np.searchsorted(ends, times, side="right"), len(stretches) - 1)
+        p, v, a = _tip(stretches, times, owner, ends)
         q, qd, qdd, sigma = _inverse(robot, canvas, R_tool, p, v, a, times, q_0, period)
         share = np.max(np.abs(qd) / limits.velocity, axis=1)
         assert limits.acceleration is not None
         share = np.maximum(share, np.sqrt(np.max(np.abs(qdd) / limits.acceleration, axis=1)))
-        worst = np.zeros(len(sections))
+        worst = np.zeros(len(stretches))
         np.maximum.at(worst, owner, share)
         if worst.max() <= 1.0:
-            return q, qd, qdd, sigma, sections
-        sections = [
+            return q, qd, qdd, sigma, stretches
+        stretches = [
             replace(s, slower=s.slower * w * (1.0 + MARGIN)) if w > 1.0 else s
-            for s, w in zip(sections, worst, strict=True)
+            for s, w in zip(stretches, worst, strict=True)
         ]
     raise NoSolution(f"the joints stay too fast after slowing down {PASSES} times: the arm is near a singularity")
 
 
 def _tip(
-    sections: list[Section], times: Array, owner: NDArray[np.intp], ends: Array
+    stretches: list[Stretch], times: Array, owner: NDArray[np.intp], ends: Array
 ) -> tuple[Array, Array, Array]:
-    """Position, velocity, acceleration (k, 3) of the tip in canvas axes at `times`, of the sections in `owner`."""
+    """Position, velocity, acceleration (k, 3) of the tip in canvas axes at `times`, of the stretches in `owner`."""
     p, v, a = (np.empty((len(times), 3)) for _ in range(3))
-    edges = np.searchsorted(owner, np.arange(len(sections) + 1))
-    for i, section in enumerate(sections):
+    edges = np.searchsorted(owner, np.arange(len(stretches) + 1))
+    for i, stretch in enumerate(stretches):
         here = slice(edges[i], edges[i + 1])
         if edges[i] < edges[i + 1]:
-            p[here], v[here], a[here] = section.at(times[here] - (ends[i] - section.duration))
+            p[here], v[here], a[here] = stretch.at(times[here] - (ends[i] - stretch.duration))
     return p, v, a
 
 
@@ -107,7 +105,7 @@ def _inverse(
 
 
 def whole_check(
-    robot: Robot, canvas: Canvas, fit: Fit, sections: list[Section], samples: tuple[Array, Array, Array], sigma: Array,
+    robot: Robot, canvas: Canvas, fit: Fit, stretches: list[Stretch], samples: tuple[Array, Array, Array], sigma: Array,
     limits: Limits, period: float, force: float, deviation: float,
 ) -> PlanCheck | tuple[str, ...]:  # fmt: skip
     """The whole motion once more, as it will be: limits on every sample, clearance and torque every LOOK seconds."""
@@ -124,9 +122,9 @@ def whole_check(
         places = spheres.places(robot.link_poses(coarse[first : first + CHUNK // 4]))
         distance, _ = surface_distance(spheres, places, canvas.T_base_canvas, canvas.size, canvas.border)
         clear = min(clear, float(distance.min()))
-    ends = np.cumsum([s.duration for s in sections])
-    owner = np.minimum(np.searchsorted(ends, np.arange(len(q))[some] * period, side="right"), len(sections) - 1)
-    touching = np.array([s.contact for s in sections])[owner]
+    ends = np.cumsum([s.duration for s in stretches])
+    owner = np.minimum(np.searchsorted(ends, np.arange(len(q))[some] * period, side="right"), len(stretches) - 1)
+    touching = np.array([s.contact for s in stretches])[owner]
     push = np.einsum("kin,i->kn", robot.jacobian(coarse)[:, :3], canvas.normal) * (force * touching)[:, None]
     tau = robot.inverse_dynamics(coarse, qd[some], qdd[some]) - push
     margin = float(np.min(np.minimum(q - robot.q_min, robot.q_max - q)))

@@ -1,21 +1,24 @@
-"""From strokes to a motion: pen down, draw, pen up, over to the next stroke; checked as a whole before it starts."""
+"""From strokes to a motion: pen down, draw, pen up, over to the next stroke; checked as a whole before it starts.
+
+Where the drawing goes: the canvas asked for, or a placement or size that fits; what is offered was planned.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.drawing_plan import DrawingPlan
-from tangere.apps.drawing.plan.fit import assess
-from tangere.apps.drawing.plan.motion import Pace, sections_of
+from tangere.apps.drawing.plan.fit import Box, DoesNotFit, Placement, assess, offers
+from tangere.apps.drawing.plan.motion import DrawingPlan, Pace, stretches_of
 from tangere.apps.drawing.plan.pen_joints import joint_samples, refuse_through_surface, start_joints, whole_check
 from tangere.apps.drawing.plan.pen_path import TOLERANCE, pen_curves
-from tangere.apps.drawing.plan.placement import Box, DoesNotFit, offers
+from tangere.apps.drawing.settings import DrawingSettings
 from tangere.apps.drawing.strokes.strokes import Strokes
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.planning.joint_motions import JointMove
 from tangere.planning.limits import Limits
 from tangere.planning.paths import positive
@@ -113,15 +116,15 @@ def plan_drawing(
     height = lift if q_start is None else max(lift, ENTRY)
     curves = [pen_curves(line, tolerance) for line in strokes.lines]
     ends = [(line[0], line[-1]) for line in strokes.lines]
-    sections = sections_of([list(c) for c in curves], ends, pace, height)
+    stretches = stretches_of([list(c) for c in curves], ends, pace, height)
     if period is None:
-        duration = sum(section.duration for section in sections)
+        duration = sum(stretch.duration for stretch in stretches)
         period = PERIOD * 2 ** max(0, math.ceil(math.log2(duration / PERIOD / SAMPLES)))
     limits = Limits.of(robot, acceleration=joint_acceleration)
     q_0 = start_joints(robot, canvas, fit, strokes.lines[0][0], height, fit.q[0])
-    q, qd, qdd, sigma, sections = joint_samples(robot, canvas, fit.R_canvas_tcp, sections, q_0, limits, period)
+    q, qd, qdd, sigma, stretches = joint_samples(robot, canvas, fit.R_canvas_tcp, stretches, q_0, limits, period)
     deviation = max((c.deviation for many in curves for c in many), default=0.0)
-    check = whole_check(robot, canvas, fit, sections, (q, qd, qdd), sigma, limits, period, force, deviation)
+    check = whole_check(robot, canvas, fit, stretches, (q, qd, qdd), sigma, limits, period, force, deviation)
     if isinstance(check, tuple):
         raise DoesNotFit(check, offers(robot, canvas, box) if offer else None)
     start = 0.0
@@ -131,7 +134,7 @@ def plan_drawing(
         start = (len(move.q) - 1) * period
         q, qd, qdd = (np.concatenate([a[:-1], b]) for a, b in ((move.q, q), (move.qd, qd), (move.qdd, qdd)))
     samples = (q, qd, qdd)
-    return DrawingPlan(robot, strokes, canvas, sections, samples, period, start, fit.R_canvas_tcp, pace, force, check)
+    return DrawingPlan(robot, strokes, canvas, stretches, samples, period, start, fit.R_canvas_tcp, pace, force, check)
 
 
 def _check_strokes(strokes: Strokes, canvas: Canvas) -> None:
@@ -161,3 +164,103 @@ def _sampled_points(strokes: Strokes, lift: float) -> Array:
     angles = np.arange(16) * (math.pi / 8.0)
     outer = every[np.argmax(every @ np.stack([np.cos(angles), np.sin(angles)]), axis=0)]
     return np.concatenate([along, *(np.column_stack([outer, np.full(16, z)]) for z in (0.0, lift))])
+
+
+# deg: a board may lean from a table to beyond a wall; nothing hangs from the ceiling by an angle alone
+TILT_MAX = 135.0
+# The largest size that fits is found to this share, and what is offered is smaller by as much: traced at another size
+# the lines differ by their tolerance
+FINE = 0.02
+
+Whole = tuple[Strokes, Canvas, DrawingPlan, tuple[str, ...]]
+
+
+def canvas_of(text: str, robot: Robot, size: tuple[float, float]) -> Canvas:
+    """table, wall, an angle to which a board leans (30deg), or x,y,z,rx,ry,rz [m, rad] of the paper's middle."""
+    word = text.strip().lower()
+    if word == "table":
+        return Canvas.table(robot, size)
+    if word == "wall":
+        return Canvas.wall(robot, size)
+    if word.endswith("deg") and "," not in word:
+        try:
+            tilt = float(word.removesuffix("deg"))
+        except ValueError:
+            raise InvalidValue(f"canvas {text!r}: an angle such as 30deg") from None
+        if not 0.0 <= tilt <= TILT_MAX:
+            raise InvalidValue(f"canvas {text!r}: 0deg (a table) to 90deg (a wall), at most {TILT_MAX:g}deg")
+        return Canvas.tilted(robot, math.radians(tilt), size)
+    if word.count(",") != 5 and len(word.split()) != 6:
+        raise UnknownName(
+            f"unknown canvas {text!r}; known: table, wall, an angle such as 30deg, "
+            "or x,y,z,rx,ry,rz of its middle in m and rad (z axis out of the paper, y axis up)"
+        )
+    return Canvas.from_pose(text, size)
+
+
+def placed(robot: Robot, strokes: Strokes, settings: DrawingSettings, tell: Callable[[str], None]) -> Whole:
+    """Strokes, canvas, plan and notes, where it was asked for; with settings.place where it fits.
+
+    DoesNotFit or NoSolution says what would fit: placements and sizes that were planned, not guessed.
+    """
+    tell("placing")
+    try:
+        canvas = _canvas(settings, robot, strokes.size)
+    except NoSolution as problem:
+        return _smaller(robot, strokes, settings, problem)
+    tell("planning")
+    try:
+        return strokes, canvas, _plan(robot, strokes, canvas, settings), ()
+    except DoesNotFit as problem:
+        good: list[tuple[Placement, Whole]] = []
+        for offer in problem.offers:
+            scaled = strokes if offer.scale == 1.0 else strokes.transformed(scale=offer.scale)
+            note = f"placed elsewhere: {'; '.join(problem.problems)}: {offer}"
+            try:
+                plan = _plan(robot, scaled, offer.canvas, settings, offer=False)
+            except NoSolution:
+                continue
+            good.append((offer, (scaled, offer.canvas, plan, (note,))))
+            if settings.place:
+                return good[0][1]
+        if not good and problem.offers:
+            return _smaller(robot, strokes, settings, DoesNotFit(problem.problems))
+        if len(good) < len(problem.offers):
+            raise DoesNotFit(problem.problems, tuple(offer for offer, _ in good)) from problem
+        raise
+
+
+def _canvas(settings: DrawingSettings, robot: Robot, size: tuple[float, float]) -> Canvas:
+    if settings.canvas_points is not None:
+        return Canvas.from_points(settings.canvas_points, size)
+    return canvas_of(settings.canvas, robot, size)
+
+
+def _plan(robot: Robot, strokes: Strokes, canvas: Canvas, settings: DrawingSettings, offer: bool = True) -> DrawingPlan:
+    return plan_drawing(robot, strokes, canvas, speed=settings.speed, force=settings.force, offer=offer)
+
+
+def _smaller(robot: Robot, strokes: Strokes, settings: DrawingSettings, problem: NoSolution) -> Whole:
+    """The drawing as large as it fits, in whole millimetres; raises the problem with that size unless it is taken."""
+    longest = max(strokes.size)
+
+    def whole(share: float) -> Whole | None:
+        scaled = strokes.transformed(scale=share)
+        try:
+            canvas = _canvas(settings, robot, scaled.size)
+            plan = _plan(robot, scaled, canvas, settings, offer=False)
+        except NoSolution:
+            return None
+        return scaled, canvas, plan, (f"scaled to {1e3 * share * longest:.0f} mm of {1e3 * longest:.0f}: {problem}",)
+
+    low, high = 0.0, 1.0
+    while high - low > FINE * high and high > FINE:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if whole(middle) is not None else (low, middle)
+    millimetres = math.floor(1e3 * (1.0 - FINE) * low * longest)
+    best = whole(1e-3 * millimetres / longest) if millimetres >= 1 else None
+    if best is None:
+        raise problem
+    if not settings.place:
+        raise NoSolution(f"{problem}: {millimetres} mm of {1e3 * longest:.0f} would fit") from problem
+    return best

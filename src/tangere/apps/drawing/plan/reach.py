@@ -1,7 +1,11 @@
 """How well an arm reaches poses: for each branch of the inverse kinematics its room to singularities and limits.
 
 Room is a share: the margin there is, over the margin there must be. 1 is just enough; the smallest of all kinds, over
-all poses, says how good a placement is.
+all poses, says how good a placement is. One kind is how far the links stay from the paper, from what it lies on, and
+from each other.
+
+A factory-calibrated arm has no closed form of its own. It differs from its nominal twin by millimetres: the twin's
+closed form gives every branch, and Newton's method on all poses together does the rest.
 """
 
 from __future__ import annotations
@@ -12,13 +16,137 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.drawing.plan.calibrated import closed_form, polished
-from tangere.apps.drawing.plan.clearance import LinkSpheres, self_distance, surface_distance
 from tangere.errors import InvalidValue, NoSolution
+from tangere.kernels import ur
 from tangere.kernels.solutions import ELBOW_UP, IKBatch
-from tangere.kinematics.rotation import matrix_from_rotation_vector
+from tangere.kinematics.rotation import inverse_pose, matrix_from_rotation_vector, rotation_error
+from tangere.model.link_shapes import base_shape, link_shapes
 from tangere.robots import Robot
 from tangere.types import Array
+
+# Links that are compared with each other lie at least this many joints apart: neighbours touch by construction, and
+# those two apart share the housings at their ends.
+APART = 3
+
+
+@dataclass(frozen=True)
+class LinkSpheres:
+    """The links' shapes as spheres, for quick distances: centres in link frames, as robot.link_poses gives them.
+
+    Spheres stand on the axes of the shapes, one radius apart: between two of them the shape is thinner by 14 % of the
+    radius at most; at the ends of a cylinder they are larger than the shape.
+    """
+
+    centre: Array  # (m, 3)
+    radius: Array  # (m,)
+    link: NDArray[np.intp]  # (m,) from 0
+    base: Array  # (b, 3) of the foot, base frame
+    base_radius: Array  # (b,)
+
+    @classmethod
+    def of(cls, robot: Robot) -> LinkSpheres:
+        """From the model alone."""
+        model = robot.model
+        centres, radii, links = [], [], []
+        for i, (parts, joint) in enumerate(zip(link_shapes(model), model.joints, strict=True)):
+            T_link_joint = inverse_pose(joint.T_joint_link)
+            for part in parts:
+                if part.colour == "cap":  # thinner and only 8 mm longer than the housing it closes
+                    continue
+                points = _along(part.start, part.end, part.radius)
+                centres.append(points @ T_link_joint[:3, :3].T + T_link_joint[:3, 3])
+                radii.append(np.full(len(points), part.radius))
+                links.append(np.full(len(points), i))
+        foot = base_shape(model)
+        base = _along(foot.start, foot.end, foot.radius)
+        return cls(
+            np.concatenate(centres),
+            np.concatenate(radii),
+            np.concatenate(links),
+            base,
+            np.full(len(base), foot.radius),
+        )
+
+    def places(self, link_poses: Array) -> Array:
+        """(..., m, 3) centres in the base frame, of link poses (..., n, 4, 4)."""
+        T = link_poses[..., self.link, :, :]
+        return np.asarray((T[..., :3, :3] @ self.centre[:, :, None])[..., 0] + T[..., :3, 3])
+
+
+def surface_distance(
+    spheres: LinkSpheres, places: Array, T_base_canvas: Array, size: tuple[float, float], border: float
+) -> tuple[Array, NDArray[np.intp]]:
+    """Smallest distance (...) [m] of links 2 to n from the surface around a canvas, and the link (from 0) it is of.
+
+    The surface is a block below the paper's rectangle, widened by the border on every side; inside it the distance is
+    negative. Link 1 turns in place on the foot, wherever the table is, and is left out. places (..., m, 3), base axes.
+    T_base_canvas (..., 4, 4) of the same leading axes, or one.
+    """
+    moving = spheres.link > 0
+    R, p = T_base_canvas[..., None, :3, :3], T_base_canvas[..., None, :3, 3]
+    local = (np.swapaxes(R, -1, -2) @ (places[..., moving, :] - p)[..., None])[..., 0]
+    outside = np.maximum(np.abs(local[..., :2]) - (0.5 * np.asarray(size) + border), 0.0)
+    beside = np.hypot(outside[..., 0], outside[..., 1])
+    above = local[..., 2]
+    distance = np.where(beside > 0.0, np.hypot(beside, np.maximum(above, 0.0)), above) - spheres.radius[moving]
+    worst = np.argmin(distance, axis=-1)
+    return np.take_along_axis(distance, worst[..., None], axis=-1)[..., 0], spheres.link[moving][worst]
+
+
+def self_distance(spheres: LinkSpheres, places: Array) -> Array:
+    """Smallest distance (...) [m] between links at least three joints apart, the foot counted as link 0."""
+    least = np.full(places.shape[:-2], np.inf)
+    groups = [(0, spheres.base, spheres.base_radius)]
+    n = int(spheres.link.max()) + 1
+    groups += [(i + 1, places[..., spheres.link == i, :], spheres.radius[spheres.link == i]) for i in range(n)]
+    for i, first, r_first in groups:
+        for j, second, r_second in groups:
+            if j - i >= APART:
+                gap = np.linalg.norm(first[..., :, None, :] - second[..., None, :, :], axis=-1)
+                gap = gap - r_first[:, None] - r_second[None, :]
+                least = np.minimum(least, gap.min(axis=(-2, -1)))
+    return least
+
+
+def _along(start: Array, end: Array, radius: float) -> Array:
+    count = max(2, int(np.ceil(np.linalg.norm(end - start) / radius)) + 1)
+    share = np.linspace(0.0, 1.0, count)[:, None]
+    return np.asarray(start + share * (end - start))
+
+
+# From an error of 1e-2 (mm and mrad of a calibration) Newton's method needs 1e-4, 1e-8, 1e-16; one more for safety
+STEPS = 5
+# m and rad: what is left where it has converged, and the largest step [rad] that is still a correction
+LEFT, STEP_MAX = 1e-9, 0.5
+
+
+def closed_form(robot: Robot) -> Robot:
+    """The arm whose closed form is used: the nominal twin of a calibrated UR, else the arm itself."""
+    nominal = robot._nominal
+    return Robot(nominal) if nominal is not None and not ur.is_ur(robot.model) else robot
+
+
+def polished(robot: Robot, T: Array, q: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """q (k, 6) with pose(q) = T (k, 4, 4), from near ones, and where that was reached: q += J^-1 (T - pose(q))."""
+    q = q.copy()
+    error = _error(robot, T, q)
+    for _ in range(STEPS):
+        J = robot.jacobian(q)
+        regular = np.abs(np.linalg.det(J)) > 1e-9  # near singularities the pose is left as it is, and said to be missed
+        step = np.zeros_like(q)
+        step[regular] = np.linalg.solve(J[regular], error[regular][:, :, None])[:, :, 0]
+        q += np.where(np.abs(step).max(axis=1, keepdims=True) < STEP_MAX, step, 0.0)
+        error = _error(robot, T, q)
+        if np.abs(error).max(initial=0.0) < LEFT:
+            break
+    return q, np.asarray(np.abs(error).max(axis=1) < LEFT)
+
+
+def _error(robot: Robot, T: Array, q: Array) -> Array:
+    """(k, 6) what is missing: position [m], then rotation vector [rad], base axes."""
+    here = robot.pose(q)
+    return np.concatenate([T[:, :3, 3] - here[:, :3, 3], rotation_error(T[:, :3, :3], here[:, :3, :3])], axis=1)
+
 
 TURN = 2.0 * math.pi
 # |sin q5| and |sin q3| that must be left (12 degrees): joint speeds grow by 1/sin, at 0.2 five times; at 50 mm/s still

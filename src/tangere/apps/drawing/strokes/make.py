@@ -11,11 +11,9 @@ import numpy as np
 from tangere.apps.drawing.picture.picture import Picture, read_picture
 from tangere.apps.drawing.picture.tracing import Tracing, fitted, trace
 from tangere.apps.drawing.settings import TOLERANCE
-from tangere.apps.drawing.strokes.cover import uncovered, unfolded
-from tangere.apps.drawing.strokes.merge import merged
+from tangere.apps.drawing.strokes.merge import merged, uncovered, unfolded
 from tangere.apps.drawing.strokes.order import ordered
-from tangere.apps.drawing.strokes.simplify import simplified, smoothed
-from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.strokes.strokes import Strokes, simplified, smoothed
 from tangere.apps.drawing.svg.read import is_svg, read_svg
 from tangere.errors import InvalidValue
 

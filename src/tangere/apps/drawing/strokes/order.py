@@ -14,9 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tangere.apps.drawing.strokes.nearest import nearest
 from tangere.apps.drawing.strokes.strokes import Strokes, closed
-from tangere.apps.drawing.strokes.tour import Tour
+from tangere.apps.drawing.strokes.tour import Tour, nearest
 from tangere.types import Array
 
 # Neighbours of each end that are tried; ten find nearly all that the whole list would.

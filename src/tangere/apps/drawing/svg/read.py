@@ -15,10 +15,8 @@ import numpy as np
 
 from tangere.apps.drawing.picture.tracing import Tracing
 from tangere.apps.drawing.strokes.strokes import length
-from tangere.apps.drawing.svg.clip import clipped, dashed
-from tangere.apps.drawing.svg.path import Curve, ellipse, flattened, polygon, rectangle, subpaths
-from tangere.apps.drawing.svg.style import Style, rules_of, style_of
-from tangere.apps.drawing.svg.values import length_of, matrix_of, numbers_of, view_matrix
+from tangere.apps.drawing.svg.path import Curve, clipped, dashed, ellipse, flattened, polygon, rectangle, subpaths
+from tangere.apps.drawing.svg.style import Style, length_of, matrix_of, numbers_of, rules_of, style_of, view_matrix
 from tangere.errors import InvalidValue
 from tangere.types import Array
 
