@@ -12,12 +12,13 @@ GENERATOR := $(shell find src/tangere/codegen src/tangere/kernels src/tangere/ki
                -name '*.py' -o -name '*.c' -o -name '*.h' 2>/dev/null | grep -v '/_generated')
 INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
 
-.PHONY: help demo test lint bench wheel clean
+.PHONY: help demo test soak lint bench wheel clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into $(VENV); a simulated UR10e draws a circle, is pushed, feels it; report in out/demo"
 	@echo "make test    install what the tests need, lint, check types and layers, run the tests"
+	@echo "make soak    the tests in their long forms"
 	@echo "make lint    the checks of 'make test' without the tests"
 	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
 	@echo "make wheel   build sdist and wheel; install the wheel into an empty environment without a compiler; try it"
@@ -28,7 +29,11 @@ demo: $(VENV)/.core
 
 # one thread for linear algebra: the matrices are small, and threads that wait for each other cost most of the time
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+# the same tests in their long forms: more seeds, more kills, larger studies
+soak: $(VENV)/.test
+	TANGERE_SOAK=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
