@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tangere.kernels.solutions import IKSolutions
     from tangere.robots import Robot
 
-ACROSS, SMALL = 4, 0.4  # small arms beside each other, and their size against a large one: eight fit a notebook
+ACROSS, SHRUNK = 4, 0.4  # small arms beside each other, and their size against a large one: eight fit a notebook
 
 
 def arm_figure(robot: Robot, q: ArrayLike, *, frames: bool = False) -> Figure:
@@ -38,12 +38,12 @@ def solutions_figure(solutions: IKSolutions) -> Figure:
     """Every solution of a pose as a small arm of its own, with the names of its branches."""
     boxes = []
     for k, (q, branch) in enumerate(zip(solutions.q, _branches(solutions), strict=True)):
-        place = f"translate({k % ACROSS * WIDTH * SMALL:g} {k // ACROSS * HEIGHT * SMALL:g}) scale({SMALL:g})"
+        place = f"translate({k % ACROSS * WIDTH * SHRUNK:g} {k // ACROSS * HEIGHT * SHRUNK:g}) scale({SHRUNK:g})"
         label = tag("text", branch, class_="title", x=24, y=34, style="font-size:22px")
         boxes.append(tag("g", arm_figure(solutions.robot, q).parts, label, transform=place))
     columns, rows = min(len(boxes), ACROSS) or 1, -(-len(boxes) // ACROSS) or 1
     title = f"{len(boxes)} solutions of {solutions.robot.model.title}"
-    return Figure(title, join(*boxes), round(columns * WIDTH * SMALL), round(rows * HEIGHT * SMALL))
+    return Figure(title, join(*boxes), round(columns * WIDTH * SHRUNK), round(rows * HEIGHT * SHRUNK))
 
 
 def _branches(solutions: IKSolutions) -> list[str]:
