@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 
 import tangere
 from tangere.cli import demo
-from tangere.cli.main import main
+from tangere.cli.main import MODULES, main, parser
 from tangere.model.loading import load, names, parameter_sets
 from tangere.report.terminal import matrix, number, paint, table, wants_colour
 
@@ -193,6 +194,23 @@ def test_help_waits_for_no_command() -> None:
     loaded = set(done.stdout.split())
     assert "tangere.cli.main" in loaded
     assert loaded.isdisjoint({"tangere.apps.bench.bench", "tangere.cli.demo", "tangere.model.checked"})
+
+
+def test_a_command_loads_no_other() -> None:
+    """MODULES names every command with the module that adds it: what is typed finds its own, and no other is built."""
+    every = set(_commands(parser()))
+    own = {"models", "check", "bench", "demo"}  # of cli/main.py itself
+    assert {name for added in MODULES.values() for name in added} | own == every
+    for added in MODULES.values():
+        for name in added:
+            assert set(_commands(parser(name))) == {*added, *own}
+    assert set(_commands(parser("crawl"))) == every  # a wrong name is told all of them
+
+
+def _commands(made: argparse.ArgumentParser) -> list[str]:
+    """The commands of a parser."""
+    (action,) = (a for a in made._actions if isinstance(a, argparse._SubParsersAction))
+    return list(action.choices)
 
 
 def test_demo_prints_what_the_robot_says(capsys: pytest.CaptureFixture[str]) -> None:

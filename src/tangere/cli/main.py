@@ -11,17 +11,23 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TextIO
 
-from tangere.apps.drawing import command as cli_draw
-from tangere.apps.fmu import command as cli_fmu
-from tangere.apps.study import command as cli_study
-from tangere.apps.touch import identify_command as cli_identify
-from tangere.apps.touch import watch_command as cli_watch
-from tangere.cli import run as cli_run
 from tangere.errors import TangereError
 from tangere.options import Parser
 from tangere.report.terminal import paint, table, terminal_width, wants_colour
+
+# Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
+# was typed is loaded.
+MODULES: dict[str, tuple[str, ...]] = {
+    "tangere.cli.run": ("run", "scenarios", "report", "rerun"),
+    "tangere.apps.touch.identify_command": ("identify",),
+    "tangere.apps.touch.watch_command": ("tune", "watch"),
+    "tangere.apps.study.command": ("study",),
+    "tangere.apps.drawing.command": ("draw",),
+    "tangere.apps.fmu.command": ("fmu",),
+}
 
 EXAMPLES = """\
 examples:
@@ -103,8 +109,8 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line as an argparse parser."""
+def parser(word: str | None = None) -> argparse.ArgumentParser:
+    """The command line as an argparse parser: all of it, or no more than the command `word` needs."""
     root = Parser(
         prog="tangere",
         description="Torque-level control and the sense of touch for Universal Robots arms.",
@@ -113,8 +119,9 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
 
-    for module in (cli_run, cli_identify, cli_watch, cli_study, cli_draw, cli_fmu):
-        module.add(commands)
+    wanted = [name for name, adds in MODULES.items() if word in adds] or list(MODULES)
+    for name in wanted:
+        import_module(name).add(commands)
 
     p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
     p.set_defaults(run=models)
@@ -164,12 +171,13 @@ def _note(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
-    root = parser()
-    arguments = root.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    root = parser(words[0] if words else None)
+    arguments = root.parse_args(words)
     if not hasattr(arguments, "run"):
         root.print_help()
         return 0
-    arguments.words = list(sys.argv[1:] if argv is None else argv)  # as typed, for the manifest of a run
+    arguments.words = words  # as typed, for the manifest of a run
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note

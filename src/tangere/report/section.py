@@ -55,6 +55,12 @@ def again(command: str, anchor: str) -> Raw | None:
     return tag("span", "Again: ", tag("code", command), f" → #{anchor}", class_="again")
 
 
+def staged(drawn: Raw, caption: object, line: Raw | None = None, *between: object, **attributes: object) -> Raw:
+    """A figure: a drawing on its stage, what stands beneath it, the caption and the line that says how to make it."""
+    below = tag("figcaption", caption, line)
+    return tag("figure", tag("div", drawn, class_="stage"), *between, below, **attributes)
+
+
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], class_: str = "") -> Raw:
     """A table whose cells are escaped; columns after the first are numbers and set to the right."""
     cells = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tangere.figures.encode import strided
 from tangere.figures.markup import Raw, join, number, tag
-from tangere.figures.path_view import path_view
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.scene import scene
+from tangere.figures.stills import path_view
 from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
@@ -20,6 +20,7 @@ from tangere.report.section import (
     event_bands,
     joint_titles,
     robot_of,
+    staged,
     table,
     tool_positions,
 )
@@ -97,24 +98,13 @@ def space(data: RunData) -> Section | None:
             play = tag("button", "Play", type="button", class_="play")
             bar = tag("div", play, slider, tag("output"), class_="player", hidden="")
             caption = "The arm and the path of its tool. Drag to turn; the pose follows the cursor of every plot."
-            parts.append(
-                tag(
-                    "figure",
-                    tag("div", drawing.still(), class_="stage"),
-                    bar,
-                    tag("figcaption", caption, again(data.command, "motion")),
-                    id="motion",
-                    class_="scene",
-                )
-            )
+            line = again(data.command, "motion")
+            parts.append(staged(drawing.still(), caption, line, bar, id="motion", class_="scene"))
             figures.append(drawing.data())
     if tcp_des is not None and np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
         drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
         caption = f"{sentence} Wide line: reference; thin line: real; dot: start (as figure 4 of document 000)."
-        parts.append(
-            tag("figure", tag("div", drawn, class_="stage"), tag("figcaption", caption, again(data.command, "path")),
-                id="path", class_="path")
-        )  # fmt: skip
+        parts.append(staged(drawn, caption, again(data.command, "path"), id="path", class_="path"))
     return Section("space", "In space", tag("div", *parts, class_="pair"), tuple(figures))
 
 

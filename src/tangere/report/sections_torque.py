@@ -9,7 +9,7 @@ from tangere.figures.markup import join, number, tag
 from tangere.figures.plots import Level, Panel, Series, TimeFigure
 from tangere.figures.stills import histogram
 from tangere.report.data import RunData
-from tangere.report.section import Section, again, event_bands, joint_titles, robot_of, table
+from tangere.report.section import Section, again, event_bands, joint_titles, robot_of, staged, table
 
 Array = NDArray[np.float64]
 
@@ -123,12 +123,7 @@ def timing(data: RunData) -> Section | None:
         if isinstance(value, int | float):
             rows.append((title, number(float(value))))
     caption = "Time that controller, observers and log took in each period; the last bar holds everything longer."
-    figure = tag(
-        "figure",
-        tag("div", histogram(taken), class_="stage"),
-        tag("figcaption", caption, again(data.command, "timing")),
-        class_="histogram",
-    )
+    figure = staged(histogram(taken), caption, again(data.command, "timing"), class_="histogram")
     parts = tag("div", figure, table(("controller, observers and log", "µs"), rows), class_="pair uneven")
     return Section("timing", "Timing", parts)
 
