@@ -24,7 +24,7 @@ from tangere.identification.recorder import smoothing
 from tangere.identification.touch_logs import drive_gains
 from tangere.loop.tuning import tuning
 from tangere.loop.watching import watch
-from tangere.model.link_surfaces import link_surfaces
+from tangere.model.link_shapes import link_surfaces
 from tangere.model.loading import names
 from tangere.model.model import Payload
 from tangere.observe.compare import all_observers

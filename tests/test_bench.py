@@ -14,24 +14,11 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.apps.bench import (
-    bench,
-)
-from tangere.apps.bench import (
-    observer as bench_observer,
-)
-from tangere.apps.bench import (
-    peers as bench_peers,
-)
-from tangere.apps.bench import (
-    text as bench_text,
-)
-from tangere.apps.bench import (
-    timing as bench_timing,
-)
-from tangere.apps.bench.bench import Bench, difference, solution_difference
-from tangere.apps.bench.observer import ROWS, observer_rows, peer_residuals
+from tangere.apps.bench import bench, results
+from tangere.apps.bench import peers as bench_peers
+from tangere.apps.bench.bench import ROWS, Bench, observer_rows, peer_residuals
 from tangere.apps.bench.peers import ARGUMENTS, IKPeer, Peer, Recipe
+from tangere.apps.bench.results import difference, solution_difference
 from tangere.errors import InvalidValue
 
 MODULES = {
@@ -149,15 +136,15 @@ def test_a_wrong_peer_is_reported_and_not_timed(
     for methods in (result["single"], *result["batch"].values()):
         assert {m for m, values in methods.items() if "pinocchio_us" not in values} == bad
         assert all(("ratio" in values) == ("pinocchio_us" in values) for values in methods.values())
-    text = bench_text.bench_text(result)
+    text = results.bench_text(result)
     assert "not timed: mass_matrix of pinocchio differs from ours: 1.0e-08" in text
 
 
 @pytest.mark.parametrize("arm", ["ur10e", "ur3e", "scara", "pendulum"])
 def test_the_observer_on_pinocchio_gives_our_residuals(arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pinocchio")
-    monkeypatch.setattr(bench_observer, "SECONDS", 1.0)  # of the log: arms that are no UR go through it in Python
-    monkeypatch.setattr(bench_observer, "LOOPED", 200)
+    monkeypatch.setattr(bench, "LOG_SECONDS", 1.0)  # of the log: arms that are no UR go through it in Python
+    monkeypatch.setattr(bench, "OBSERVED", 200)
     robot = tangere.robot(arm)
     seen: list[tuple[str, float]] = []
 
@@ -175,7 +162,7 @@ def test_the_observer_on_pinocchio_gives_our_residuals(arm: str, monkeypatch: py
 
 def test_a_wrong_observer_is_reported_and_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pinocchio")
-    monkeypatch.setattr(bench_observer, "_STEP", bench_observer._STEP.replace("0.5 *", "0.49 *"))
+    monkeypatch.setattr(bench, "_STEP", bench._STEP.replace("0.5 *", "0.49 *"))
     b = tiny()
     rows = observer_rows(b.arm, b.peers, 0.0, b._same, b.tell)
     assert [d["method"] for d in b.disagreements] == ["momentum observer", "momentum observer, with friction"]
@@ -286,12 +273,12 @@ def test_rounds_alternate_and_every_state_comes() -> None:
     log: list[str] = []
     seen: list[int] = []
     contenders = [
-        bench_timing.Contender(
+        results.Contender(
             name, Timer("log.append(name); time.sleep(0.004)", "import time", globals={"log": log, "name": name})
         )
         for name in ("tangere", "peer")
     ]  # 4 ms exceed ten slices, so that one warm-up and one execution per round is all
-    times = bench_timing.race(contenders, 0.0, seen.append)
+    times = results.race(contenders, 0.0, seen.append)
     assert log == ["tangere", "peer"] + ["tangere", "peer", "peer", "tangere", "tangere", "peer"]
     assert seen == [0, 0, 0, 1, 2]
     assert {name: len(values) for name, values in times.items()} == {"tangere": 3, "peer": 3}
@@ -299,7 +286,7 @@ def test_rounds_alternate_and_every_state_comes() -> None:
 
 def test_entry_takes_best_times_and_median_ratios() -> None:
     times = {"tangere": [1e-6, 2e-6, 4e-6], "pinocchio": [5e-6, 6e-6, 40e-6], "mujoco": [7e-6, 14e-6, 28e-6]}
-    assert bench_timing.entry(times, "pinocchio") == {
+    assert results.entry(times, "pinocchio") == {
         "tangere_us": 1.0, "pinocchio_us": 5.0, "ratio": 5.0, "mujoco_us": 7.0, "mujoco_ratio": 7.0,
     }  # fmt: skip
 
@@ -309,7 +296,7 @@ def test_the_table_marks_what_is_reached_and_what_is_not() -> None:
     ratios = {"pose": 4.0, "momentum_terms": 19.99, "energy": 1.0}
     result = {
         "robot": "ur10e", "missing": [], "disagreements": [],
-        "machine": bench_timing.machine(), "versions": {"tangere": "0"},
+        "machine": results.machine(), "versions": {"tangere": "0"},
         "single": {method: {**row, "ratio": ratio} for method, ratio in ratios.items()},
         "batch": {
             "1000": {"pose": {**row, "ratio": 1.0}},
@@ -317,14 +304,14 @@ def test_the_table_marks_what_is_reached_and_what_is_not() -> None:
         },
         "ik": {"eaik": {"tangere_us": 0.5, "eaik_us": 4.0, "ratio": 8.0}},
     }  # fmt: skip
-    lines = bench_text.bench_text(result).splitlines()
+    lines = results.bench_text(result).splitlines()
     marks = [(line.split()[0], word) for line in lines for word in ("reached", "missed") if word in line.split()]
     assert marks == [
         ("pose", "reached"), ("momentum_terms", "missed"), ("pose", "missed"), ("momentum_terms", "reached"),
         ("eaik", "reached"),
     ]  # fmt: skip
     assert not any(line.endswith(" ") for line in lines)
-    assert "\x1b[31m" in bench_text.bench_text(result, colour=True)
+    assert "\x1b[31m" in results.bench_text(result, colour=True)
 
 
 def test_progress_is_silent_unless_on_a_terminal(

@@ -14,7 +14,7 @@ from tangere.apps.drawing.ink import distance
 from tangere.apps.drawing.picture.picture import Picture, picture_from
 from tangere.apps.drawing.picture.tracing import trace
 from tangere.apps.drawing.strokes.make import strokes_of
-from tangere.planning.profiles import jerk_limited
+from tangere.planning.timing import jerk_limited
 from tangere.plants.sensors import SensorModel, Sensors
 
 

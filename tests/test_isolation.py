@@ -11,7 +11,7 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.model.link_surfaces import link_surfaces
+from tangere.model.link_shapes import link_surfaces
 from tangere.observe.isolation import FORCE_SD_MAX, MOMENT_SD_MAX, ContactIsolator, tool_wrench
 from tangere.observe.isolation_evidence import _columns, _cone, explain, placed
 

@@ -7,8 +7,7 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.model.link_shapes import Segment, link_shapes
-from tangere.model.link_surfaces import _patches, link_surfaces
+from tangere.model.link_shapes import Segment, _patches, link_shapes, link_surfaces
 
 NAMES = ("ur3e", "ur10e", "ur20")
 

@@ -10,8 +10,15 @@ import pytest
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.planning.paths import Circle, Line
 from tangere.planning.polyline import Polyline
-from tangere.planning.profiles import jerk_limited
-from tangere.planning.timing import JerkLimited, SmoothRate, Stretched, TimeLaw, change_distance, smooth_ramp
+from tangere.planning.timing import (
+    JerkLimited,
+    SmoothRate,
+    Stretched,
+    TimeLaw,
+    change_distance,
+    jerk_limited,
+    smooth_ramp,
+)
 
 DOWN = np.diag([1.0, -1.0, -1.0])
 ZIGZAG = np.array([[0, 0, 0], [0.1, 0, 0], [0.1, 0.05, 0], [0.2, 0.05, 0.03], [0.3, 0.05, 0.03], [0.3, -0.1, 0.1]])

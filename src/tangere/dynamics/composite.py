@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from tangere.dynamics.newton_euler import bias_torque, inverse_dynamics
 from tangere.kinematics import vectors as v
-from tangere.kinematics.chain import EMPTY, Body, Chain
-from tangere.kinematics.steps import Step, steps
+from tangere.kinematics.chain import EMPTY, Body, Chain, Step, steps
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tangere.kinematics import vectors as v
-from tangere.kinematics.chain import Body, Chain
-from tangere.kinematics.steps import Step, steps
+from tangere.kinematics.chain import Body, Chain, Step, steps
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
 from tangere.kinematics.rotation import pose_from_ur, ur_from_pose

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tangere.kinematics import vectors as v
-from tangere.kinematics.chain import Chain
-from tangere.kinematics.steps import steps
+from tangere.kinematics.chain import Chain, steps
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 

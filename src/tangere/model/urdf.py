@@ -14,8 +14,7 @@ from tangere.model.inertia import check_body, joined, moved
 from tangere.model.model import Array, Drives, Joint, JointKind, Link, Model, Source
 from tangere.model.mounting import MOUNTINGS
 from tangere.model.urdf_export import UNLIMITED, to_urdf
-from tangere.model.urdf_tree import Edge, Tree, read_tree
-from tangere.model.xml_tree import Element
+from tangere.model.urdf_tree import Edge, Element, Tree, read_tree
 
 __all__ = ["from_urdf", "to_urdf"]
 

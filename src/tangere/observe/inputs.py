@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.observe.drive_model import DriveModel

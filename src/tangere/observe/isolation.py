@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.model.link_surfaces import link_surfaces
+from tangere.model.link_shapes import link_surfaces
 from tangere.observe.isolation_evidence import Hypotheses, Patches, Prior, explain, placed, two_pushes
 from tangere.robots import Robot
 from tangere.types import Array

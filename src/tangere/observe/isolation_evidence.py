@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.model.link_surfaces import LinkSurface
+from tangere.model.link_shapes import LinkSurface
 from tangere.robots import Robot
 from tangere.types import Array
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.observe.balance import compiled_momentum
 from tangere.observe.inputs import friction_torque, initial_residual, longest_period, per_joint, torque_delay

@@ -14,9 +14,8 @@ from tangere.kinematics.checks import checked
 from tangere.planning.limits import Limits, violations
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import positive
-from tangere.planning.profiles import jerk_limited
 from tangere.planning.samples import PERIOD, Sampled, at_rest
-from tangere.planning.timing import SmoothRate
+from tangere.planning.timing import SmoothRate, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array, Reference, Trajectory
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.dynamics.friction import WIDTH, JointFriction
 from tangere.errors import InvalidValue
 from tangere.kernels import ur

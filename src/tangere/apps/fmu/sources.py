@@ -12,8 +12,7 @@ from importlib.resources import files
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table
-from tangere.codegen.functions import cos, sin, sqrt, where
-from tangere.codegen.polynomials import ANGLE_MAX
+from tangere.codegen.functions import ANGLE_MAX, cos, sin, sqrt, where
 from tangere.codegen.trace import Graph, Symbol, derivative
 from tangere.kernels import ur
 from tangere.kernels.emit import c as emit_c

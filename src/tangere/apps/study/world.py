@@ -16,7 +16,7 @@ from tangere.errors import InvalidValue, NoSolution, TangereError
 from tangere.identification import prior_drive
 from tangere.identification.prior import peak_torque
 from tangere.loop.run import run
-from tangere.model.link_surfaces import LinkSurface, link_surfaces
+from tangere.model.link_shapes import LinkSurface, link_surfaces
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.replay import replay_momentum

@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.planning.paths import Path, PathPoints, Piece
-from tangere.planning.profiles import PiecewiseCubic, jerk_limited
 from tangere.planning.samples import Sampled
-from tangere.planning.timing import JerkLimited
+from tangere.planning.timing import JerkLimited, PiecewiseCubic, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array
 
