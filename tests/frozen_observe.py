@@ -20,6 +20,7 @@ from watched_logs import columns_of, log_of, model_of
 import tangere
 from tangere.identification import identify, prior_drive
 from tangere.identification.belief import belief
+from tangere.identification.findings import sentences
 from tangere.identification.recorder import smoothing
 from tangere.identification.touch_logs import drive_gains
 from tangere.loop.tuning import tuning
@@ -174,7 +175,7 @@ def events() -> dict[str, Any]:
 def _whole(model: Any) -> dict[str, Any]:
     return {
         "drive": model.drive, "values": model.values, "sigma": model.sigma, "told": model.told, "moved": model.moved,
-        "findings": model.findings, "doubts": model.doubts, "scale": model.scale, "before": model.before,
+        "findings": sentences(model.findings), "doubts": model.doubts, "scale": model.scale, "before": model.before,
         "after": model.after, "following": model.following, "payload": model.payload,
     }  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
+from tangere.identification.findings import Finding
 from tangere.identification.identify_logs import left_touched, looks_touched, possible, split
 from tangere.identification.touch_logs import TouchLog
 
@@ -56,8 +57,9 @@ def test_what_is_wrong_with_holdout_is_said_in_its_name() -> None:
 
 def test_a_touched_log_is_said_to_look_touched() -> None:
     assert looks_touched(ROBOT, _log("free")) == []
-    (text,) = looks_touched(ROBOT, _log("push", push=40.0))
-    assert "push: looks touched: joint 2 from 4.0" in text
+    (found,) = looks_touched(ROBOT, _log("push", push=40.0))
+    assert "push: looks touched: joint 2 from 4.0" in found.sentence
+    assert (found.kind, found.joint) == ("touched", 2)
 
 
 def test_a_push_on_a_standing_arm_is_not_its_stiction() -> None:
@@ -67,11 +69,11 @@ def test_a_push_on_a_standing_arm_is_not_its_stiction() -> None:
         said = left_touched(ROBOT, model, log)
         assert bool(said) == pushed
         assert left_touched(ROBOT, model, _log("free")) == []
-    assert "joint 2 from 4.0" in said[0]
+    assert "joint 2 from 4.0" in said[0].sentence
     assert any("identified with a doubt" in text for text in _with(model, said).doubts)
 
 
-def _with(model: IdentifiedModel, said: list[str]) -> IdentifiedModel:
+def _with(model: IdentifiedModel, said: list[Finding]) -> IdentifiedModel:
     return dataclasses.replace(model, findings=tuple(said))
 
 

@@ -252,12 +252,14 @@ def test_model_file_is_a_parameter_set_and_reads_back(found: IdentifiedModel, ba
 def test_says_when_the_log_is_of_another_arm_or_of_currents(base: Robot, true: Robot) -> None:
     run = _motion(true, _drive(), 2)
     big = identify(tangere.robot("ur10e"), [run], inertial="none")
-    assert "gravity does not fit ur10e" in big.findings[0]
+    assert "gravity does not fit ur10e" in big.findings[0].sentence
+    assert big.findings[0].kind == "misfit"
     gain = base.drives.gain
     currents = identify(base, [dataclasses.replace(run, tau=run.tau / gain)], inertial="none")
-    assert "motor currents" in currents.findings[0]
+    assert "motor currents" in currents.findings[0].sentence
     ceiling = identify(tangere.robot("ur3e", gravity="ceiling"), [run], inertial="none")
-    assert "gravity does not fit" in ceiling.findings[0]
+    assert "gravity does not fit" in ceiling.findings[0].sentence
+    assert ceiling.findings[0].kind == "misfit"
 
 
 def test_says_what_is_missing(base: Robot, true: Robot) -> None:
@@ -270,7 +272,8 @@ def test_says_what_is_missing(base: Robot, true: Robot) -> None:
         identify(base, [short])
     held = dataclasses.replace(run, qd=run.qd * (np.arange(N) != 5))
     model = identify(base, [held], inertial="none")
-    assert any("joint 6 hardly moves" in text for text in model.findings)
+    (found,) = (found for found in model.findings if found.kind == "unmoved")
+    assert (found.joint, "joint 6 hardly moves" in found.sentence) == (6, True)
     assert np.isnan(model.model(base.model).drives.coulomb[5])
     with pytest.raises(tangere.InvalidValue, match="links"):
         identify(base, [run], inertial="everything")  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import tangere
 from tangere import Robot
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
+from tangere.identification.findings import Finding
 from tangere.identification.model_file import table
 from tangere.model.model import Payload
 
@@ -51,13 +52,19 @@ DETECTION: dict[str, Any] = {
 }  # fmt: skip
 
 
+FOUND = (Finding("unmoved", 'says "so"', 3), Finding("other arm", "and more"))
+
+
 def test_every_table_reads_back(model: IdentifiedModel, tmp_path: Path) -> None:
     file = tmp_path / "m.toml"
-    tuned = dataclasses.replace(model, detection=DETECTION, findings=('says "so"', "and more"))
+    tuned = dataclasses.replace(model, detection=DETECTION, findings=FOUND)
     tuned.write(file)
     back = read_model(file)
     assert back.detection == DETECTION
     assert back.findings == tuned.findings
+    older = "\n".join(line for line in tuned.text().splitlines() if not line.startswith("finding_"))
+    file.write_text(older)  # sentences alone: their kind is not known, and they are passed on
+    assert read_model(file).findings == tuple(Finding("unknown", found.sentence) for found in FOUND)
     assert back.text() == tuned.text()  # every bit: numbers are written so that they read back the same
     for name in ("values", "covariance", "before", "after", "scale"):
         np.testing.assert_array_equal(getattr(back, name), getattr(tuned, name))

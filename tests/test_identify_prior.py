@@ -79,5 +79,6 @@ def test_a_neighbouring_arm_is_named_where_a_heavy_tool_would_do_as_well() -> No
     motion = Motion(time, q, qd, tau + rng.normal(size=q.shape))
     assert gravity_findings(arm, [motion]) == ()
     (said,) = gravity_findings(tangere.robot("ur16e"), [motion])
-    assert said.startswith("gravity fits ur10")
-    assert "is it that arm? Otherwise a payload was not given" in said
+    assert said.kind == "better arm"
+    assert said.sentence.startswith("gravity fits ur10")
+    assert "is it that arm? Otherwise a payload was not given" in said.sentence

@@ -72,7 +72,7 @@ def test_ur10_first_half_predicts_the_second(data_dir: Path) -> None:
     assert np.all(model.after <= [3.1, 2.7, 1.8, 0.46, 0.30, 0.85])
     assert np.all(model.before > 3.0 * model.after)
     assert 1.7 < model.drive.smoothing < 1.9  # Hz; nothing is left above 4 Hz, and friction's steps ring
-    assert any("smoothed at 1.8 Hz" in said for said in model.findings)
+    assert any("smoothed at 1.8 Hz" in found.sentence for found in model.findings)
     assert model.drive.delay == 0.0  # the filter ran both ways
 
 
@@ -136,4 +136,4 @@ def test_another_ur3e_from_its_own_short_records(data_dir: Path) -> None:
     assert done.model.payload is not None
     assert done.model.payload.mass == pytest.approx(1.07)
     assert np.all(done.model.after[:5] < 0.4 * done.model.before[:5])
-    assert any("joint 6 hardly moves" in text for text in done.model.findings)
+    assert any("joint 6 hardly moves" in found.sentence for found in done.model.findings)

@@ -113,7 +113,7 @@ def test_no_lag_where_there_is_none() -> None:
         tangere.robot("ur3e"), [_motion(robot, drive, np.random.default_rng(5), 12.0)], inertial="none", orders=()
     )
     assert model.twin is None
-    assert not any("late" in said for said in model.findings)
+    assert not any("late" in found.sentence for found in model.findings)
 
 
 def test_logs_that_cannot_be_run_are_left_out(late: tuple[IdentifiedModel, Motion, Motion]) -> None:
@@ -150,7 +150,8 @@ def test_what_is_said(late: tuple[IdentifiedModel, Motion, Motion]) -> None:
     assert model.twin is not None
     said = late_friction(model.twin)
     assert said in model.findings
-    assert said.startswith("joints 4, 5, 6: ")
+    assert said.sentence.startswith("joints 4, 5, 6: ")
     one = dataclasses.replace(model.twin, lag=np.array([0.0, 0.0, 0.0, 0.0, 0.25, 0.0]))
-    assert late_friction(one).startswith("joint 5: ")
-    assert "0.25 s late" in late_friction(one)
+    assert late_friction(one).sentence.startswith("joint 5: ")
+    assert late_friction(one).joint == 5
+    assert "0.25 s late" in late_friction(one).sentence

@@ -19,7 +19,7 @@ from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue
-from tangere.identification.findings import gravity_findings
+from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.links import _taken
 from tangere.identification.recorder import torque_delay
 from tangere.identification.samples import windows
@@ -100,19 +100,22 @@ def test_gains_known_for_some_joints_only_are_no_gains(gain: Any, factor: float)
     arm = tangere.robot("ur10e")
     motion = _motion(arm, _drive(), 2, 8.0)
     currents = dataclasses.replace(motion, tau=motion.tau * factor)
-    (text,) = gravity_findings(arm, [currents], None if gain is None else np.array(gain))
-    assert "look like motor currents" in text
+    (found,) = gravity_findings(arm, [currents], None if gain is None else np.array(gain))
+    assert "look like motor currents" in found.sentence
+    assert found.kind == "currents"
 
 
-DOUBTS = ("it does not fit", "gravity fits ur5e", "asks for gains of 2", "joint 2 looks touched", "is worse than")
+EXPLAINED: tuple[Kind, ...] = ("misfit", "other arm", "better arm", "target", "strange gain")
+DOUBTS: tuple[Kind, ...] = (*EXPLAINED, "touched", "worse", "unknown")
 
 
 @pytest.mark.parametrize("inertial", ["links", "payload", "none"])
-@pytest.mark.parametrize("text", DOUBTS)
-def test_each_doubt_is_passed_on_for_each_kind_of_model(inertial: str, text: str) -> None:
-    model = dataclasses.replace(model_of(), inertial=inertial, findings=(text, "merely cannot be told"))
-    explained = inertial == "payload" and text in DOUBTS[:3]  # gravity is no doubt once a payload explains it
-    assert model.doubts == (() if explained else (f"identified with a doubt: {text}",))
+@pytest.mark.parametrize("kind", DOUBTS)
+def test_each_doubt_is_passed_on_for_each_kind_of_model(inertial: str, kind: Kind) -> None:
+    found = (Finding(kind, "so it is"), Finding("unmoved", "merely cannot be told", 4))
+    model = dataclasses.replace(model_of(), inertial=inertial, findings=found)
+    explained = inertial == "payload" and kind in EXPLAINED  # gravity is no doubt once a payload explains it
+    assert model.doubts == (() if explained else ("identified with a doubt: so it is",))
 
 
 def test_an_event_is_told_to_reactions_with_its_own_time_and_joint() -> None:

@@ -185,7 +185,7 @@ def test_identification_of_a_smoothed_log(logs: tuple[Motion, Motion], model: Id
     robot, drive = _arm()
     assert model.drive.smoothing == pytest.approx(CUTOFF, rel=0.06)
     assert smooth_log(model.drive.smoothing) in model.findings
-    assert "smoothed at 2.3 Hz" in smooth_log(2.31)
+    assert "smoothed at 2.3 Hz" in smooth_log(2.31).sentence
     assert model.drive.orders == ()
     # within 0.6 %; 2.5 % where only the first fit knows of the smoothing
     np.testing.assert_allclose(model.drive.coulomb, drive.coulomb, rtol=0.01)
@@ -205,7 +205,7 @@ def test_identification_of_a_smoothed_log(logs: tuple[Motion, Motion], model: Id
 def test_the_raw_log_says_nothing_of_it(logs: tuple[Motion, Motion]) -> None:
     model = identify(tangere.robot("ur3e"), [logs[0]], inertial="none")
     assert model.drive.smoothing == 0.0
-    assert not any("smoothed" in said for said in model.findings)
+    assert not any("smoothed" in found.sentence for found in model.findings)
     assert model.drive.orders
 
 

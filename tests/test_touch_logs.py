@@ -141,6 +141,7 @@ def test_the_wrong_arm_is_said_and_the_right_one_named(robot: Robot) -> None:
     columns.pop("target_current")  # a gain that is wrong for either arm: another arm is tried with its own
     currents = touch_log(_recording(columns), tangere.robot("ur10e"), gain=1.6 * robot.drives.gain)
     assert "ur3e" in " / ".join(currents.problems).partition("it would fit")[2]
+    assert [found.kind for found in currents.misfit] == ["other arm"]
 
 
 def test_currents_called_torques_and_the_reverse_are_said(robot: Robot) -> None:
@@ -161,8 +162,8 @@ def test_torques_called_currents_are_said_of_an_arm_that_stands(robot: Robot) ->
     wrong = touch_log(_recording(columns | {"actual_current": tau}), robot)
     assert right.misfit == ()
     assert len(wrong.misfit) == 1
-    assert "currents look like torques" in wrong.misfit[0]
-    assert wrong.misfit[0] in wrong.problems
+    assert "currents look like torques" in wrong.misfit[0].sentence
+    assert wrong.misfit[0] in wrong.findings
 
 
 def test_stamps_in_milliseconds_are_refused(robot: Robot) -> None:

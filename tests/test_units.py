@@ -26,22 +26,22 @@ def test_a_right_log_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "q", "qd", "effort", "word"),
+    ("time", "q", "qd", "effort", "word", "kind"),
     [
-        (1000.0 * T, Q, QD, EFFORT, "look like milliseconds"),
-        (1e-3 * T, Q, QD, EFFORT, "do not look like seconds"),
-        (T, DEGREES * Q, DEGREES * QD, EFFORT, "look like degrees: radians"),
-        (T, Q, DEGREES * QD, EFFORT, "velocities look like degrees per second"),
-        (T, DEGREES * Q, QD, EFFORT, "positions look like degrees"),
-        (T, Q, QD[::-1] * 3.0, EFFORT, "not those of the positions"),
-        (T, Q, QD, 0.0 * EFFORT, "all currents are zero"),
+        (1000.0 * T, Q, QD, EFFORT, "look like milliseconds", "units"),
+        (1e-3 * T, Q, QD, EFFORT, "do not look like seconds", "units"),
+        (T, DEGREES * Q, DEGREES * QD, EFFORT, "look like degrees: radians", "units"),
+        (T, Q, DEGREES * QD, EFFORT, "velocities look like degrees per second", "units"),
+        (T, DEGREES * Q, QD, EFFORT, "positions look like degrees", "units"),
+        (T, Q, QD[::-1] * 3.0, EFFORT, "not those of the positions", "velocities"),
+        (T, Q, QD, 0.0 * EFFORT, "all currents are zero", "zero"),
     ],
 )
 def test_what_is_wrong_is_said(
-    time: np.ndarray, q: np.ndarray, qd: np.ndarray, effort: np.ndarray, word: str
+    time: np.ndarray, q: np.ndarray, qd: np.ndarray, effort: np.ndarray, word: str, kind: str
 ) -> None:  # fmt: skip
     said = unit_findings(time, q, qd, effort, "currents")
-    assert any(word in text for text in said), said
+    assert any(word in str(finding) and finding.kind == kind for finding in said), said
 
 
 @pytest.mark.parametrize(("name", "rated"), [("ur5e", 5.0), ("ur10e", 12.5), ("ur16e", 16.0), ("ur30", 30.0)])
@@ -57,4 +57,5 @@ def test_currents_that_are_torques_are_told_from_a_heavy_tool(name: str, rated: 
         loads = np.abs(g[0]) > 4.0  # Nm below which gravity is no witness
         assert bool(said) == bool(loads.any())
         if said:
-            assert f"joint {int(np.argmax(loads)) + 1} {gain[np.argmax(loads)]:.1f}" in said[0]
+            assert f"joint {int(np.argmax(loads)) + 1} {gain[np.argmax(loads)]:.1f}" in said[0].sentence
+            assert said[0].kind == "currents"

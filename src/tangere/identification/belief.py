@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, identify, prior_drive
-from tangere.identification.findings import gravity_findings
+from tangere.identification.findings import ALIEN, gravity_findings
 from tangere.identification.prior import friction_share
 from tangere.identification.touch_logs import TouchLog, too_heavy, touch_log
 from tangere.identification.touched_spans import touched
@@ -103,7 +103,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     plain, said = with_stated_payload(with_own_friction(belief(robot), log), log)
     # of another arm, or of torques taken for currents, nothing is to be learned; a slope that is merely off is friction
     told = (*log.misfit, *gravity_findings(plain.robot, [log.motion], None if log.torque else log.gain))
-    if any("would fit" in text or "look like" in text for text in told):
+    if any(finding.kind in ALIEN for finding in told):
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     base = Robot(plain.robot.model)  # identification adds the rotors itself
     inertial: Literal["payload", "none"] = "payload" if base.model.payload is None else "none"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -25,7 +27,6 @@ _LEAST_R2 = 0.5  # share of the variance that gravity and friction must explain 
 _FITS = 0.25
 _SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
 _NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
-NO_WITNESS = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
 SLOWEST, FASTEST = 1.0, 5e-5  # s between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
 FULL = 4.0 * np.pi  # rad: joints of these arms turn at most 2 pi either way; twice that is no angle in radians
@@ -38,6 +39,52 @@ LOADED = 4.0  # Nm rms of gravity in a joint before it is a witness: below, fric
 # 3, on a UR16e or UR30 folded up 5; torques in the place of currents 7 to 15 (the gains of loaded joints)
 HEAVY = 6.0
 OTHER_RATE = 1.5  # times, either way: noise per sample and filters are others; less is a clock
+
+
+Kind = Literal[
+    "recording",  # what the reader of the file said of its rows
+    "units",  # stamps, angles or velocities in another unit: nothing can be learned
+    "velocities",  # no velocities, or not those of the positions
+    "zero",  # no torque at all
+    "impossible",  # samples whose torque no drive has
+    "currents",  # torques that are currents, or the other way round
+    "no witness",  # gravity cannot tell the arm
+    "misfit",  # gravity fits neither this arm nor another
+    "other arm",  # gravity does not fit this arm, but another
+    "better arm",  # gravity fits another arm better; a payload may explain it
+    "target",  # the controller's own target moment does not fit the arm
+    "gain",  # where a gain is from, or that two sources differ
+    "strange gain",  # gravity asks for gains that such drives do not have
+    "smoothed",  # the log went through a low-pass
+    "unmoved",  # a joint that hardly moves
+    "late",  # friction that follows the speed late
+    "touched",  # stretches that look touched
+    "worse",  # the model predicts worse than the arm's data
+    "unknown",  # of a model file that has sentences only
+]
+GRAVITY: tuple[Kind, ...] = ("misfit", "other arm", "better arm")  # what gravity tells of the arm, all logs together
+ALIEN: tuple[Kind, ...] = ("other arm", "currents")  # of such a log nothing is to be learned
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that whoever uses a log or a model should know."""
+
+    kind: Kind
+    sentence: str
+    joint: int | None = None  # counted from 1, where it is about one joint
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def of(self, name: str) -> Finding:
+        """The same, said of the log of that name."""
+        return replace(self, sentence=f"{name}: {self.sentence}")
+
+
+def sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What they say, in their order."""
+    return tuple(finding.sentence for finding in findings)
 
 
 def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]:
@@ -71,15 +118,16 @@ def _slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array, Array]
     return slopes, shares, sigmas
 
 
-def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
-    """Sentences about what does not fit; none where all is well.
+def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[Finding, ...]:
+    """What does not fit the arm by its gravity; nothing where all is well.
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None (or nan) where they are torques themselves.
     """
     slopes, shares, sigmas = _slopes(arm, motions)
     witnesses = np.flatnonzero(np.isfinite(slopes))
     if witnesses.size == 0:
-        return (NO_WITNESS,)
+        text = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
+        return (Finding("no witness", text),)
     shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in witnesses)
     clear = [j for j in witnesses if shares[j] > _LEAST_R2]
     sure = np.abs(slopes - 1.0) > _SIGMAS * sigmas
@@ -92,28 +140,25 @@ def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None =
     made = gain is not None and bool(np.all(np.isfinite(gain)))
     scale = gain if gain is not None and made else np.where(np.isfinite(arm.drives.gain), arm.drives.gain, _GAIN)
     if clear and not made and all(_SLOPE[0] < slopes[j] * scale[j] < _SLOPE[1] for j in clear):
-        return (f"the torques look like motor currents: measured over modelled gravity is {shown} instead of 1",)
+        text = f"the torques look like motor currents: measured over modelled gravity is {shown} instead of 1"
+        return (Finding("currents", text),)
     if clear and made and all(_SLOPE[0] < slopes[j] / scale[j] < _SLOPE[1] for j in clear):
-        return (
-            f"the currents look like torques: times the gains, measured over modelled gravity is {shown} instead of 1",
-        )
+        text = "the currents look like torques: times the gains, measured over modelled gravity is"
+        return (Finding("currents", f"{text} {shown} instead of 1"),)
     better = fitting_arms(arm, motions, gain)
     hint = f"it would fit {', '.join(better)}; otherwise " if better else ""
-    return (
-        f"gravity does not fit {arm.name}: measured over modelled is {shown} instead of 1; {hint}another arm, another "
-        "mounting, or a payload that was not given",
-    )
+    text = f"gravity does not fit {arm.name}: measured over modelled is {shown} instead of 1; {hint}another arm, "
+    text += "another mounting, or a payload that was not given"
+    return (Finding("other arm" if better else "misfit", text),)
 
 
-def _neighbours(arm: Robot, motions: Sequence[Motion], gain: Array | None, shown: str) -> tuple[str, ...]:
+def _neighbours(arm: Robot, motions: Sequence[Motion], gain: Array | None, shown: str) -> tuple[Finding, ...]:
     """Of a log most of whose witnesses are off, as by a heavy tool: whether another arm explains it without one."""
     better = fitting_arms(arm, motions, gain)
     if not better:
         return ()
-    return (
-        f"gravity fits {', '.join(better)} better than {arm.name}, where measured over modelled is {shown} instead of "
-        "1: is it that arm? Otherwise a payload was not given",
-    )
+    text = f"gravity fits {', '.join(better)} better than {arm.name}, where measured over modelled is {shown} instead"
+    return (Finding("better arm", f"{text} of 1: is it that arm? Otherwise a payload was not given"),)
 
 
 def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[str, ...]:
@@ -141,7 +186,7 @@ def fitting_arms(arm: Robot, motions: Sequence[Motion], gain: Array | None = Non
     return tuple(name for _, name in sorted(found))
 
 
-def target_findings(arm: Robot, q: Array, qd: Array, target_moment: Array) -> tuple[str, ...]:
+def target_findings(arm: Robot, q: Array, qd: Array, target_moment: Array) -> tuple[Finding, ...]:
     """The same for a log that holds what the controller wants (N, n) [Nm]: at rest that is gravity, exactly.
 
     Within a few per mille on the right arm with the right payload (UR10e: 0.002 Nm with g = 9.82), so that a
@@ -158,34 +203,39 @@ def target_findings(arm: Robot, q: Array, qd: Array, target_moment: Array) -> tu
     if 2 * len(off) <= len(seen) or not off:
         return ()
     shown = ", ".join(f"joint {j + 1} {slopes[j]:.2f}" for j in seen)
-    return (
-        f"the controller's target moment at rest does not fit {arm.name}: over modelled gravity it is {shown} instead "
-        "of 1; another arm, another mounting, or a payload that was not given",
-    )
+    text = f"the controller's target moment at rest does not fit {arm.name}: over modelled gravity it is {shown}"
+    return (Finding("target", f"{text} instead of 1; another arm, another mounting, or a payload that was not given"),)
 
 
-def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None, what: str) -> list[str]:
-    """Sentences; none where all is well. time (N,), q, qd, effort (N, n) as recorded; what: "currents" or "torques"."""
-    said: list[str] = []
+def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None, what: str) -> list[Finding]:
+    """What units are wrong; nothing where all is well.
+
+    time (N,), q, qd, effort (N, n) as recorded; what: "currents" or "torques".
+    """
+    said: list[Finding] = []
     period = float(np.median(np.diff(time))) if len(time) > 1 else np.nan
     if period > SLOWEST:
-        said.append(
-            f"samples lie {period:.3g} s apart (median): the stamps look like milliseconds or microseconds, seconds "
-            "are needed"
-        )
+        said.append(Finding("units", slow_stamps(period)))
     elif period < FASTEST:
-        said.append(f"samples lie {period:.2g} s apart (median): the stamps do not look like seconds")
+        text = f"samples lie {period:.2g} s apart (median): the stamps do not look like seconds"
+        said.append(Finding("units", text))
     bounded = np.abs(q[:, :-1] if q.shape[1] > 1 else q)  # the last joint of a UR3 turns without end
     if float(np.mean(bounded.max(axis=1) > FULL)) > 0.5:
-        said.append(f"angles up to {bounded.max():.4g} look like degrees: radians are needed")
+        said.append(Finding("units", f"angles up to {bounded.max():.4g} look like degrees: radians are needed"))
     if qd is not None and FASTEST <= period <= SLOWEST:
         said += _velocity(time, q, qd, period)
     if effort is not None and len(effort) and not np.any(effort):
-        said.append(f"all {what} are zero: nothing can be felt in this log")
+        said.append(Finding("zero", f"all {what} are zero: nothing can be felt in this log"))
     return said
 
 
-def torque_findings(g: Array, current: Array, gain: Array) -> list[str]:
+def slow_stamps(period: float) -> str:
+    """What is said of samples that lie `period` > SLOWEST [s] apart."""
+    text = "the stamps look like milliseconds or microseconds, seconds are needed"
+    return f"samples lie {period:.3g} s apart (median): {text}"
+
+
+def torque_findings(g: Array, current: Array, gain: Array) -> list[Finding]:
     """Whether currents are torques, by their size alone: also of an arm that stands still.
 
     g (N, n) [Nm] modelled gravity, current (N, n) [A], gain (n,) [Nm/A] of the joints' sizes, not of this log.
@@ -197,10 +247,8 @@ def torque_findings(g: Array, current: Array, gain: Array) -> list[str]:
     if not loaded.size or not np.all(ratio > HEAVY):
         return []
     shown = ", ".join(f"joint {j + 1} {r:.1f}" for j, r in zip(loaded.tolist(), ratio.tolist(), strict=True))
-    return [
-        f"the currents look like torques, or like those of a larger arm: times the gains of such joints, measured over "
-        f"modelled gravity is {shown} instead of 1"
-    ]
+    text = "the currents look like torques, or like those of a larger arm: times the gains of such joints, measured"
+    return [Finding("currents", f"{text} over modelled gravity is {shown} instead of 1")]
 
 
 def promised_at(thresholds: Thresholds, time: Array) -> tuple[str, ...]:
@@ -214,7 +262,7 @@ def promised_at(thresholds: Thresholds, time: Array) -> tuple[str, ...]:
     )
 
 
-def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[str]:
+def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[Finding]:
     """Whether qd is the derivative of q: travel over windows against the integral of the velocity."""
     size = max(1, round(WINDOW / period))
     total = np.concatenate((np.zeros((1, q.shape[1])), np.cumsum(0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1]), 0)))
@@ -238,8 +286,7 @@ def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[str]:
         (np.pi / 180.0, "the positions look like degrees, the velocities like radians per second"),
     ):
         if scale / RATIO < ratio < RATIO * scale:
-            return [text]
+            return [Finding("units", text)]
     shown = ", ".join(str(j + 1) for j in bad)
-    return [
-        f"the velocities are not those of the positions (joint {shown}: {ratio:.3g} times the travel): other columns?"
-    ]
+    text = f"the velocities are not those of the positions (joint {shown}: {ratio:.3g} times the travel)"
+    return [Finding("velocities", f"{text}: other columns?", bad[0] + 1 if len(bad) == 1 else None)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, momentum_residual, prior_drive
-from tangere.identification.findings import gravity_findings
+from tangere.identification.findings import GRAVITY, Finding, gravity_findings
 from tangere.identification.free_run import FreeRun, twin
 from tangere.identification.touch_logs import TouchLog, touch_log
 from tangere.identification.touched_spans import SURELY, runs, touched
@@ -91,8 +91,8 @@ def identification(
         refine_gains=refine_gains,
         progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
     )
-    again = ("gravity does not", "gravity fits")  # what identify itself says of all logs together
-    said = [f"{log.name}: {text}" for log in logs for text in log.problems if not text.startswith(again)]
+    # what gravity tells identify itself says, of all logs together
+    said = [finding.of(log.name) for log in logs for finding in log.findings if finding.kind not in GRAVITY]
     for log in used:
         said += looks_touched(robot, log) or left_touched(robot, model, log)
     said += _worse(model)
@@ -114,26 +114,26 @@ def possible(robot: Robot, log: TouchLog) -> TouchLog:
     most = float(np.nanmax(np.abs(log.motion.tau[out, j])))
     count = "1 sample" if out.sum() == 1 else f"{out.sum()} samples"
     said = f"{count} left out as impossible: up to {most:.3g} Nm in joint {j + 1}, whose drive has {robot.tau_max[j]:g}"
-    return dataclasses.replace(_part(log, ~out), problems=(*log.problems, said))
+    return dataclasses.replace(_part(log, ~out), findings=(*log.findings, Finding("impossible", said, j + 1)))
 
 
 def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> None:
     """Raise where logs are certainly in other units than they are said to be: nothing is to be learned from them."""
     for log in logs:
-        for text in log.problems:
-            if "look like degrees" in text or ("stamps" in text and "look like" in text):
-                raise InvalidValue(f"{log.name}: {text}; no model was made")
-    for text in gravity_findings(robot, [log.motion for log in logs], gain):
-        if "look like" in text:
-            raise InvalidValue(f"{text}; no model was made: say so in --columns (current, or torque)")
+        for finding in log.findings:
+            if finding.kind == "units":
+                raise InvalidValue(f"{log.name}: {finding}; no model was made")
+    for finding in gravity_findings(robot, [log.motion for log in logs], gain):
+        if finding.kind == "currents":
+            raise InvalidValue(f"{finding}; no model was made: say so in --columns (current, or torque)")
 
 
-def looks_touched(robot: Robot, log: TouchLog) -> list[str]:
+def looks_touched(robot: Robot, log: TouchLog) -> list[Finding]:
     """What in a log does not belong to the rest of it, long and in one joint: identification wants free motion."""
     return _touches(log, touched(robot, log.motion)[1])
 
 
-def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[str]:
+def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[Finding]:
     """What the model leaves of its own log and friction of no arm of this type explains, standing or moving.
 
     The thresholds are those of the type, not the model's: a push on a standing arm has become its stiction.
@@ -150,27 +150,28 @@ def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[st
     return _touches(log, sorted(spans, key=lambda span: span[1]))
 
 
-def _touches(log: TouchLog, spans: Sequence[tuple[int, float, float]]) -> list[str]:
-    """Stretches (joint, from, to [s, stamps]) as a sentence; none where there are none."""
+def _touches(log: TouchLog, spans: Sequence[tuple[int, float, float]]) -> list[Finding]:
+    """Stretches (joint, from, to [s, stamps]) as a finding; none where there are none."""
     first = float(log.motion.time[0])
     if not spans:
         return []
     when = ", ".join(f"joint {j + 1} from {a - first:.2f} to {b - first:.2f} s" for j, a, b in spans[:3])
     more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
-    return [
-        f"{log.name}: looks touched: {when}{more} after its start; free motion is needed: if it was touched, leave it "
-        "out or cut it"
-    ]
+    text = f"looks touched: {when}{more} after its start; free motion is needed: if it was touched, leave it out or "
+    text += "cut it"
+    joints = {j + 1 for j, _, _ in spans}
+    return [Finding("touched", text, min(joints) if len(joints) == 1 else None).of(log.name)]
 
 
-def _worse(model: IdentifiedModel) -> list[str]:
+def _worse(model: IdentifiedModel) -> list[Finding]:
     """Joints whose torque the model predicts worse than the arm's data did."""
     worse = [j for j in range(len(model.after)) if model.after[j] > WORSE * model.before[j]]
     if not worse:
         return []
     shown = ", ".join(f"joint {j + 1} {model.after[j]:.3g} Nm instead of {model.before[j]:.3g}" for j in worse)
     what = "logs that were not used" if model.unseen else "its own logs"
-    return [f"the model is worse than the arm's data on {what}: {shown}; look at the logs before using it"]
+    text = f"the model is worse than the arm's data on {what}: {shown}; look at the logs before using it"
+    return [Finding("worse", text, worse[0] + 1 if len(worse) == 1 else None)]
 
 
 def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[TouchLog], list[TouchLog]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
-from tangere.identification.findings import gravity_findings
+from tangere.identification.findings import Finding, gravity_findings
 from tangere.identification.links import considered, excitation, link_freedom, torque_scales
 from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
@@ -116,7 +116,8 @@ def identify(
     links, payload = _bodies(robot, solution.x, inertial)
     told = _told(solution, problem)
     for j in np.flatnonzero(~moved):
-        said += (f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told",)
+        text = f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told"
+        said += (Finding("unmoved", text, int(j) + 1),)
     logs = tuple((motion.name, motion.digest) for motion in motions)
     judged = excitation(robot, rows, solution) if inertial == "links" else Excitation(np.nan, 0, 0)
     model = IdentifiedModel(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere.identification.findings import GRAVITY, Finding, Kind
 from tangere.model.inertia import check_body
 from tangere.model.model import Drives, Link, Model, Payload, Source
 from tangere.observe.drive_model import DriveModel
@@ -17,8 +18,9 @@ from tangere.robots import Robot
 from tangere.types import Array
 
 SOURCE = "identified from logs by Tangere; their hashes and the covariance are in the model file"
-# Words of findings that make a model one of another arm or of a touched one; what logs merely cannot tell is none
-_DOUBTS = ("does not fit", "gravity fits", "asks for gains", "looks touched", "is worse than")
+# Findings that make a model one of another arm or of a touched one; what logs merely cannot tell is no doubt
+_DOUBTS: tuple[Kind, ...] = ("touched", "worse", "unknown")
+_EXPLAINED: tuple[Kind, ...] = (*GRAVITY, "target", "strange gain")  # doubts only as long as no payload explains them
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class IdentifiedModel:
     excitation: Excitation
     logs: tuple[tuple[str, str], ...]  # name and sha256 of each log
     moved: tuple[bool, ...]  # (n,) whether the joint moved enough for its friction to be told
-    findings: tuple[str, ...] = ()  # what does not fit or cannot be told, in sentences
+    findings: tuple[Finding, ...] = ()  # what does not fit or cannot be told
     before: Array = field(default_factory=lambda: np.zeros(0))  # (n,) Nm, residual rms while moving, arm's data alone
     after: Array = field(default_factory=lambda: np.zeros(0))  # (n,) Nm, the same with this model
     unseen: bool = False  # whether these figures are of logs that were not used
@@ -67,9 +69,8 @@ class IdentifiedModel:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Findings that whoever uses the model should hear of again; gravity is no doubt once a payload explains it."""
-        words = _DOUBTS if self.inertial != "payload" else _DOUBTS[3:]
-        told = (text for text in self.findings if any(word in text for word in words))
-        return tuple(f"identified with a doubt: {text}" for text in told)
+        kinds = _DOUBTS if self.inertial == "payload" else (*_DOUBTS, *_EXPLAINED)
+        return tuple(f"identified with a doubt: {finding}" for finding in self.findings if finding.kind in kinds)
 
     def model(self, base: Model) -> Model:
         """`base` with the identified links, payload and drives. Raises UnphysicalModel if a link cannot exist."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue, ModelFileError, UnphysicalModel
+from tangere.identification.findings import Finding
 from tangere.identification.model import SOURCE, Excitation, IdentifiedModel
 from tangere.model.assemble import DRIVE_KEYS
 from tangere.model.fields import Fields, read_toml
@@ -22,7 +23,7 @@ from tangere.observe.drive_model import DriveModel
 from tangere.types import Array
 
 _INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
-_PLAIN = ("inertial", "unseen", "moved", "findings", "before", "after", "following", "scale")
+_PLAIN = ("before", "after", "following", "scale")
 _WIDTH = 118  # characters of a line from which on a list gets a line per entry
 
 
@@ -62,6 +63,10 @@ def _identified(model: IdentifiedModel) -> dict[str, Any]:
     estimated = np.flatnonzero(np.diag(model.covariance) > 0.0)
     rows = [model.covariance[at, estimated[: k + 1]].tolist() for k, at in enumerate(estimated)]
     return {
+        "inertial": model.inertial,
+        "unseen": model.unseen,
+        "moved": model.moved,
+        **_findings_table(model.findings),
         **{key: getattr(model, key) for key in _PLAIN},
         "excitation": dataclasses.asdict(model.excitation),
         "drive": _drive_table(model.drive),
@@ -75,6 +80,22 @@ def _identified(model: IdentifiedModel) -> dict[str, Any]:
         # of the estimated ones in their order: the lower triangle, row by row
         "covariance": {"of": [model.parameters[at] for at in estimated], "rows": rows},
     }
+
+
+def _findings_table(findings: tuple[Finding, ...]) -> dict[str, Any]:
+    """Sentences for readers, and beside each its kind and joint (0: none); no kinds where there are no findings."""
+    table: dict[str, Any] = {"findings": [finding.sentence for finding in findings]}
+    if findings:
+        table["finding_kinds"] = [finding.kind for finding in findings]
+        table["finding_joints"] = [finding.joint or 0 for finding in findings]
+    return table
+
+
+def _findings_of(data: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """The findings of a file; files of earlier versions have sentences alone, whose kind is not known."""
+    texts = [str(text) for text in data["findings"]]
+    kinds, joints = data.get("finding_kinds", ["unknown"] * len(texts)), data.get("finding_joints", [0] * len(texts))
+    return tuple(Finding(kind, text, joint or None) for kind, text, joint in zip(kinds, texts, joints, strict=True))
 
 
 def _drive_table(drive: DriveModel) -> dict[str, Any]:
@@ -156,7 +177,7 @@ def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payl
         inertial=str(data["inertial"]),
         unseen=bool(data["unseen"]),
         moved=tuple(bool(entry) for entry in data["moved"]),
-        findings=tuple(str(entry) for entry in data["findings"]),
+        findings=_findings_of(data),
         before=np.array(data["before"], dtype=np.float64),
         after=np.array(data["after"], dtype=np.float64),
         following=np.array(data.get("following", []), dtype=np.float64),  # none in files of earlier versions

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tangere.identification.filters import silent_above
+from tangere.identification.findings import Finding
 from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, grouped, midpoints, windows
 from tangere.robots import Robot
 from tangere.types import Array
@@ -147,12 +148,13 @@ def smoothing(robot: Robot, motions: Sequence[Motion]) -> float:
     return float(tried[best] * (tried[1] / tried[0]) ** (0.5 * (low - high) / (low - 2.0 * middle + high)))
 
 
-def smooth_log(cutoff: float) -> str:
+def smooth_log(cutoff: float) -> Finding:
     """What is said about such a log."""
-    return (
+    text = (
         f"the log was smoothed at {cutoff:.1f} Hz, forwards and backwards: friction is smoothed alike for the fit, and "
         "its steps are given back to the torque for residuals and the twin; what is faster the log cannot tell"
     )
+    return Finding("smoothed", text)
 
 
 def _left(rows: Windows, ends: int) -> Array:

@@ -9,10 +9,13 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.identification.findings import (
-    NO_WITNESS,
+    GRAVITY,
     SLOWEST,
+    Finding,
     gravity_findings,
     gravity_slopes,
+    sentences,
+    slow_stamps,
     target_findings,
     torque_findings,
     unit_findings,
@@ -54,8 +57,7 @@ class TouchLog:
     # (n,) where each gain is from: "log" (targets at rest), "model", "arm" (data), "gravity" (fitted), "given",
     # "assumed" (by size); "torque": the log itself holds torque
     source: tuple[str, ...]
-    problems: tuple[str, ...]  # sentences, those of the recording first
-    misfit: tuple[str, ...] = ()  # of the problems those that gravity tells: another arm, torques for currents
+    findings: tuple[Finding, ...]  # what is wrong with it, those of the recording first
     payload: Payload | None = None  # what the controller was told of it, where the log says so; not used here
     q_des: Array | None = None  # (N, n) what the controller wanted, where the log has it
     qd_des: Array | None = None
@@ -68,6 +70,16 @@ class TouchLog:
         """Whether the log held torque; else currents."""
         return "torque" in self.source
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The findings as sentences."""
+        return sentences(self.findings)
+
+    @property
+    def misfit(self) -> tuple[Finding, ...]:
+        """Of the findings those that gravity tells: another arm, torques for currents."""
+        return tuple(finding for finding in self.findings if finding.kind in (*GRAVITY, "currents"))
+
 
 def touch_log(
     recording: Recording, robot: Robot, *, model: IdentifiedModel | None = None, gain: ArrayLike | None = None
@@ -78,10 +90,10 @@ def touch_log(
     without gravity: g(q) is added. Torques are multiplied by the model's scale. Gains, joint by joint: as given; the
     model's, so that its friction keeps its scale; the log's own targets at rest where they are precise; the arm's data;
     a fit of the currents to gravity; by size.
-    Velocities are differences of the positions where the log has none. What does not fit the arm is in `problems`.
+    Velocities are differences of the positions where the log has none. What does not fit the arm is in `findings`.
     """
     log, n = recording.log, robot.dof
-    problems = list(recording.problems)
+    found = [Finding("recording", text) for text in recording.problems]
     q = _column(log, "q", n, recording.name)
     if q is None:
         raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {', '.join(log.columns)}")
@@ -89,16 +101,14 @@ def touch_log(
     tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
     period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0
     if period > SLOWEST:  # nothing could be watched or learned, and filters would run over hours
-        raise InvalidValue(
-            f"{recording.name}: samples lie {period:.3g} s apart (median): the stamps look like milliseconds or "
-            "microseconds, seconds are needed"
-        )
-    problems += unit_findings(
+        raise InvalidValue(f"{recording.name}: {slow_stamps(period)}")
+    found += unit_findings(
         log.time, q, qd, current if tau is None else tau, "currents" if tau is None else "torques"
     )  # fmt: skip
     if qd is None:
         qd = np.gradient(q, log.time, axis=0)
-        problems.append("has no velocities: differences of the positions are used, which are noisier")
+        text = "has no velocities: differences of the positions are used, which are noisier"
+        found.append(Finding("velocities", text))
     free = _column(log, "actual_current_as_torque", n, recording.name)
     targets = {
         "q_des": "q_des", "qd_des": "qd_des", "qdd_des": "qdd_des",
@@ -109,7 +119,7 @@ def touch_log(
     if tau is None and current is not None and not (free is not None and _unknown(robot, model, gain)):
         bare = Motion(log.time, q, qd, current)
         used, source, said = _gains(bare, robot, wanted["target_current"], wanted["target_moment"], model, gain)
-        problems += said
+        found += said
         tau = current * used
     else:
         tau = free + robot.gravity_torque(q) if tau is None and free is not None else tau
@@ -121,20 +131,19 @@ def touch_log(
             f"actual_current); it has {', '.join(log.columns)}"
         )
     motion = Motion(log.time, q, qd, tau, recording.name, recording.digest)
-    misfit = arm_findings(robot, motion, None if "torque" in source else used)
-    problems += misfit
+    found += arm_findings(robot, motion, None if "torque" in source else used)
     if wanted["target_moment"] is not None:
-        problems += target_findings(robot, q, qd, wanted["target_moment"])
-    return TouchLog(recording.name, motion, used, source, tuple(problems), misfit, _payload(log), **wanted)
+        found += target_findings(robot, q, qd, wanted["target_moment"])
+    return TouchLog(recording.name, motion, used, source, tuple(found), _payload(log), **wanted)
 
 
-def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[str, ...]:
-    """What gravity tells of a log that is not of this arm, or whose currents are torques; sentences.
+def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[Finding, ...]:
+    """What gravity tells of a log that is not of this arm, or whose currents are torques.
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None where they are torques themselves.
     """
-    # short logs are no fault
-    found = tuple(text for text in gravity_findings(robot, [motion], gain) if text != NO_WITNESS)
+    told = gravity_findings(robot, [motion], gain)
+    found = tuple(finding for finding in told if finding.kind != "no witness")  # short logs are no fault
     if found or gain is None:
         return found
     sizes = np.array([_by_size(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
@@ -185,7 +194,7 @@ def _gains(
     target_moment: Array | None,
     model: IdentifiedModel | None,
     given: ArrayLike | None,
-) -> tuple[Array, tuple[str, ...], list[str]]:
+) -> tuple[Array, tuple[str, ...], list[Finding]]:
     """Gains (n,), their sources, and what is to be said about them."""
     n = robot.dof
     if given is not None:
@@ -212,24 +221,23 @@ def _gains(
                 gain[j], source[j] = 1.0 / slopes[j], "gravity"
             else:
                 gain[j], source[j] = _by_size(float(robot.tau_max[j])), "assumed"
-    said = []
+    said: list[Finding] = []
     for j in range(n):
         if abs(read[j] - gain[j]) > max(_DISAGREE * gain[j], 3.0 * sigma[j]):
-            said.append(
-                f"joint {j + 1}: the log's targets say {read[j]:.4g} +- {sigma[j]:.2g} Nm/A, the {source[j]}'s gain is "
-                f"{gain[j]:.4g}"
-            )
+            text = f"joint {j + 1}: the log's targets say {read[j]:.4g} +- {sigma[j]:.2g} Nm/A, the {source[j]}'s gain "
+            said.append(Finding("gain", text + f"is {gain[j]:.4g}", j + 1))
     fitted = {j: gain[j] / _by_size(float(robot.tau_max[j])) for j in range(n) if source[j] == "gravity"}
     strange = [j for j, ratio in fitted.items() if not 1.0 / _PLAUSIBLE < ratio < _PLAUSIBLE]
     if strange:
         shown = ", ".join(f"joint {j + 1} {gain[j]:.3g}" for j in strange)
-        said.append(
-            f"gravity of a {robot.name} asks for gains that its drives hardly have: {shown} Nm/A, expected about "
-            f"{', '.join(f'{gain[j] / fitted[j]:.3g}' for j in strange)}; another arm, another mounting or a heavy tool"
-        )
+        usual = ", ".join(f"{gain[j] / fitted[j]:.3g}" for j in strange)
+        text = f"gravity of a {robot.name} asks for gains that its drives hardly have: {shown} Nm/A, expected about "
+        text += f"{usual}; another arm, another mounting or a heavy tool"
+        said.append(Finding("strange gain", text, strange[0] + 1 if len(strange) == 1 else None))
     guessed = [str(j + 1) for j in range(n) if source[j] == "assumed"]
     if guessed:
-        said.append(f"no gain is known for joint {', '.join(guessed)}: assumed by the joint's size, perhaps 30 % off")
+        text = f"no gain is known for joint {', '.join(guessed)}: assumed by the joint's size, perhaps 30 % off"
+        said.append(Finding("gain", text, int(guessed[0]) if len(guessed) == 1 else None))
     return gain, tuple(source), said
 
 

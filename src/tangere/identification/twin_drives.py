@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.identification.findings import Finding
 from tangere.identification.free_run import WINDOW, Starts, ran, starts
 from tangere.identification.model import IdentifiedModel
 from tangere.identification.prior import prior_drive
@@ -75,15 +76,16 @@ def refined(model: IdentifiedModel, base: Robot, motions: Sequence[Motion]) -> D
     return replace(found, **kept)
 
 
-def late_friction(drive: DriveModel) -> str:
-    """What a refined drive says about its arm, as a sentence."""
+def late_friction(drive: DriveModel) -> Finding:
+    """What a refined drive says about its arm."""
     joints = np.flatnonzero(drive.lag > 0.0)
     which = ("joint " if len(joints) == 1 else "joints ") + ", ".join(str(j + 1) for j in joints)
     late = ", ".join(f"{drive.lag[j]:.2f}" for j in joints)
-    return (
+    text = (
         f"{which}: torque shows too little rotor inertia, as if viscous friction followed the speed {late} s late; "
         "the twin runs with such a lag and the rotors that are known of the arm"
     )
+    return Finding("late", text, int(joints[0]) + 1 if len(joints) == 1 else None)
 
 
 def _fitted(arm: Robot, drive: DriveModel, start: Starts, mean: Array, sigma: Array, late: NDArray[np.bool_]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion
 from tangere.identification.belief import Belief, with_own_friction, with_stated_payload
-from tangere.identification.findings import promised_at
+from tangere.identification.findings import promised_at, sentences
 from tangere.identification.touch_logs import TouchLog, arm_findings, touch_log
 from tangere.logs.log import Log
 from tangere.logs.recordings import GAP, cleaned
@@ -162,7 +162,7 @@ class StreamSource:
             time, q, qd, tau = (np.array(values) for values in zip(*self._seen, strict=True))
             motion = Motion(time, q, qd, tau)
             found = arm_findings(self.belief.robot, motion, None if self.log.torque else self.log.gain)
-            self.said += found
+            self.said += sentences(found)
             if found:
                 self._looks.clear()
         if not self._looks:

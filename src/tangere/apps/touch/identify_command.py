@@ -108,7 +108,7 @@ def summary(done: Identification, colour: bool = False) -> str:
     judged = f"judged on {others}" if model.unseen else "judged on the same (none was held out)"
     logs = "1 log" if len(done.used) == 1 else f"{len(done.used)} logs"
     lines = [f"{model.name}: identified from {logs}, {seconds:.0f} s; {judged}"]
-    lines += [paint("note: ", "bad", colour) + text for text in model.findings[:12]]
+    lines += [paint("note: ", "bad", colour) + str(finding) for finding in model.findings[:12]]
     if len(model.findings) > 12:
         lines.append(f"note: and {len(model.findings) - 12} more, in the model file")
     rows = []

@@ -11,6 +11,7 @@ from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.stills import XY, xy_figure
 from tangere.identification import Motion, momentum_residual
+from tangere.identification.findings import sentences
 from tangere.identification.identify_logs import Identification
 from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
@@ -72,7 +73,7 @@ def _head(done: Identification) -> Raw:
         tiles.append(("base parameters told", f"{model.excitation.told} of {model.excitation.base}", ""))
     if model.payload is not None:
         tiles.append(("payload", number(model.payload.mass, 4), " kg"))
-    alarm = ("What to know", "\n".join(model.findings[:8])) if model.findings else None
+    alarm = ("What to know", "\n".join(sentences(model.findings[:8]))) if model.findings else None
     line = f"{done.robot.model.title}: drives and {_what(model.inertial)} from logs"
     return page_head(f"{model.name} identified", line, tiles, alarm)
 
