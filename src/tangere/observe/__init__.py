@@ -1,6 +1,5 @@
-"""Observers: the torque of the environment, estimated from what was applied and what moved."""
+"""Observers and detection: the torque of the environment, estimated from what was applied and what moved."""
 
-from tangere.observe.acceleration import AccelerationObserver
-from tangere.observe.momentum import MomentumObserver
+from tangere.lazy import attach
 
-__all__ = ["AccelerationObserver", "MomentumObserver"]
+__getattr__, __dir__ = attach(__name__)
