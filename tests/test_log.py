@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
+import types
+
 import numpy as np
 import pytest
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, MissingExtra
 from tangere.logs.log import Log, MissingColumn, Note, concatenate
 from tangere.loop import recorder as recorder_module
 from tangere.loop.recorder import BLOCK, Recorder
@@ -54,6 +58,28 @@ def test_slices_by_time_and_index_are_logs_with_their_notes(log):
     assert concatenate([log[:10], log[10:20], log[20:]]) == log
     with pytest.raises(InvalidValue, match="logs of one kind"):
         log + log.without(["odd"])
+
+
+def test_parts_keep_what_is_known_of_the_whole(log):
+    whole = dataclasses.replace(log, problems=("bad",), events=({"time_s": 1.0},), start_ns=7, complete=False)
+    for part in (whole[3:5], whole.between(0.2, 0.3), whole.without(["odd"])):
+        assert (part.problems, part.events, part.start_ns, part.complete) == (("bad",), ({"time_s": 1.0},), 7, False)
+    both = whole + log
+    assert (both.problems, both.events, both.start_ns, both.complete) == (("bad",), ({"time_s": 1.0},), 7, False)
+
+
+def test_a_table_for_pandas(log, monkeypatch):
+    class Table(dict):
+        def set_index(self, name):
+            return {key: value for key, value in self.items() if key != name}
+
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=Table))
+    table = log.to_pandas()
+    assert list(table) == [f"{name}_{i}" for name in ("q", "residual_x") for i in range(6)] + ["odd"]
+    assert np.array_equal(table["q_3"], log["q"][:, 3])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pandas"):
+        log.to_pandas()
 
 
 def test_equality_is_by_the_bit(log):

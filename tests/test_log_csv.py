@@ -7,7 +7,8 @@ import pytest
 
 from tangere.errors import InvalidValue
 from tangere.logs.csv_log import read_csv, write_csv
-from tangere.logs.log import Log
+from tangere.logs.log import Log, MissingColumn
+from tangere.logs.stream import follow
 
 
 @pytest.fixture
@@ -78,14 +79,117 @@ def test_recordings_of_a_robot(data_dir):
         assert np.abs(speed - (log["qd"][1:] + log["qd"][:-1]) / 2).mean() < 0.1
 
 
-def test_what_is_no_log_is_refused(tmp_path, data_dir):
+def test_what_is_no_log_is_refused(tmp_path):
     with pytest.raises(InvalidValue, match="cannot read"):
         read_csv(tmp_path / "absent.csv")
-    with pytest.raises(InvalidValue, match="no column 'timestamp'"):
-        read_csv(data_dir / "ur3e_rtde" / "VELOCITY-PLOT.csv")
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(InvalidValue, match=r"no column 'timestamp'.* among x, y"):
+        read_csv(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("\n \n")
+    with pytest.raises(InvalidValue, match="is empty"):
+        read_csv(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("time,x\n1\n1,2\n")
-    with pytest.raises(InvalidValue, match="line 2: 1 cells"):
+    with pytest.raises(InvalidValue, match=r"only 1 of 2 lines .* another number of cells than 2 .*\(line 2\)"):
         read_csv(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("time,time\n1,2\n")
     with pytest.raises(InvalidValue, match="twice"):
         read_csv(tmp_path / "a.csv")
+
+
+def _read(tmp_path, header, *rows):
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    return read_csv(tmp_path / "a.csv")
+
+
+def test_names_of_others(tmp_path):
+    """RTDE's, ROS', people's: any letters of the stamp, numbers from 0 or 1, with and without a line before them."""
+    for stamp in ("t", "time", "Time", "timestamp", "TimeStamp", "Timestamp", "time_stamp"):
+        for names, ours in (
+            (("actual_q_0", "actual_q_1"), "q"), (("q0", "q1"), "q"), (("q1", "q2"), "q"), (("Q_1", "Q_2"), "Q"),
+            (("position[0]", "position[1]"), "q"), (("velocity_0", "velocity_1"), "qd"),
+            (("effort1", "effort2"), "tau"),
+            (("current_0", "current_1"), "actual_current"), (("target_moment_0", "target_moment_1"), "tau_cmd"),
+            (("Actual_TCP_Force_0", "Actual_TCP_Force_1"), "wrench"),
+        ):  # fmt: skip
+            log = _read(tmp_path, ",".join([stamp, *names]), "0.5,1,2")
+            assert list(log.columns) == ["time", ours]
+            assert log[ours].tolist() == [[1.0, 2.0]]
+            assert log.time.tolist() == [0.5]
+
+
+def test_a_capital_t_is_no_time_and_our_own_name_wins(tmp_path):
+    log = _read(tmp_path, "T,t,q_0,position_0", "20,0.5,1,2")
+    assert {name: log[name].tolist() for name in log.columns} == {
+        "T": [20.0], "time": [0.5], "q": [[1.0]], "position": [[2.0]],
+    }  # fmt: skip
+
+
+def test_numbers_with_gaps_are_no_vector(tmp_path):
+    log = _read(tmp_path, "t,a_0,a_2,register_24,b_1,W01,W02,residual_2_0,residual_2_1", "1,2,3,4,5,6,7,8,9")
+    assert {name: log[name].shape for name in log.columns} == {
+        "time": (1,), "a_0": (1,), "a_2": (1,), "register_24": (1,), "b_1": (1,), "W01": (1,), "W02": (1,),
+        "residual_2": (1, 2),
+    }  # fmt: skip
+
+
+def test_units_in_the_names_are_understood(tmp_path):
+    log = _read(tmp_path, "time [ms],q_0 [deg],q_1 [deg],tau_0 (Nm),temperature [degC]", "250,180,-90,3,20")
+    assert log.time.tolist() == [0.25]
+    assert log["q"].tolist() == [[np.pi, -np.pi / 2]]
+    assert [log.unit(name) for name in log.columns] == ["s", "rad", "Nm", "degC"]
+    with pytest.raises(MissingColumn, match="no column 'qd'"):
+        log.unit("qd")
+
+
+def test_decimal_commas_where_they_do_not_stand_between(tmp_path):
+    log = _read(tmp_path, "t;q_0;q_1", "0,5;1,25;-2", "0,75;1;1e-3")
+    assert log.time.tolist() == [0.5, 0.75]
+    assert log["q"].tolist() == [[1.25, -2.0], [1.0, 0.001]]
+
+
+def test_bad_lines_cost_those_lines_and_are_listed(tmp_path):
+    rows = [f"{k},{k}.5,{-k},{2 * k}" for k in range(100)]
+    rows[10] = "10,1"  # line 12: a cell is missing
+    rows[20] = "20,x,1,1"  # line 22: a joint position is no number
+    rows[30] = "30,1,1,what"  # line 32: a column that nobody needs
+    rows[40] = "40,,1,1"  # an empty cell is nan
+    rows[50] = "50,1,1,1,1"  # line 52
+    log = _read(tmp_path, "t,q_0,q_1,extra", *rows)
+    assert log.complete
+    assert len(log) == 97
+    assert log.problems == (
+        "2 lines with another number of cells than 4 were left out (line 12, 52)",
+        "1 lines with a cell that is no number were left out (line 22)",
+        "1 lines with a word for a number, read as nan, were kept (line 32)",
+    )
+    kept = np.delete(np.arange(100.0), [10, 20, 50])
+    assert np.array_equal(log.time, kept)
+    assert np.array_equal(np.flatnonzero(np.isnan(log["extra"])), [28])
+    assert np.array_equal(np.flatnonzero(np.isnan(log["q"]).any(axis=1)), [38])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+def test_lines_one_by_one_are_read_as_the_file_is(log, tmp_path, delimiter):
+    """The whole file goes another way where it can (all lines at once): the same bits."""
+    write_csv(log, tmp_path / "log.csv")
+    text = (tmp_path / "log.csv").read_text().replace(",", delimiter)
+    (tmp_path / "log.csv").write_text(text)
+    whole = read_csv(tmp_path / "log.csv")
+    assert whole == log
+    rows = list(follow(text.splitlines(keepends=True)))
+    assert len(rows) == len(log)
+    for name, values in log.columns.items():
+        assert np.array([row[name] for row in rows]).tobytes() == values.tobytes()
+    broken = text.splitlines()
+    broken.insert(7, delimiter.join(["1"] * 3))  # now line by line: the same bits again
+    (tmp_path / "log.csv").write_text("\n".join(broken))
+    again = read_csv(tmp_path / "log.csv")
+    assert again == log
+    assert again.problems == (f"1 lines with another number of cells than {len(broken[0].split(delimiter))} were left "
+                              "out (line 8)",)  # fmt: skip
+
+
+def test_a_table_that_opens_now(data_dir):
+    log = read_csv(data_dir / "ur3e_rtde" / "WEIGHTS-PLOT.csv")
+    assert log["W1"].shape == (len(log), 6)
+    assert np.all(np.diff(log.time) == 1.0)

@@ -1,55 +1,21 @@
-"""Logs as csv with the names of UR's real-time data exchange (RTDE); recordings of a robot are read too."""
+"""Logs as csv: written with the names of RTDE, read whole or line by line, whoever wrote them."""
 
 from __future__ import annotations
 
 import csv
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.logs.columns import NEEDED, RTDE_NAMES, Arrangement, listed, named
 from tangere.logs.files import replacing
-from tangere.logs.log import Log
+from tangere.logs.log import CUT, WORST, Log
 from tangere.types import Array
 
-# Our columns that RTDE has a name for; vectors get _0 ... _5 appended, counted from 0 as RTDE's recorder does. Ours
-# without one keep their own name: `tau` above all, since RTDE reports currents, and torque without gravity only
-# (actual_current_as_torque). target_moment is the controller's torque, gravity included: our command.
-RTDE_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "time": "timestamp",
-        "q": "actual_q",
-        "qd": "actual_qd",
-        "q_des": "target_q",
-        "qd_des": "target_qd",
-        "qdd_des": "target_qdd",
-        "tau_cmd": "target_moment",
-        "wrench": "actual_TCP_force",
-    }
-)
-_OURS = {name: ours for ours, name in RTDE_NAMES.items()}
-# units of what a robot's recording holds beyond these, by RTDE's documentation
-_RTDE_UNITS = {
-    "actual_current": "A",
-    "target_current": "A",
-    "actual_current_as_torque": "Nm",
-    "joint_control_output": "A",
-    "joint_temperatures": "degC",
-    "actual_TCP_pose": "m, rad",
-    "target_TCP_pose": "m, rad",
-    "actual_TCP_speed": "m/s, rad/s",
-    "target_TCP_speed": "m/s, rad/s",
-    "actual_execution_time": "ms",
-    "actual_tool_accelerometer": "m/s2",
-    "actual_main_voltage": "V",
-    "actual_robot_voltage": "V",
-    "actual_robot_current": "A",
-    "actual_joint_voltage": "V",
-}
+_LINES_NAMED = 5  # lines that a sentence about bad ones names: enough to look at, short enough to read
 
 
 def write_csv(log: Log, path: str | os.PathLike[str]) -> None:
@@ -67,75 +33,207 @@ def write_csv(log: Log, path: str | os.PathLike[str]) -> None:
         file.writelines(",".join(map(repr, row)) + "\n" for row in table.tolist())
 
 
-def read_csv(path: str | os.PathLike[str]) -> Log:
+def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:
     """Read a csv log: ours, bit by bit, or a recording of a robot, with commas, semicolons, tabs or blanks between.
 
-    RTDE names become ours where we have one (actual_q -> q); others are kept, grouped by their numbers
-    (actual_current_0 ... _5 -> actual_current (N, 6)). Columns that hold anything but numbers (dates) are left out.
-    Stamps stay as they are: a robot's count from its power-on. A last line that is cut off is left out, and
-    log.complete is False.
+    Names become ours where we know them (logs.columns); columns that hold no numbers (dates) are left out. columns: a
+    list for a file without a header (a header is skipped where it is given); rate [1/s]: for one without stamps. Stamps
+    stay as they are: a robot's count from its power-on. Lines that cannot be read cost those lines and stand in
+    log.problems; a last line that is cut off makes log.complete False.
     """
-    path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")  # any line ends; some recorders write a byte order mark
+        text = Path(path).read_text(encoding="utf-8-sig")  # any line ends; some recorders write a byte order mark
     except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidValue(f"cannot read {path}: {problem}") from problem
-    header, _, body = text.partition("\n")
-    delimiter = max(",;\t ", key=header.count)
-    rows = csv.reader(body.splitlines(), delimiter=delimiter, skipinitialspace=delimiter == " ")
-    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter)) if name.strip()]
-    if len(set(names)) != len(names):
-        raise InvalidValue(f"{path}: a name stands twice in the header: {header!r}")
-    cells = [row for row in rows if any(row)]
-    complete = not cells or len(cells[-1]) >= len(names)
-    cells = cells if complete else cells[:-1]
-    columns = _numbers(names, cells, path)
-    log = grouped_columns(columns)
-    if "time" not in log:
-        raise InvalidValue(f"{path}: no column 'timestamp' (or 'time') of numbers among {', '.join(names) or 'none'}")
-    return Log(log, {name: _RTDE_UNITS[name] for name in log if name in _RTDE_UNITS}, complete=complete)
+        raise InvalidValue(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from problem
+    lines = text.splitlines()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise InvalidValue(f"{path}: is empty")
+    rows = CsvRows(str(path), columns=columns, rate=rate)
+    read: list[Array] = []
+    while lines and not read:  # the header, and the first line that can be used
+        read += [] if (numbers := rows.numbers(lines.pop(0))) is None else [numbers]
+    table = rows.plain(lines)
+    if table is None:
+        read += [numbers for line in lines if (numbers := rows.numbers(line)) is not None]
+        table = np.zeros((0, rows.width))
+    table = np.concatenate([np.reshape(read, (len(read), rows.width)), table])
+    cut = bool(rows.short) and rows.short[-1] == rows.lines and len(table) > 0
+    if cut:
+        rows.short.pop()
+    problems, lost = rows.problems, sum(map(len, rows.bad.values()))
+    if lost > WORST * (lost + len(table)):
+        raise InvalidValue(f"{path}: only {len(table)} of {lost + len(table)} lines can be used: {'; '.join(problems)}")
+    found = rows.columns(table, 0)
+    assert rows.arrangement is not None
+    return Log(found, rows.arrangement.units, complete=not cut, problems=(*problems, *([CUT] if cut else [])))
 
 
-def _numbers(names: Sequence[str], cells: Sequence[Sequence[str]], path: Path) -> dict[str, Array]:
-    """The columns that hold numbers only."""
-    columns: dict[str, Array] = {}
-    for i, row in enumerate(cells):
-        if len(row) < len(names):
-            raise InvalidValue(f"{path}, line {i + 2}: {len(row)} cells, the header names {len(names)}")
-    for name, column in zip(names, zip(*cells, strict=False) if cells else [()] * len(names), strict=False):
+class CsvRows:
+    """Lines of csv into numbers, one line after the other: the first says which cell is what."""
+
+    def __init__(self, name: str = "-", *, columns: str | None = None, rate: float | None = None) -> None:
+        if rate is not None and not (np.isfinite(rate) and rate > 0.0):
+            raise InvalidValue(f"rate: must be positive [1/s], got {rate!r}")
+        self.name = name
+        self.arrangement: Arrangement | None = None
+        self.lines = 0  # seen so far, the header and empty ones too
+        self.rows = 0  # that could be used
+        self.bad: dict[str, list[int]] = {}  # what is wrong with lines that were left out -> their numbers, from 1
+        self.odd: dict[str, list[int]] = {}  # what is odd about lines that were used
+        self._columns, self._rate = columns, rate
+        self._delimiter: str | None = None
+        self._text: set[int] = set()  # cells that hold words
+        self._needed: list[int] = []
+
+    @property
+    def width(self) -> int:
+        """Cells of a line; 0 before the first."""
+        return 0 if self.arrangement is None else self.arrangement.width
+
+    @property
+    def short(self) -> list[int]:
+        """Numbers of the lines that had too few or too many cells."""
+        return self.bad.setdefault(f"lines with another number of cells than {self.width}", [])
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong, in sentences with the numbers of the lines."""
+        out = []
+        for what, kinds in (("left out", self.bad), ("kept", self.odd)):
+            for why, lines in kinds.items():
+                some = ", ".join(map(str, lines[:_LINES_NAMED])) + (" ..." if len(lines) > _LINES_NAMED else "")
+                out += [f"{len(lines)} {why} were {what} (line {some})"] if lines else []
+        return tuple(out)
+
+    def take(self, line: str) -> dict[str, Array] | None:
+        """The row in a line; None for the header, an empty line and one that cannot be used."""
+        numbers = self.numbers(line)
+        return None if numbers is None else self.columns(numbers, self.rows - 1)
+
+    def columns(self, table: Array, first: int) -> dict[str, Array]:
+        """Columns of numbers (..., width); first: number of the first row, from 0, for stamps by the rate."""
+        assert self.arrangement is not None
+        found = self.arrangement.columns(table)
+        if "time" not in found:
+            count = np.arange(first, first + len(table)) if table.ndim == 2 else np.array(first)
+            found["time"] = count / (self._rate or 1.0)
+        return found
+
+    def table(self, table: Array) -> Log:
+        """A table (N, k) that has no header, as the log that the column list makes of it."""
+        self._arrange([""] * table.shape[1])
+        assert self.arrangement is not None
+        return Log(self.columns(table, 0), self.arrangement.units)
+
+    def numbers(self, line: str) -> Array | None:
+        """The numbers of a line (width,), nan for an empty cell; None where there are none, or it cannot be used."""
+        self.lines += 1
+        line = line.strip("\r\n \ufeff")
+        if not line:
+            return None
+        if self._delimiter is None:
+            self._delimiter = max(",;\t", key=line.count) if any(sign in line for sign in ",;\t") else " "
         try:
-            columns[name] = np.array([float(cell) for cell in column], dtype=np.float64)
+            cells = cells_of(line, self._delimiter)
+        except InvalidValue:
+            if self.arrangement is None:
+                raise
+            self.bad.setdefault("lines that are no csv", []).append(self.lines)
+            return None
+        if not any(cells):
+            return None
+        if self.arrangement is None:
+            while not cells[-1]:  # some recorders end every line with a comma
+                cells.pop()
+            if self._arrange(cells):
+                return None
+        if len(cells) == self.width + 1 and not cells[-1]:
+            cells = cells[:-1]
+        if len(cells) != self.width:
+            self.short.append(self.lines)
+            return None
+        if self.rows == 0:
+            self._settle(cells)
+        return self._parsed(cells)
+
+    def plain(self, lines: Sequence[str]) -> Array | None:
+        """The numbers (N, width) of lines that all can be used, at once; None where one of them cannot."""
+        if self.arrangement is None or not lines or self._text:
+            return None
+        delimiter = self._delimiter if self._delimiter != " " else None
+        cells = self.width - 1
+        if delimiter and any(line.count(delimiter) != cells or '"' in line for line in lines):
+            return None
+        try:
+            table = np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
         except ValueError:
-            continue
-    return columns
+            return None
+        if table.shape != (len(lines), self.width):
+            return None
+        self.lines += len(lines)
+        self.rows += len(lines)
+        return table
 
-
-def grouped_columns(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """name_0, name_1, ... side by side as one column, under our name."""
-    groups: dict[str, dict[int, Array]] = {}
-    singles: dict[str, Array] = {}
-    for name, values in columns.items():
-        match = re.fullmatch(r"(.+)_(\d+)", name)
-        if match:
-            groups.setdefault(match[1], {})[int(match[2])] = values
+    def _arrange(self, cells: Sequence[str]) -> bool:
+        """Which cells are what, by the column list or the first line; True if that line was a header."""
+        header = number_of(cells[0], self._delimiter) is None or not cells[0]
+        if self._columns is not None:
+            self.arrangement = listed(self._columns, len(cells), self.name)
+        elif header:
+            self.arrangement = named(cells, self.name)
         else:
-            singles[name] = values
-    taken = set(columns)  # "time" beside "timestamp", as recorders number their rows, must not win
-    out: dict[str, Array] = {}
-    for name in _in_order(columns, groups, singles):
-        group = groups.get(name)
-        ours = _OURS.get(name, name)
-        if name == "time" and "timestamp" in taken:
-            continue
-        if group is None:
-            out[ours] = singles[name]
-        elif sorted(group) == list(range(len(group))):
-            out[ours] = np.stack([group[i] for i in range(len(group))], axis=1)
-        else:  # gaps: no vector
-            out.update({f"{name}_{i}": values for i, values in group.items()})
-    return out
+            raise InvalidValue(
+                f"{self.name}: has no header; say what its {len(cells)} columns are, such as --columns t,q,qd,current"
+            )
+        if "time" not in self.arrangement.where and self._rate is None:
+            if self._columns is None:
+                known = ", ".join(cells)
+                raise InvalidValue(f"{self.name}: no column 'timestamp' (or 'time') of numbers among {known}")
+            raise InvalidValue(f"{self.name}: has no stamps; give a column t or the rate in samples per second")
+        return header
+
+    def _settle(self, cells: Sequence[str]) -> None:
+        """Leave out the columns that hold words in the first line of data, unless a line is no use without them."""
+        assert self.arrangement is not None
+        where = self.arrangement.where
+        words = {k for k, cell in enumerate(cells) if number_of(cell, self._delimiter) is None}
+        kept = {name: at for name, at in where.items() if name in NEEDED or not words & set(_cells(at))}
+        self._needed = [k for name, at in kept.items() if name in NEEDED for k in _cells(at)]
+        self._text = words - set(self._needed)
+        self.arrangement = Arrangement(self.width, kept, self.arrangement.units, self.arrangement.factors)
+
+    def _parsed(self, cells: Sequence[str]) -> Array | None:
+        numbers = [float("nan") if k in self._text else number_of(c, self._delimiter) for k, c in enumerate(cells)]
+        if any(numbers[k] is None for k in self._needed):
+            self.bad.setdefault("lines with a cell that is no number", []).append(self.lines)
+            return None
+        if None in numbers:
+            self.odd.setdefault("lines with a word for a number, read as nan,", []).append(self.lines)
+        self.rows += 1
+        return np.array([np.nan if number is None else number for number in numbers])
 
 
-def _in_order(columns: Iterable[str], groups: Mapping[str, object], singles: Mapping[str, object]) -> list[str]:
-    names = (name if name in singles else name.rpartition("_")[0] for name in columns)
-    return [name for name in dict.fromkeys(names) if name in groups or name in singles]
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """Cells of one line; an empty cell stays one, but for blanks between."""
+    if delimiter == " ":
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error as problem:
+        raise InvalidValue(f"not a line of csv: {problem}: {line[:60]!r}") from problem
+
+
+def number_of(cell: str, delimiter: str | None = None) -> float | None:
+    """The number in a cell, None for words; nan for an empty cell. Decimal commas where they do not stand between."""
+    if not cell:
+        return float("nan")
+    try:
+        return float(cell if delimiter == "," else cell.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _cells(at: int | Sequence[int]) -> Sequence[int]:
+    return [at] if isinstance(at, int) else at

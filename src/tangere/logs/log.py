@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 
-from tangere.errors import InvalidValue, UnknownName
+from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.logs.columns import unit_of
 from tangere.types import Array
 
-# Columns that a run records, with units; joints along the second axis unless said otherwise. "rad" stands for m with
-# prismatic joints. A row belongs to one sample: what was measured there, what was estimated from it, what it was
-# answered.
-UNITS: Mapping[str, str] = MappingProxyType(
-    {
-        "time": "s",
-        "period": "s",  # since the sample before
-        "q": "rad",  # measured
-        "qd": "rad/s",
-        "tau": "Nm",  # torque applied since the sample before, as reported, gravity included
-        "wrench": "N, Nm",  # (6) measured at the tcp, base axes, environment on robot
-        "q_des": "rad",
-        "qd_des": "rad/s",
-        "qdd_des": "rad/s2",
-        "T_des": "1, m",  # (12) upper three rows of T_base_tcp, row by row
-        "tau_cmd": "Nm",  # commanded for the coming period
-        "residual": "Nm",  # of the first observer; residual_NAME of the others
-        "q_true": "rad",
-        "qd_true": "rad/s",
-        "tau_ext_true": "Nm",
-        "T_true": "1, m",  # (12) as T_des
-        "wrench_true": "N, Nm",  # (6) as wrench
-        "cost": "s",  # wall time of observers, detector and controller
-        "cost_log": "s",  # wall time of recording the row before
-        "lateness": "s",  # how long after its due time a paced period began
-        "cpu": "s",  # processor time that the paced period before took, simulator included
-    }
-)
-
-
-def unit_of(name: str) -> str:
-    """Unit of a column by its name, "" where not known."""
-    return UNITS.get(name) or ("Nm" if name.startswith("residual_") else "")
+WORST = 0.1  # share of samples that may be unusable; beyond, the file is not what it is said to be
+CUT = "the end of the file is cut off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +82,16 @@ class Log:
         try:
             return self.columns[key]
         except KeyError:
-            raise MissingColumn(f"no column {key!r} in this log; it has {', '.join(self.columns)}") from None
+            raise self._missing(key) from None
+
+    def unit(self, name: str) -> str:
+        """Unit of a column, "" where not known."""
+        if name not in self.columns:
+            raise self._missing(name)
+        return self.units[name]
+
+    def _missing(self, name: str) -> MissingColumn:
+        return MissingColumn(f"no column {name!r} in this log; it has {', '.join(self.columns)}")
 
     def get(self, name: str) -> Array | None:
         """The column, None where there is none."""
@@ -147,7 +127,7 @@ class Log:
         time = columns["time"]
         low, high = (time.min(), time.max()) if len(time) else (np.inf, -np.inf)
         notes = tuple(note for note in self.notes if low <= note.time <= high)
-        return Log(columns, self.units, notes, self.complete)
+        return replace(self, columns=columns, notes=notes)
 
     def between(self, start: float, end: float) -> Log:
         """The rows with start <= time < end [s]. Time must not run backwards, as it does not in a run."""
@@ -160,7 +140,18 @@ class Log:
 
     def without(self, names: Sequence[str]) -> Log:
         """The same log without these columns."""
-        return Log({k: v for k, v in self.columns.items() if k not in names}, self.units, self.notes, self.complete)
+        return replace(self, columns={k: v for k, v in self.columns.items() if k not in names})
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame over time [s]; the columns of a vector are numbered from 0: q_0, q_1, ..."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError as problem:
+            raise MissingExtra("log.to_pandas() needs pandas: pip install pandas") from problem
+        table: dict[str, Array] = {}
+        for name, array in self.columns.items():
+            table |= {name: array} if array.ndim == 1 else {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
+        return pandas.DataFrame(table).set_index("time")
 
     def __add__(self, other: Log) -> Log:
         if not isinstance(other, Log):
@@ -183,8 +174,11 @@ def concatenate(logs: Sequence[Log]) -> Log:
         if _kind(log) != _kind(logs[0]):
             raise InvalidValue(f"logs of one kind: {_kind(logs[0])} against {_kind(log)}")
     columns = {name: np.concatenate([log[name] for log in logs]) for name in logs[0].columns}
-    notes = tuple(note for log in logs for note in log.notes)
-    return Log(columns, logs[0].units, notes, all(log.complete for log in logs))
+    notes, problems, events = (
+        tuple(item for log in logs for item in getattr(log, name)) for name in ("notes", "problems", "events")
+    )
+    complete = all(log.complete for log in logs)
+    return replace(logs[0], columns=columns, notes=notes, complete=complete, problems=problems, events=events)
 
 
 def _kind(log: Log) -> dict[str, tuple[int, ...]]:

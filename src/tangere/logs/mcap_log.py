@@ -19,8 +19,9 @@ from tangere.errors import InvalidValue
 from tangere.logs import channels as messages
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, Encoder, Views, channels_of, packed
+from tangere.logs.columns import unit_of
 from tangere.logs.files import replacing
-from tangere.logs.log import Log, Note, unit_of
+from tangere.logs.log import Log, Note
 from tangere.logs.mcap_records import Buffer, Chunk
 from tangere.types import Array
 

@@ -13,11 +13,9 @@ import numpy as np
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, channel_of, unpacked
-from tangere.logs.log import Log, Note
+from tangere.logs.log import CUT, Log, Note
 from tangere.logs.mcap_records import MESSAGE_HEAD, Fields
 from tangere.types import Array
-
-CUT = "the end of the file is missing or damaged (the run was killed, or goes on): read up to there"
 
 
 def read_mcap(path: str | os.PathLike[str]) -> Log:
