@@ -1,8 +1,8 @@
 """What several test files share: where the reference data lies, and seeded randomness.
 
-The reference data (recordings, UR's own description files, golden numbers) is not part of the repository. It is looked
-for beside it; TANGERE_DATA (a folder) and TANGERE_SPEC (the folder of golden.json) say otherwise. Where it is absent
-the tests that need it are skipped with a sentence that says so.
+Recordings of real arms and UR's own description files are not part of the repository. They are looked for beside it;
+TANGERE_DATA (a folder) says otherwise. Where they are absent the tests that need them are skipped with a sentence that
+says so. Golden numbers and logs that our own twin simulated are in tests/data.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def golden() -> dict[str, Any]:
     """The golden numbers of a UR10e (three configurations with FK, J, M, C, g, and the IK of one)."""
-    file = _folder("TANGERE_SPEC", "spec") / "golden.json"
-    if not file.is_file():
-        pytest.skip(f"no golden numbers: {file} does not exist; set TANGERE_SPEC to the folder of golden.json")
-    numbers: dict[str, Any] = json.loads(file.read_text())
+    numbers: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "golden.json").read_text())
     return numbers
 
 

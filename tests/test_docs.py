@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -18,12 +19,12 @@ from tangere.model.loading import names, parameter_sets
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUATIONS = ROOT / "docs" / "equations.md"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 HEAD = ["number", "what it says", "in print", "ours", "proved by"]
 VERDICTS = ("right", "typo", "wrong", "ambiguous")
 PACKAGES = (
-    "Robot", "apps", "cli", "codegen", "control", "dynamics", "identification", "kernels", "kinematics", "logs", "loop",
-    "model", "observe", "planning", "plants", "report",
+    "Robot", "apps", "cli", "codegen", "control", "dynamics", "figures", "identification", "kernels", "kinematics",
+    "logs", "loop", "model", "observe", "planning", "plants", "report", "types",
 )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def missing_tests(text: str) -> list[str]:
 def code_names(text: str) -> list[str]:
     """Plain dotted names in code spans that begin with one of our packages."""
     spans = re.findall(r"`([A-Za-z_]\w*(?:\.\w+)+)`", text)
-    return [span for span in spans if span.split(".")[0] in (*PACKAGES, "tangere")]
+    return [span for span in spans if span.split(".")[0] in (*PACKAGES, "tangere") and not span.endswith(".py")]
 
 
 def exists(name: str) -> bool:
@@ -121,6 +122,19 @@ def broken_links(page: Path, text: str) -> list[str]:
         if not goal.exists() or (anchor and anchor not in anchors(goal)):
             bad.append(target)
     return bad
+
+
+def missing_places(text: str) -> list[str]:
+    """Files and folders of the package in code spans that are not there; NAME and * stand for any name."""
+    places = re.findall(r"`([\w*/]+(?:/|/[\w*]+\.(?:py|h|toml)))`", text)
+    package = ROOT / "src" / "tangere"
+    return [place for place in places if not any(package.glob(place.rstrip("/").replace("NAME", "*")))]
+
+
+def contract() -> list[list[str]]:
+    """The rooms from high to low, siblings together, as import-linter proves them."""
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    return [[room.strip() for room in layer.split("|")] for layer in layers if layer != "__main__"]
 
 
 ROWS = rows(EQUATIONS.read_text())
@@ -186,6 +200,32 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page, page.read_text()) == []
 
 
+def test_the_map_shows_every_room_in_the_order_of_the_contract() -> None:
+    rooms = (ROOT / "docs" / "architecture.md").read_text().split("## One")[0]
+    table = re.findall(r"^\| [\w ]*\| (`[^|]*`) \|", rooms, re.M)
+    shown = [re.findall(r"`(\w+)(?:\.py)?`", cell) for cell in table]
+    row_of = {room: i for i, rooms in enumerate(shown) for room in rooms}
+    order = [row_of.get(room) for siblings in contract() for room in siblings]
+    assert None not in order, f"not on the map: {[r for s in contract() for r in s if r not in row_of]}"
+    assert order == sorted(order)
+    assert len(row_of) == len(order)
+
+
+def test_the_places_on_the_map_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert len(re.findall(r"`[\w*/]+/", text)) > 12
+    assert missing_places(text) == []
+
+
+def test_the_glossary_has_the_words_that_the_code_is_full_of() -> None:
+    """In the order of the alphabet, each once."""
+    words = re.findall(r"^\| \*\*([^*]+)\*\* \|", (ROOT / "docs" / "glossary.md").read_text(), re.M)
+    wanted = "belief change felt free impact judge level regime shock told twin wanted"
+    assert set(wanted.split()) <= set(words)
+    assert words[:-1] == sorted(words[:-1])  # the documents stand last
+    assert len(set(words)) == len(words)
+
+
 def test_the_checks_can_fail(tmp_path: Path) -> None:
     """Each finder finds what is wrong in a text made for it."""
     assert missing_tests("`tests/test_docs.py::test_the_checks_can_fail`") == []
@@ -211,6 +251,8 @@ def test_the_checks_can_fail(tmp_path: Path) -> None:
         assert not exists(name)
     assert unknown_models('`robot("ur10e", parameters="000-C")`, `robot("scara")`') == []
     assert unknown_models('`robot("ur10e", parameters="000-X")`, `robot("ur11")`') == ["ur10e 000-X", "ur11 "]
+    assert missing_places("`control/`, `model/data/NAME.toml`, `report/sections_*.py`, `kernels/c/arm.h`") == []
+    assert missing_places("`steering/`, `apps/fmu/knids.py`") == ["steering/", "apps/fmu/knids.py"]
     assert equation_numbers("eqs 3-5") == [3, 4, 5]
     assert equation_numbers("eq 45") == [45]
     assert equation_numbers("table 1") == []
