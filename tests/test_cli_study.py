@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from tangere.apps.study.world import Plan, random_path, world_of
+from tangere.apps.study.plan import Plan
+from tangere.apps.study.world import random_path, world_of
 from tangere.cli.main import main
 
 SMALL = ["study", "--trials", "4", "--minutes", "0.1", "--learn", "0.2", "--workers", "1"]

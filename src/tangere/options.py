@@ -93,10 +93,12 @@ def group_from(group: type[Group], arguments: argparse.Namespace) -> Group:
     return group(**told(group, arguments))
 
 
-def refuse_foreign(group: type[Any], arguments: argparse.Namespace, why: str) -> None:
-    """Refuse options of a group that do not go with the others."""
+def refuse_foreign(
+    group: type[Any], arguments: argparse.Namespace, why: str, names: Sequence[str] | None = None
+) -> None:
+    """Refuse options of a group (those of `names`) that do not go with the others."""
     for name, one in settings_of(group).items():
-        if getattr(arguments, one.option or name, None) is not None:
+        if (names is None or name in names) and getattr(arguments, one.option or name, None) is not None:
             raise InvalidValue(f"{option_of(one)} {why}")
 
 

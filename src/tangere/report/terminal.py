@@ -12,8 +12,6 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue
-
 # the escape codes of a terminal (ECMA-48, SGR) that we use, by meaning
 LEAST = 24  # columns: narrower text is hard to read, it goes below
 STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
@@ -112,15 +110,3 @@ def matrix(values: ArrayLike, decimals: int, header: Sequence[str] = (), names: 
     columns = max((len(row) for row in rows), default=0)
     align = ("l" if names else "r") + "r" * (columns - 1)
     return table(rows, header, align)
-
-
-def numbers(text: str, option: str, counts: tuple[int, ...]) -> list[float]:
-    """The numbers of an option, with commas between, as many as one of `counts` says."""
-    try:
-        values = [float(cell) for cell in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) not in counts or not np.all(np.isfinite(values)):
-        wanted = " or ".join(str(count) for count in counts)
-        raise InvalidValue(f"{option}: {wanted} numbers with commas between, got {text!r}")
-    return values

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tangere.apps.fmu import bench, catalogue, check  # light: what is heavy is imported when they run
 from tangere.apps.fmu.kinds import KINDS
 from tangere.errors import InvalidValue
+from tangere.options import add_options, group_from
 from tangere.report.progress import Line
 from tangere.report.terminal import table
+from tangere.settings import setting, word
 
 if TYPE_CHECKING:
     from tangere.dynamics.friction import JointFriction
@@ -23,6 +24,29 @@ EXAMPLES = """examples:
   tangere fmu controller --payload 2,0,0,0.05 --tool 0,0,0.1
   tangere fmu arm --robot ur16e --out blocks/ur16e.fmu
   tangere fmu all                                     UR10e.fmu: kinematics, inverse kinematics, dynamics"""
+
+
+@dataclass(frozen=True)
+class BlockSettings:
+    """The arm of a block, in SI."""
+
+    robot: str = word("ur10e", "the arm", metavar="NAME|FILE")
+    parameters: str | None = word(None, "another parameter set of the arm, by name or as a file", metavar="SET")
+    payload: tuple[float, ...] | None = setting(
+        None, "kg,m,m,m", "mass at the flange [kg], and its centre [m]", size=(1, 4), metavar="KG[,X,Y,Z]"
+    )
+    tool: tuple[float, ...] | None = setting(
+        None, "m,m,m,rad,rad,rad", "tcp in the flange frame [m, deg]", typed="m,m,m,deg,deg,deg", size=(3, 6),
+        metavar="X,Y,Z[,RX,RY,RZ]",
+    )  # fmt: skip
+    gravity: str = word("table", "mounting", ("table", "wall", "ceiling"))
+    drives: str = word(
+        "none", "what of the drives is in the start values: nothing, rotor inertia, or friction as well",
+        ("none", "rotor", "full"),
+    )  # fmt: skip
+    start: tuple[float, ...] | None = setting(
+        None, "rad", "joints at the start, within limits [deg]", typed="deg", size=(6,), metavar="Q1,...,Q6"
+    )
 
 
 def add(commands: Any) -> None:
@@ -45,16 +69,7 @@ def add(commands: Any) -> None:
 
 
 def _options(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
-    p.add_argument("--parameters", metavar="SET", help="another parameter set of the arm, by name or as a file")
-    p.add_argument("--payload", type=_numbers, metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre [m]")
-    p.add_argument("--tool", type=_numbers, metavar="X,Y,Z[,RX,RY,RZ]", help="tcp in the flange frame [m, deg]")
-    p.add_argument("--gravity", choices=("table", "wall", "ceiling"), default="table", help="mounting (default: table)")
-    p.add_argument(
-        "--drives", choices=("none", "rotor", "full"), default="none",
-        help="what of the drives is in the start values: nothing, rotor inertia, or friction as well (default: none)",
-    )  # fmt: skip
-    p.add_argument("--start", type=_numbers, metavar="Q1,...,Q6", help="joints at the start, within limits [deg]")
+    add_options(p, BlockSettings)
     p.add_argument(
         "--out", metavar="FILE|DIR",
         help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
@@ -62,47 +77,26 @@ def _options(p: argparse.ArgumentParser) -> None:
     p.set_defaults(run=write)
 
 
-def _numbers(text: str) -> list[float]:
-    try:
-        values = [float(word) for word in text.replace("/", ",").split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers, as in 0,0,0.1") from None
-    if not all(map(math.isfinite, values)):
-        raise argparse.ArgumentTypeError(f"{text!r} holds a number that is not finite")
-    return values
-
-
-def _sized(values: Sequence[float] | None, name: str, sizes: tuple[int, ...]) -> list[float] | None:
-    if values is not None and len(values) not in sizes:
-        raise InvalidValue(f"--{name}: {' or '.join(map(str, sizes))} numbers, got {len(values)}")
-    return None if values is None else list(values)
-
-
-def robot_of(arguments: argparse.Namespace) -> tuple[Robot, JointFriction | None]:
+def robot_of(told: BlockSettings) -> tuple[Robot, JointFriction | None]:
     """The arm that the options describe, and its friction."""
     import numpy as np
 
     from tangere.dynamics.friction import JointFriction
     from tangere.robots import Robot, robot
 
-    tool = _sized(arguments.tool, "tool", (3, 6))
-    if tool is not None and len(tool) == 6:
-        tool[3:] = [math.radians(x) for x in tool[3:]]
-    load = _sized(arguments.payload, "payload", (1, 4))
+    load = told.payload
     payload = None if load is None else load[0] if len(load) == 1 else (load[0], load[1:])
-    made = robot(
-        arguments.robot, parameters=arguments.parameters, payload=payload, tool=tool, gravity=arguments.gravity
-    )
-    if arguments.drives == "none":
+    made = robot(told.robot, parameters=told.parameters, payload=payload, tool=told.tool, gravity=told.gravity)
+    if told.drives == "none":
         return made, None
     drives = made.drives
-    known = [drives.rotor_inertia] if arguments.drives == "rotor" else [drives.rotor_inertia, drives.coulomb]
+    known = [drives.rotor_inertia] if told.drives == "rotor" else [drives.rotor_inertia, drives.coulomb]
     if not np.all(np.isfinite(known)):
         raise InvalidValue(
             f"the drives of {made.name} are not known: leave --drives out, and set rotor_inertia and friction of the "
             f"block where it is used"
         )
-    return Robot(made.model, True), None if arguments.drives == "rotor" else JointFriction.of(drives)
+    return Robot(made.model, True), None if told.drives == "rotor" else JointFriction.of(drives)
 
 
 def write(arguments: argparse.Namespace) -> int:
@@ -110,12 +104,11 @@ def write(arguments: argparse.Namespace) -> int:
     from tangere.apps.fmu.package import write_fmu
     from tangere.apps.fmu.variables import units_of
 
-    made, friction = robot_of(arguments)
-    start = _sized(arguments.start, "start", (6,))
-    q_start = None if start is None else [math.radians(x) for x in start]
+    told = group_from(BlockSettings, arguments)
+    made, friction = robot_of(told)
     line = Line()
     try:
-        done = write_fmu(arguments.kind, made, arguments.out, friction=friction, q_start=q_start, tell=line)
+        done = write_fmu(arguments.kind, made, arguments.out, friction=friction, q_start=told.start, tell=line)
     finally:
         line.end()
     rows = []

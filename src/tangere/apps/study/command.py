@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.errors import InvalidValue
+from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.progress import Bar
-from tangere.report.terminal import numbers, paint, table, wants_colour
+from tangere.report.terminal import paint, table, wants_colour
+from tangere.settings import settings_of
 
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
     from tangere.apps.study.statistics import Estimate
     from tangere.apps.study.study import Study
+
+SHARED = ("seed", "alarm_rate")  # of simulation and of real logs
+SIMULATED = (
+    "trials", "force", "mass", "friction", "noise", "frequency", "free_minutes", "learn_minutes", "step", "plant",
+)  # fmt: skip
 
 EXAMPLES = """examples:
   tangere study                             a UR10e in simulation: some 2 minutes on two cores
@@ -44,53 +52,26 @@ def add(commands: Any) -> None:
         "real recordings of free motion. Leaves report.html and csv files in a folder.",
         epilog=EXAMPLES,
     )
-    p.add_argument("--robot", default=None, metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
+    p.add_argument("--robot", metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
     p.add_argument("--out", default="out/study", metavar="DIR", help="folder for results (default: out/study)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
     p.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
     p.add_argument("--no-report", action="store_true", help="table and csv only")
-    p.add_argument(
-        "--alarm-rate", type=float, default=0.1, metavar="1/H",
-        help="false alarms per hour that thresholds are learned for (default 0.1)",
-    )  # fmt: skip
-    s = p.add_argument_group("simulation")
-    s.add_argument("--trials", type=int, metavar="N", help="contacts, half of them with each model (default 1000)")
-    s.add_argument("--force", type=float, metavar="N", help="size of half of the contacts (default 60 N)")
-    s.add_argument("--mass", type=float, metavar="X", help="true masses against believed ones (default 1.1)")
-    s.add_argument("--friction", type=float, metavar="X", help="true friction against the believed (default 1.1)")
-    s.add_argument("--noise", type=float, metavar="X", help="times the sensor noise of a real arm (default 1)")
-    s.add_argument("--frequency", type=float, metavar="HZ", help="samples per second (default 500)")
-    s.add_argument("--minutes", type=float, metavar="MIN", help="free motion that judges false alarms (default 10)")
-    s.add_argument("--learn", type=float, metavar="MIN", help="other motion to learn thresholds from (default 4)")
-    s.add_argument("--step", metavar="JOINT,NM", help="step whose delay is shown (default 2,20)")
-    s.add_argument(
-        "--plant", choices=("servo", "rigid"),
-        help="servo: follows its path exactly (default); rigid: closed loop, integrated, some 5 times slower",
-    )  # fmt: skip
-    g = p.add_argument_group("real logs")
-    g.add_argument("--logs", nargs="+", metavar="LOG", help="free motion: FILE.csv, FILE.mcap, FILE.npz:KEY-GLOB")
-    g.add_argument("--model", metavar="FILE", help="model file of identify or tune")
-    g.add_argument("--folds", type=int, default=0, metavar="K", help="identify and tune on the other K-1 parts")
-    g.add_argument("--skip", metavar="NAMES", help="logs to leave out: names with commas between, globs allowed")
-    g.add_argument("--torque", metavar="T1,..,T6", help="steps [Nm] per joint (default: 5 %% of the peak torque)")
-    g.add_argument("--columns", metavar="LIST", help="columns of data without a header: t,q,qd,current,_:6")
-    g.add_argument("--rate", type=float, metavar="HZ", help="samples per second of data without stamps")
-    g.add_argument("--every", type=float, metavar="S", help="seconds between injected steps (default 0.5)")
+    add_options(p, Plan, SHARED)
+    add_options(p.add_argument_group("simulation"), Plan, SIMULATED)
+    logs = p.add_argument_group("real logs")
+    logs.add_argument("--logs", nargs="+", metavar="LOG", help="free motion: FILE.csv, FILE.mcap, FILE.npz:KEY-GLOB")
+    add_options(logs, LogsPlan)
     p.set_defaults(run=run)
-
-
-_SIMULATED = ("trials", "force", "mass", "friction", "noise", "frequency", "minutes", "learn", "step", "plant")
-_RECORDED = ("model", "folds", "skip", "torque", "columns", "rate", "every")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Study, write, and say what was found."""
     logs = arguments.logs is not None
-    foreign = [name for name in (_SIMULATED if logs else _RECORDED) if getattr(arguments, name)]
-    if foreign:
-        why = "is for simulation, not for --logs" if logs else "needs --logs"
-        raise InvalidValue(f"--{foreign[0]} {why}")
+    if logs:
+        refuse_foreign(Plan, arguments, "is for simulation, not for --logs", SIMULATED)
+    else:
+        refuse_foreign(LogsPlan, arguments, "needs --logs")
     if logs and arguments.robot is None:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
     bar = Bar()
@@ -107,16 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.files import folder, write_study
     from tangere.apps.study.study import quick, study
-    from tangere.apps.study.world import Plan
 
-    same = ("robot", "trials", "force", "mass", "friction", "noise", "frequency", "plant")
-    told = {key: getattr(arguments, key) for key in same} | {"free_minutes": arguments.minutes}
-    told["learn_minutes"] = arguments.learn
-    if arguments.step is not None:
-        joint, torque = numbers(arguments.step, "--step", (2,))
-        told["step"] = (int(joint), torque)
-    known: dict[str, Any] = {key: value for key, value in told.items() if value is not None}
-    plan = Plan(seed=arguments.seed, alarm_rate=arguments.alarm_rate, **known)
+    plan = group_from(Plan, arguments)
     out = folder(arguments.out)
     done = study(quick(plan) if arguments.quick else plan, workers=arguments.workers, progress=bar)
     bar.end()
@@ -131,15 +104,17 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.identification.model_file import read_model
     from tangere.robots import robot
 
-    arm = robot(arguments.robot)
-    model = None if arguments.model is None else read_model(arguments.model)
-    torque = None if arguments.torque is None else numbers(arguments.torque, "--torque", (arm.dof,))
+    arm, plan = robot(arguments.robot), group_from(LogsPlan, arguments)
+    if plan.torque is not None and len(plan.torque) != arm.dof:
+        raise InvalidValue(f"--torque: {arm.dof} numbers with commas between, got {arguments.torque!r}")
+    shared = told(Plan, arguments)
     out = folder(arguments.out)
-    every = arguments.every or EVERY * (10.0 if arguments.quick else 1.0)
     done = inject_logs(
-        arm, arguments.logs, model=model, folds=arguments.folds, alarm_rate=arguments.alarm_rate, torque=torque,
-        skip=[name.strip() for name in (arguments.skip or "").split(",") if name.strip()], columns=arguments.columns,
-        sample_rate=arguments.rate, seed=arguments.seed, every=every, workers=arguments.workers, progress=bar,
+        arm, arguments.logs, model=None if plan.model is None else read_model(plan.model), folds=plan.folds or 0,
+        alarm_rate=shared.get("alarm_rate", settings_of(Plan)["alarm_rate"].default), torque=plan.torque,
+        skip=[name.strip() for name in (plan.skip or "").split(",") if name.strip()], columns=plan.columns,
+        sample_rate=plan.rate, seed=shared.get("seed", 0), workers=arguments.workers, progress=bar,
+        every=plan.every or EVERY * (10.0 if arguments.quick else 1.0),
     )  # fmt: skip
     bar.end()
     if not done.logs:

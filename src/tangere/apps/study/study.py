@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere.apps.study.plan import Plan
 from tangere.apps.study.pool import Task, Workers
 from tangere.apps.study.trials import (
     FreeResult,
@@ -22,7 +23,7 @@ from tangere.apps.study.trials import (
     learned,
     touch_trial,
 )
-from tangere.apps.study.world import WORLDS, Plan, WorldName, checked_world, random_path, world_of
+from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from tangere.apps.study.plan import Plan
 from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, NoSolution, TangereError
@@ -40,40 +41,6 @@ SPEED = (0.2, 1.05)  # rad/s, fastest joint of a move: from slow to UR's default
 ACCELERATION = 1.4  # rad/s2, UR's default
 CIRCLE = 0.25  # share of the motions that are circles of the tool; the others are moves from posture to posture
 KP = 900.0  # 1/s2 of the closed loop (plant "rigid"): poles at -30 rad/s, a servo that a push hardly moves
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a study simulates. Hashable and small: every process makes its arms from it."""
-
-    robot: str = "ur10e"
-    parameters: str | None = None
-    trials: int = 1000  # contacts, half of them in each world
-    seed: int = 0
-    frequency: float = 500.0  # 1/s
-    noise: float = 1.0  # times the sensor noise seen on a UR10e
-    mass: float = 1.1  # of the true arm's links in the world "wrong", the believed ones being 1
-    friction: float = 1.1  # the same for its friction
-    force: float = 60.0  # N, of half of the contacts; the others are a sixth to three times as strong
-    free_minutes: float = 10.0  # of free motion that judges false alarms, in each world
-    learn_minutes: float = 4.0  # of other free motion from which thresholds are learned, in each world
-    alarm_rate: float = 0.1  # 1/h, promised by the thresholds
-    step: tuple[int, float] = (2, 20.0)  # joint (from 1) and Nm of the step whose delay is shown
-    plant: Literal["servo", "rigid"] = "servo"
-
-    def __post_init__(self) -> None:
-        limits = (
-            ("trials", 1, 10**7), ("frequency", 50.0, 5000.0), ("noise", 0.0, 100.0), ("mass", 0.1, 10.0),
-            ("friction", 0.0, 10.0), ("force", 1.0, 1e4), ("free_minutes", 0.1, 1e5), ("learn_minutes", 0.1, 1e4),
-            ("alarm_rate", 1e-6, 1e4),
-        )  # fmt: skip
-        for name, low, high in limits:
-            if not low <= getattr(self, name) <= high:
-                raise InvalidValue(f"{name}: from {low:g} to {high:g}, got {getattr(self, name)!r}")
-        if self.plant not in ("servo", "rigid"):
-            raise InvalidValue(f"plant: servo or rigid, got {self.plant!r}")
-        if self.seed < 0:
-            raise InvalidValue(f"seed: not negative, got {self.seed!r}")
 
 
 @dataclass(frozen=True)

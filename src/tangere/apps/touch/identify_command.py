@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tangere.apps.touch.options import arm_of, arm_options, sample_rate
 from tangere.errors import InvalidValue
 from tangere.report.progress import Bar
-from tangere.report.terminal import numbers, paint, table, wants_colour
+from tangere.report.terminal import paint, table, wants_colour
+from tangere.settings import numbers
 
 if TYPE_CHECKING:
     from tangere.identification.identify_logs import Identification
@@ -42,13 +44,10 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB")
-    p.add_argument("--robot", required=True, metavar="NAME|FILE", help="the arm that was recorded")
+    arm_options(p)
     p.add_argument("--out", default="model.toml", metavar="FILE", help="the model file (default: model.toml)")
-    p.add_argument("--payload", metavar="M,X,Y,Z", help="what was mounted: kg, and centre of mass from the flange in m")
-    p.add_argument("--columns", metavar="LIST", help="columns of a csv without header or of arrays: t,q,qd,current,_:6")
-    p.add_argument("--rate", type=float, metavar="HZ", help="samples per second of data without stamps")
+    p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
     p.add_argument("--gain", metavar="K1,..,K6", help="Nm per A of motor current, if you know better than log and arm")
-    p.add_argument("--gravity", metavar="WHERE", help="mounting: table (default), wall, ceiling, or GX,GY,GZ in m/s2")
     p.add_argument(
         "--holdout", metavar="SHARE|NAMES",
         help="share of the logs that only judge (default 0.25; 0: none), or names of logs with commas between",
@@ -65,24 +64,16 @@ def add(commands: Any) -> None:
 def identify(arguments: argparse.Namespace) -> int:
     """Identify, write, and say what was found."""
     from tangere.identification.identify_logs import identification
-    from tangere.robots import robot
 
     out = Path(arguments.out)
     if out.suffix != ".toml":
         raise InvalidValue(f"--out: a model file ends in .toml, got {arguments.out!r}")
-    payload = None
-    if arguments.payload is not None:
-        mass, *com = numbers(arguments.payload, "--payload", (1, 4))
-        payload = (mass, com or [0.0, 0.0, 0.0])
-    gravity: Any = arguments.gravity
-    if gravity is not None and "," in gravity:
-        gravity = numbers(gravity, "--gravity", (3,))
-    arm = robot(arguments.robot, payload=payload, gravity=gravity)
-    gain = None if arguments.gain is None else numbers(arguments.gain, "--gain", (1, arm.dof))
+    arm, _ = arm_of(arguments)
+    gain = None if arguments.gain is None else numbers(arguments.gain, "--gain", "Nm/A", (1, arm.dof))
     bar = Bar()
     try:
         done = identification(
-            arm, arguments.logs, columns=arguments.columns, rate=arguments.rate,
+            arm, arguments.logs, columns=arguments.columns, rate=sample_rate(arguments.rate, "--rate"),
             gain=gain * arm.dof if gain is not None and len(gain) == 1 else gain,
             hold_out=arguments.holdout, inertial=arguments.inertial, refine_gains=not arguments.keep_gains,
             progress=bar,

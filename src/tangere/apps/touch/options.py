@@ -7,12 +7,15 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.report.terminal import numbers, paint, wants_colour
+from tangere.options import add_options, group_from
+from tangere.report.terminal import paint, wants_colour
+from tangere.settings import numbers, other, setting, word
 
 if TYPE_CHECKING:
     from tangere.identification import IdentifiedModel
@@ -20,27 +23,42 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
 
 
+def _gravity(given: Any, name: str) -> Any:
+    """A mounting by its word, or gravity's acceleration (3,) [m/s2] in the base frame."""
+    return numbers(given, name, "m/s2", (3,)) if "," in str(given) else given
+
+
+@dataclass(frozen=True)
+class RecordedArm:
+    """Which arm was recorded, and how."""
+
+    robot: str = word(MISSING, "the arm that was recorded", metavar="NAME|FILE")
+    columns: str | None = word(
+        None, "columns of a csv without header or of arrays: t,q,qd,current,_:6", metavar="LIST"
+    )
+    payload: tuple[float, ...] | None = setting(
+        None, "kg,m,m,m", "what is mounted: kg, and centre of mass from the flange in m", size=(1, 4), metavar="M,X,Y,Z"
+    )
+    gravity: str | tuple[float, ...] | None = other(
+        None, "mounting: table (default), wall, ceiling, or GX,GY,GZ in m/s2", _gravity, metavar="WHERE"
+    )
+
+
 def arm_options(p: argparse.ArgumentParser) -> None:
     """Options that say which arm was recorded, and how."""
-    p._negative_number_matcher = re.compile(r"-\.?\d")  # so that --gravity -9.81,0,0 is a value, not an option
-    p.add_argument("--robot", required=True, metavar="NAME|FILE", help="the arm that was recorded")
-    p.add_argument("--columns", metavar="LIST", help="columns of a csv without header or of arrays: t,q,qd,current,_:6")
-    p.add_argument("--payload", metavar="M,X,Y,Z", help="what is mounted: kg, and centre of mass from the flange in m")
-    p.add_argument("--gravity", metavar="WHERE", help="mounting: table (default), wall, ceiling, or GX,GY,GZ in m/s2")
+    add_options(p, RecordedArm)
 
 
 def arm_of(arguments: argparse.Namespace) -> tuple[Robot, Any]:
     """The arm with its mounting, and the payload that was given (None: none was)."""
     from tangere.robots import robot
 
-    gravity: Any = arguments.gravity
-    if gravity is not None and "," in gravity:
-        gravity = numbers(gravity, "--gravity", (3,))
+    told = group_from(RecordedArm, arguments)
     payload = None
-    if arguments.payload is not None:
-        mass, *com = numbers(arguments.payload, "--payload", (1, 4))
+    if told.payload is not None:
+        mass, *com = told.payload
         payload = (mass, com or [0.0, 0.0, 0.0])
-    arm = robot(arguments.robot, payload=payload, gravity=gravity)
+    arm = robot(told.robot, payload=payload, gravity=told.gravity)
     return arm, None if payload is None else arm.model.payload
 
 

@@ -24,7 +24,8 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import InvalidValue
 from tangere.report.progress import Bar
-from tangere.report.terminal import numbers, paint, table, wants_colour
+from tangere.report.terminal import paint, table, wants_colour
+from tangere.settings import numbers
 
 if TYPE_CHECKING:
     from tangere.loop.watching import Watched
@@ -193,7 +194,7 @@ def _said(follower: Any, name: str) -> None:
 
 def _span(text: str, option: str, first: float) -> tuple[float, float]:
     """FROM,TO in stamps; with a + from the first one."""
-    start, end = numbers(text.replace("+", ""), option, (2,))
+    start, end = numbers(text.replace("+", ""), option, "s", (2,))
     if "+" in text:
         start, end = start + first, end + first
     return start, end
