@@ -44,17 +44,20 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _options(command)
 
 
-def add_options(parser: Any, group: type[Any], names: Sequence[str] | None = None) -> None:
+def add_options(
+    parser: Any, group: type[Any], names: Sequence[str] | None = None, *, defaults: bool = True
+) -> None:
     """An option for each setting of a group (those of `names`, in that order): --name, with help, unit and default.
 
-    What was not said is None in the namespace, so that a default is the group's alone.
+    What was not said is None in the namespace, so that a default is the group's alone. defaults: False where another
+    group may have others, so that the help names none.
     """
     known = settings_of(group)
     for one in known.values() if names is None else (known[name] for name in names):
-        _add(parser, one)
+        _add(parser, one, defaults)
 
 
-def _add(parser: Any, one: Setting) -> None:
+def _add(parser: Any, one: Setting, defaults: bool) -> None:
     spelled = option_of(one)
     about: dict[str, Any] = {"help": one.help.replace("%", "%%"), "dest": one.option or one.name}
     if one.kind == "flag":
@@ -62,7 +65,7 @@ def _add(parser: Any, one: Setting) -> None:
         return
     if one.default is MISSING:
         about["required"] = True
-    elif text := one.default_text:
+    elif defaults and (text := one.default_text):
         about["help"] += f" (default: {text})".replace("%", "%%")
     if one.choices:
         about["choices"] = one.choices

@@ -13,7 +13,6 @@ import dataclasses
 import math
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
@@ -350,6 +349,8 @@ def _assigned(value: Any) -> str:
 
 def read_scenario(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A scenario file: TOML with `scenario = "circle"` and settings, all at the top level; push may be a list."""
+    import tomllib
+
     file = Path(path)
     try:
         with file.open("rb") as stream:

@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tangere.apps.scenarios.settings import RunSettings
+from tangere.options import add_options
 from tangere.report.progress import Clock
 from tangere.report.terminal import filled, table, terminal_width
+
+SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
 EXAMPLES = """examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
@@ -28,17 +32,11 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
-    p.add_argument("--robot", metavar="NAME|FILE", help="the arm")
-    p.add_argument(
-        "--model", metavar="NAME|FILE",
-        help="what controller and observer believe: a parameter set, or a model file of identify or tune",
-    )  # fmt: skip
-    p.add_argument("--plant", choices=("mujoco", "rigid"), help="what is simulated with")
+    add_options(p, RunSettings, SPELLED, defaults=False)
     p.add_argument(
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
         help="something pushes; may be given several times; none: nothing does",
     )  # fmt: skip
-    p.add_argument("--seed", type=int, metavar="N", help="of everything random")
     p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
     p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
     p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
@@ -92,7 +90,7 @@ def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     if name.endswith(".toml") or "/" in name:
         told = read_scenario(name)
         name = told.pop("scenario")
-    said = {key: getattr(arguments, key) for key in ("robot", "model", "plant", "seed")}
+    said = {key: getattr(arguments, key) for key in SPELLED}
     told |= {key: value for key, value in said.items() if value is not None}
     told |= assignments([text for group in arguments.set for text in group])
     if arguments.push:  # added to those of a file; none: not even these
@@ -156,7 +154,6 @@ def scenarios(arguments: argparse.Namespace) -> int:
     """List what can be run."""
     from tangere.apps.scenarios.build import own_settings, scenario_of
     from tangere.apps.scenarios.build import scenarios as shipped
-    from tangere.apps.scenarios.common import RunSettings
     from tangere.options import rows
     from tangere.settings import settings_of
 

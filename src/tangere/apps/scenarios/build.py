@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
+from tangere.apps.scenarios.common import Motion, Scenario, World
+from tangere.apps.scenarios.settings import RunSettings
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
