@@ -17,8 +17,8 @@ from tangere.lazy import attach, offered
 
 # what CONTRACT and README promise, beside the errors
 PROMISED = {
-    "Command", "Event", "IKBatch", "IKSolutions", "Log", "Model", "Payload", "Robot", "State", "control", "logs",
-    "models", "observe", "planning", "plants", "robot", "run",
+    "Command", "Event", "IKBatch", "IKSolutions", "Log", "Model", "Payload", "Robot", "State", "control", "draw",
+    "fmu", "identify", "logs", "models", "observe", "planning", "plants", "robot", "run", "tune", "watch",
 }  # fmt: skip
 
 

@@ -1,6 +1,9 @@
 """What `import tangere` offers; each is loaded when it is first used (tangere.lazy)."""
 
 from tangere import control, identification, kinematics, logs, model, observe, planning, plants, types
+from tangere.apps.drawing.api import draw
+from tangere.apps.fmu.package import write_fmu as fmu
+from tangere.apps.touch.api import identify, tune, watch
 from tangere.errors import (
     InvalidValue,
     MissingExtra,
@@ -36,7 +39,10 @@ __all__ = [
     "UnknownName",
     "UnphysicalModel",
     "control",
+    "draw",
+    "fmu",
     "identification",
+    "identify",
     "kinematics",
     "logs",
     "model",
@@ -46,7 +52,9 @@ __all__ = [
     "plants",
     "robot",
     "run",
+    "tune",
     "types",
+    "watch",
 ]
 
 __version__: str

@@ -257,3 +257,8 @@ def robot(
         uncalibrated = load(name_or_path, **options)
         nominal = uncalibrated if ur.is_ur(uncalibrated) else None
     return Robot(model, rotor_inertia, nominal)
+
+
+def as_robot(given: Robot | str | os.PathLike[str]) -> Robot:
+    """A robot as it is, or the one of that name or file."""
+    return given if isinstance(given, Robot) else robot(given)

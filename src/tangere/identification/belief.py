@@ -179,3 +179,18 @@ def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[
             f"the log states a payload of {stated.mass:.3g} kg, the model has {known.mass:.3g} kg: the model's is used",
         )
     return believed, ()
+
+
+def believed_of(
+    recording: Recording, robot: Robot, believed: Belief, payload: Payload | None = None
+) -> tuple[TouchLog, Belief, tuple[str, ...]]:
+    """A recording in Nm, what is believed of the arm for it, and what is to be said of that.
+
+    With a model: it, and the payload that the log states. Without one: friction as the log itself tells it.
+    """
+    log = read(recording, robot, believed.model, payload)
+    if believed.model is None:
+        log, own = learned(log, robot)
+        return log, own, own.notes
+    own, said = with_stated_payload(believed, log)
+    return log, own, said

@@ -54,7 +54,7 @@ class Identification:
 
 def identification(
     robot: Robot,
-    sources: Sequence[str],
+    sources: Sequence[str | Recording],
     *,
     columns: str | None = None,
     rate: float | None = None,
@@ -64,15 +64,18 @@ def identification(
     refine_gains: bool = True,
     progress: Callable[[str, float], None] = lambda what, share: None,
 ) -> Identification:
-    """Identify `robot` from files (as `recordings` takes them: FILE.csv, FILE.mcap, FILE.npz:GLOB).
+    """Identify `robot` from files (as `recordings` takes them: FILE.csv, FILE.mcap, FILE.npz:GLOB) or recordings.
 
     hold_out: share of the logs that only judge (0 for none), or names of them with commas between (globs allowed).
     A single log is split in time. A payload that all logs state (RTDE) is taken where the robot has none.
     """
     read: list[Recording] = []
     for k, source in enumerate(sources):
-        progress(f"reading {source}", 0.25 * k / len(sources))
-        read += recordings(source, columns=columns, rate=rate)
+        if isinstance(source, Recording):
+            read.append(source)
+        else:
+            progress(f"reading {source}", 0.25 * k / len(sources))
+            read += recordings(source, columns=columns, rate=rate)
     robot, payload_from = _with_payload(robot, read, inertial)
     logs = [possible(robot, touch_log(recording, robot, gain=gain)) for recording in read]
     if len({log.torque for log in logs}) > 1:

@@ -24,7 +24,7 @@ from tangere.apps.fmu.variables import Table
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.logs.files import replacing
-from tangere.robots import Robot
+from tangere.robots import Robot, as_robot
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the zip format's zero: identical input, identical file
 _UNKNOWN = "{00000000-0000-0000-0000-000000000000}"
@@ -157,7 +157,7 @@ def _target(out: str | os.PathLike[str] | None, name: str) -> Path:
 
 def write_fmu(
     kind: str,
-    robot: Robot,
+    robot: Robot | str,
     out: str | os.PathLike[str] | None = None,
     *,
     friction: JointFriction | None = None,
@@ -167,13 +167,14 @@ def write_fmu(
 ) -> Written:
     """Write the FMU of that kind for a UR arm, with its payload, tool, gravity and rotor inertia as start values.
 
+    robot: the arm, or its name.
     out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
     file appears whole or not at all, an older one stays where anything goes wrong.
     friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
     compile for, None for all that this machine can. tell: is told what takes time.
     """
     chosen = kind_of(kind)
-    arm = arm_of(robot, friction, q_start)
+    arm = arm_of(as_robot(robot), friction, q_start)
     path = _target(out, f"{chosen.identifier(arm)}.fmu")
     wanted = available_platforms() if platforms is None else tuple(platforms)
     content, guid = fmu_bytes(chosen, arm, wanted, tell)

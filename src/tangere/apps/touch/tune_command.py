@@ -117,7 +117,7 @@ def tune(arguments: argparse.Namespace) -> int:
     if len(done.doubts) > _NOTES:
         note(f"and {len(done.doubts) - _NOTES} more of the kind")
     done.model.write(out)
-    print(_promise(done, alarms))
+    print(promise(done, alarms))
     print(f"\nmodel:  {out}")
     if arguments.report:
         from tangere.apps.touch.page_watched import write_watched
@@ -127,7 +127,7 @@ def tune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _promise(done: Tuned, asked: float) -> str:
+def promise(done: Tuned, asked: float) -> str:
     """Thresholds and what they promise, for a terminal."""
     t = done.thresholds
     of = extrapolated(t, f"{hours_text(t.hours)} of free motion")

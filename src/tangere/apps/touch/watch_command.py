@@ -107,7 +107,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
-    from tangere.identification import belief as beliefs
+    from tangere.identification.belief import believed_of
     from tangere.logs.recordings import recordings
     from tangere.loop.watching import watch as watched
 
@@ -121,12 +121,9 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             def shown(share: float, k: int = k, name: str = recording.name) -> None:
                 bar(name, (k + share) / len(read))
 
-            log = beliefs.read(recording, arm, believed.model, payload)
-            own, said = beliefs.with_stated_payload(believed, log)
             if believed.model is None:
-                bar(f"{log.name}: learning friction", k / len(read))
-                log, own = beliefs.learned(log, arm)
-                said = own.notes
+                bar(f"{recording.name}: learning friction", k / len(read))
+            log, own, said = believed_of(recording, arm, believed, payload)
             first = float(log.motion.time[0])
             wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
             seen = watched(log, own, wanted=wanted, payload_changes=changes, progress=shown)

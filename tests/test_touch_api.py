@@ -1,0 +1,144 @@
+"""identify, tune, watch, draw and fmu from Python: the same answers as the commands', as values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from watched_logs import ROBOT, columns_of, model_of
+
+import tangere
+from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
+from tangere.cli.main import main
+from tangere.errors import InvalidValue, ModelFileError
+from tangere.identification import read_model
+from tangere.logs.csv_log import write_csv
+from tangere.logs.log import Log
+from tangere.logs.recordings import recordings
+
+PUSH = (2.0, 3.0, 40.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three free logs, one that is pushed, and an identified model, as files."""
+    where = tmp_path_factory.mktemp("logs")
+    for k in range(3):
+        write_csv(Log(columns_of(16.0, seed=k + 1)), where / f"free_{k}.csv")
+    write_csv(Log(columns_of(push=PUSH)), where / "pushed.csv")
+    model_of().write(where / "model.toml")
+    return where
+
+
+@pytest.fixture(scope="module")
+def tuned(folder: Path) -> LearnedModel:
+    return tangere.tune(folder / "model.toml", str(folder / "free_*.csv"), rate="1/h")
+
+
+def test_watch_gives_the_events_of_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    watched = tangere.watch(folder / "pushed.csv", "ur10e", folder / "model.toml")
+    log, model = str(folder / "pushed.csv"), str(folder / "model.toml")
+    assert main(["watch", log, "--robot", "ur10e", "--model", model, "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event.time_s for event in watched.events] == [line["time_s"] for line in told]
+    assert watched.alarms[0].time_s == pytest.approx(52.0, abs=0.1)
+    assert watched.alarms[0].joint == 2
+    assert watched.score.shape == (len(watched.logs[0].residual),)
+    assert np.nanmax(watched.score) > 1.0
+    assert np.nanmax(watched.score[:300]) < 1.0  # before the push
+    assert np.isnan(watched.score[0])  # settling
+
+
+def test_a_log_a_file_and_lines_are_the_same(folder: Path) -> None:
+    """One Log in memory, its file, and its lines: the same alarms."""
+    path = folder / "pushed.csv"
+    files = tangere.watch([path], ROBOT, folder / "model.toml")
+    memory = tangere.watch(Log(columns_of(push=PUSH)), ROBOT, read_model(folder / "model.toml"))
+    assert [e.record() for e in memory.events] == [e.record() for e in files.events]
+    told: list[str] = []
+    with path.open() as lines:
+        stream = tangere.watch(lines, model=folder / "model.toml", tell=lambda event: told.append(event.phase))
+    assert [e.time_s for e in stream.alarms] == [e.time_s for e in files.alarms]
+    assert told[0] == "raised"
+    assert stream.logs == ()
+    assert stream.score.shape == (0,)
+    with pytest.raises(InvalidValue, match="of a stream no page is written"):
+        stream.report(folder / "no.html")
+
+
+def test_without_a_model_each_log_teaches_its_own_friction(folder: Path) -> None:
+    watched = tangere.watch(folder / "pushed.csv", robot="ur10e")
+    assert any("learned from this log itself" in note for note in watched.notes)
+    assert len(watched.alarms) == 1
+    assert watched.logs[0].belief.model is None
+
+
+def test_what_is_missing_or_wrong_is_said(folder: Path) -> None:
+    with pytest.raises(InvalidValue, match="robot: the arm that was recorded"):
+        tangere.watch(folder / "pushed.csv")
+    with pytest.raises(InvalidValue, match=r"none_\*.csv: no file of that name"):
+        tangere.watch(folder / "none_*.csv", "ur10e")
+    with pytest.raises(InvalidValue, match="logs: at least one file or log"):
+        tangere.watch([], "ur10e")
+    with pytest.raises(ModelFileError, match="ur10e"):
+        tangere.watch(folder / "pushed.csv", "ur5e", folder / "model.toml")
+    with pytest.raises(InvalidValue, match="NUMBER/h"):
+        tangere.tune(folder / "model.toml", folder / "free_0.csv", rate="1/hr or so")
+
+
+def test_tuned_thresholds_are_kept_and_used(folder: Path, tuned: LearnedModel, tmp_path: Path) -> None:
+    assert tuned.thresholds is not None
+    assert tuned.robot.name == "ur10e"
+    assert repr(tuned) == "LearnedModel('ur10e', tuned from 3 logs)"
+    assert "false alarms per hour" in str(tuned)
+    assert tuned._repr_html_().startswith("<pre>")
+    where = tuned.save(tmp_path / "tuned.toml")
+    assert read_model(where).detection == tuned.model.detection
+    with pytest.raises(InvalidValue, match=r"ends in \.toml"):
+        tuned.save(tmp_path / "tuned.json")
+    assert "Thresholds" in tuned.report(tmp_path / "tuned.html").read_text()
+    a, b = tangere.watch(folder / "pushed.csv", model=tuned), tangere.watch(folder / "pushed.csv", model=where)
+    assert [e.record() for e in a.events] == [e.record() for e in b.events]
+    assert len(a.alarms) == 1
+    assert a.logs[0].belief.tuned
+
+
+def test_a_rate_is_a_number_or_a_text() -> None:
+    assert per_hour("0.1/h") == per_hour(0.1) == 0.1
+    assert per_hour("1/day") == pytest.approx(1 / 24)
+    with pytest.raises(InvalidValue, match="false alarms above zero"):
+        per_hour(0.0)
+
+
+def test_watched_logs_are_shown(folder: Path, tuned: LearnedModel, tmp_path: Path) -> None:
+    watched = tangere.watch([folder / "pushed.csv", folder / "free_0.csv"], model=tuned)
+    assert isinstance(watched, WatchedLogs)
+    assert len(watched.logs) == 2
+    assert len(watched.score) == sum(len(seen.residual) for seen in watched.logs)
+    assert repr(watched).startswith("WatchedLogs(1 alarms, ")
+    html = watched._repr_html_()
+    assert "torque [Nm]" in html
+    assert html.count("<tr>") == 1 + len(watched.events)
+    assert "pushed.csv" in watched.report(tmp_path / "watched.html").read_text()
+
+
+def test_identify_takes_logs_and_files(folder: Path, tmp_path: Path) -> None:
+    model = tangere.identify([folder / "free_0.csv", Log(columns_of(16.0, seed=2))], "ur10e", inertial="none")
+    assert model.thresholds is None
+    assert repr(model) == "LearnedModel('ur10e', identified from 1 logs)"  # the other one judges
+    assert "identified from" in str(model)
+    assert read_model(model.save(tmp_path / "model.toml")).name == "ur10e"
+    assert "<html" in model.report(tmp_path / "model.html").read_text()
+    drive = model_of().drive
+    np.testing.assert_allclose(model.model.drive.coulomb, drive.coulomb, rtol=0.2)
+    assert isinstance(tangere.tune(model, folder / "free_2.csv", rate="10/h"), LearnedModel)
+
+
+def test_recordings_pass_as_they_are(folder: Path) -> None:
+    (one,) = recordings(folder / "pushed.csv")
+    assert recorded(one, None, None) == [one]
+    named = recorded([Log(columns_of()), one], None, None)
+    assert [r.name for r in named] == ["log 1", "pushed.csv"]
+    assert named[0].digest != recorded(Log(columns_of(seed=2)), None, None)[0].digest
