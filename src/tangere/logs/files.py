@@ -1,12 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and values as JSON knows them."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from tangere.errors import InvalidValue
 
@@ -46,7 +50,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink()
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, whole or not at all."""
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a text file, whole or not at all, and say where it is."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: arrays and tuples as lists, paths as text, NaN and infinity as None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise InvalidValue(f"{value!r} ({type(value).__name__}) cannot be written as JSON")

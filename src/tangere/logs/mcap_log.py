@@ -20,7 +20,7 @@ from tangere.logs import channels as messages
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, Encoder, Views, channels_of, packed
 from tangere.logs.columns import unit_of
-from tangere.logs.files import replacing
+from tangere.logs.files import plain, replacing
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_records import Buffer, Chunk
 from tangere.types import Array
@@ -154,7 +154,7 @@ class McapFile:
         for event in events:
             when = event.get("end_s") or event.get("time_s") or 0.0
             stamp = int(self._stamps(np.array([when], dtype=np.float64))[0])
-            self._message(chunk, EVENTS_TOPIC, stamp, ros_messages.text(json.dumps(event)))
+            self._message(chunk, EVENTS_TOPIC, stamp, ros_messages.text(json.dumps(plain(event), allow_nan=False)))
         self._close(chunk)
 
     def _stamps(self, time: Array) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.logs.files import write_text
+from tangere.logs.files import plain, write_text
 
 FORMAT = 1  # of the file; raised when a reader of the old form would misread the new one
 NAME = "manifest.json"
@@ -128,20 +127,4 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
 
 def write_json(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write JSON that every reader accepts: floats by their shortest exact form, NaN and infinity as null."""
-    write_text(path, json.dumps(_plain(data), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise InvalidValue(f"{value!r} ({type(value).__name__}) cannot be written as JSON")
+    write_text(path, json.dumps(plain(data), indent=2, allow_nan=False, ensure_ascii=False) + "\n")

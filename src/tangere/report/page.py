@@ -42,10 +42,7 @@ def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> P
     source: a RunData, the folder of a run, a log file, a Log, or what tangere.loop.run returned. changes: fields of
     RunData that are known better, e.g. name, command, robot, blocks, thresholds.
     """
-    page = report_html(RunData.of(source, **changes))
-    target = Path(path)
-    write_text(target, page)
-    return target
+    return write_text(path, report_html(RunData.of(source, **changes)))
 
 
 def report_html(data: RunData) -> str:

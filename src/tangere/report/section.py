@@ -55,6 +55,11 @@ def again(command: str, anchor: str) -> Raw | None:
     return tag("span", "Again: ", tag("code", command), f" → #{anchor}", class_="again")
 
 
+def command_line(command: str) -> Raw | None:
+    """The command as a line of its own; None where there was none."""
+    return tag("pre", tag("code", command), class_="command") if command else None
+
+
 def staged(drawn: Raw, caption: object, line: Raw | None = None, *between: object, **attributes: object) -> Raw:
     """A figure: a drawing on its stage, what stands beneath it, the caption and the line that says how to make it."""
     below = tag("figcaption", caption, line)
@@ -101,7 +106,13 @@ def joint_titles(data: RunData) -> list[str]:
     robot, _ = robot_of(data)
     if robot is None or robot.dof != data.dof:
         return [f"Joint {i + 1}" for i in range(data.dof)]
-    return [f"Joint {i + 1} · {_words(joint.name)}" for i, joint in enumerate(robot.model.joints)]
+    return titles(robot)
+
+
+def titles(robot: Robot) -> list[str]:
+    """The joints of a robot as headings: "Joint 1 · shoulder pan"."""
+    names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in robot.model.joints)
+    return [f"Joint {i} · {name}" for i, name in enumerate(names, start=1)]
 
 
 def event_bands(data: RunData) -> tuple[Band, ...]:
@@ -111,7 +122,3 @@ def event_bands(data: RunData) -> tuple[Band, ...]:
         Band(e.time_s, last if e.end_s is None else e.end_s, f"event {k}: joint {e.joint}")
         for k, e in enumerate(data.events, start=1)
     )
-
-
-def _words(name: str) -> str:
-    return name.removesuffix("_joint").replace("_", " ")

@@ -73,9 +73,7 @@ UNITS = {
 
 def write_drawn(done: Drawn, path: str | os.PathLike[str], command: Sequence[str] = ()) -> Path:
     """Write the page to `path` and say where it is; whole or not at all."""
-    target = Path(path)
-    write_text(target, drawn_html(done, shlex.join(command)))
-    return target
+    return write_text(path, drawn_html(done, shlex.join(command)))
 
 
 def drawn_html(done: Drawn, command: str = "") -> str:

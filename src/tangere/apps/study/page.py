@@ -17,7 +17,7 @@ from tangere.apps.study.world import WORLDS, WorldName
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.logs.files import write_text
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, page_head, table
+from tangere.report.section import Section, again, command_line, page_head, table
 
 _LATEST = 0.1  # s, the last bar of the delays
 _SOURCES: tuple[tuple[tables.Source, str], ...] = (
@@ -28,10 +28,7 @@ _SOURCES: tuple[tuple[tables.Source, str], ...] = (
 
 def write_studied(done: Study | InjectedStudy, path: str | os.PathLike[str], command: str = "") -> Path:
     """Write the page to `path` and say where it is."""
-    target = Path(path)
-    text = studied_html(done, command) if isinstance(done, Study) else injected_html(done, command)
-    write_text(target, text)
-    return target
+    return write_text(path, studied_html(done, command) if isinstance(done, Study) else injected_html(done, command))
 
 
 def studied_html(done: Study, command: str = "") -> str:
@@ -228,8 +225,7 @@ def _how(done: Study, command: str) -> Section:
         ("not in it", "stiction of a standing arm, elastic gears, self-collision, two contacts at once"),
         ("seed", str(plan.seed)), ("took", f"{done.seconds:.0f} s on {done.workers} processes"),
     ]  # fmt: skip
-    line = tag("pre", command, class_="command") if command else None
-    return Section("how", "How it was done", join(line, table((), rows, "notes")))
+    return Section("how", "How it was done", join(command_line(command), table((), rows, "notes")))
 
 
 def injected_html(done: InjectedStudy, command: str = "") -> str:
@@ -265,8 +261,7 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
         for log in done.logs
     ]  # fmt: skip
     per = f"{alarms.count} false alarms, {interval(alarms)} per hour."
-    command_line = tag("pre", command, class_="command") if command else None
     parts = [tag("p", per), table(("log", "part", "watched [s]", "false alarms", "onsets", "events"), logs)]
     notes = tag("ul", *(tag("li", note) for note in done.notes)) if done.notes else None
-    last = Section("logs", "Logs as they are", join(command_line, *parts, notes))
+    last = Section("logs", "Logs as they are", join(command_line(command), *parts, notes))
     return page_html(f"Pushes injected, {done.robot}", top, [found, ladder, last])

@@ -16,7 +16,7 @@ from tangere.identification.identify_logs import Identification
 from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, page_head, table
+from tangere.report.section import Section, again, command_line, page_head, table, titles
 from tangere.types import Array
 
 _UNITS = {
@@ -28,9 +28,7 @@ _LONGEST = 60.0  # s of a log that the torque figure shows
 
 def write_identified(done: Identification, path: str | os.PathLike[str], command: str = "") -> Path:
     """Write the page to `path` and say where it is."""
-    target = Path(path)
-    write_text(target, identified_html(done, command))
-    return target
+    return write_text(path, identified_html(done, command))
 
 
 def identified_html(done: Identification, command: str = "") -> str:
@@ -41,11 +39,6 @@ def identified_html(done: Identification, command: str = "") -> str:
         _bodies(done), _excitation(done), _logs(done, command),
     ]  # fmt: skip
     return page_html(f"{done.model.name} identified", _head(done), [s for s in sections if s is not None], shown.time)
-
-
-def _titles(done: Identification) -> list[str]:
-    names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in done.robot.model.joints)
-    return [f"Joint {j + 1} · {name}" for j, name in enumerate(names)]
 
 
 def _shown(done: Identification) -> Motion:
@@ -85,7 +78,7 @@ def _what(inertial: str) -> str:
 def _fit(done: Identification) -> Section:
     model = done.model
     rows: list[tuple[object, ...]] = []
-    figures = zip(_titles(done), model.before, model.after, model.following, strict=True)
+    figures = zip(titles(done.robot), model.before, model.after, model.following, strict=True)
     for title, before, after, following in figures:
         share = after / before if before > 0.0 else np.nan
         bar = tag("i", class_="bar", style=f"width:{min(100.0, 100.0 * float(np.nan_to_num(share))):.1f}%")
@@ -114,7 +107,7 @@ def _torque(done: Identification, motion: Motion, command: str) -> Section:
     whole = whole[late]  # shown where the torque is reported
     residual = momentum_residual(robot, drive, motion)
     panels, left = [], []
-    for j, title in enumerate(_titles(done)):
+    for j, title in enumerate(titles(done.robot)):
         curves = (Series("measured", motion.tau[:, j], "soft"), Series("predicted", whole[:, j], "b"))
         panels.append(Panel(title, "Nm", curves, at_least=1e-2))
         left.append(Panel(title, "Nm", (Series("residual", residual[:, j], "a"),), at_least=1e-2))
@@ -147,7 +140,7 @@ def _friction(done: Identification, command: str) -> Section:
         clouds.append((m.qd[::size], rest[::size], m.q[::size]))
     qd, rest = (np.concatenate([c[k] for c in clouds]) for k in (0, 1))
     panels = []
-    for j, title in enumerate(_titles(done)):
+    for j, title in enumerate(titles(done.robot)):
         use = drive.moving(qd)[:, j]
         top = max(float(np.abs(qd[:, j]).max()), 0.05)
         # dense about zero, where friction turns round
@@ -172,7 +165,7 @@ def _friction(done: Identification, command: str) -> Section:
 def _twin(done: Identification) -> Section:
     head = ("", *done.twin)
     rows: list[tuple[object, ...]] = []
-    for j, title in enumerate(_titles(done)):
+    for j, title in enumerate(titles(done.robot)):
         cells = [float(1e3 * run.median[j]) for run in done.twin.values()]
         rows.append((title, *("> 1000" if value > 1000.0 else number(value, 3) for value in cells)))
     windows = len(next(iter(done.twin.values())).start)
@@ -225,7 +218,7 @@ def _drives(done: Identification) -> Section:
         "log": "the log's own targets at rest", "arm": "the arm's data", "model": "the model", "given": "given",
         "gravity": "fitted to gravity", "assumed": "assumed by the joint's size", "torque": "the log holds torque",
     }  # fmt: skip
-    for j, title in enumerate(_titles(done)):
+    for j, title in enumerate(titles(done.robot)):
         gains.append((
             title, number(float(done.gain[j])), names[done.source[j]], number(float(model.scale[j]), 4),
             number(float(drive.gain[j])) if np.isfinite(done.gain[j]) else "–",
@@ -295,7 +288,7 @@ def _excitation(done: Identification) -> Section:
     drive = done.model.drive
     q = np.concatenate([log.motion.q for log in done.used])
     qd = np.concatenate([log.motion.qd for log in done.used])
-    for j, title in enumerate(_titles(done)):
+    for j, title in enumerate(titles(done.robot)):
         fast = drive.moving(qd)[:, j]
         ahead, back = (100.0 * float(np.mean(fast & (sign * qd[:, j] > 0.0))) for sign in (1.0, -1.0))
         rows.append((
@@ -325,5 +318,4 @@ def _logs(done: Identification, command: str) -> Section:
         for log in seen
     ]  # fmt: skip
     head = ("log", "", "duration [s]", "rate [Hz]", "sha256", "remarks")
-    line = tag("pre", command, class_="command") if command else None
-    return Section("logs", "Logs", join(line, table(head, rows)))
+    return Section("logs", "Logs", join(command_line(command), table(head, rows)))

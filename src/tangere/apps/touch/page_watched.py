@@ -18,7 +18,7 @@ from tangere.logs.files import write_text
 from tangere.loop.watching import Watched
 from tangere.observe.detect import REGIMES, Event
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, page_head, table
+from tangere.report.section import Section, again, command_line, page_head, table, titles
 from tangere.types import Array
 
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
@@ -28,9 +28,7 @@ _ARROW = 0.25  # m, length of the arrow of a force: seen from afar on arms of 0.
 
 def write_watched(done: Sequence[Watched], path: str | os.PathLike[str], command: str = "") -> Path:
     """Write the page to `path` and say where it is."""
-    target = Path(path)
-    write_text(target, watched_html(done, command))
-    return target
+    return write_text(path, watched_html(done, command))
 
 
 def watched_html(done: Sequence[Watched], command: str = "") -> str:
@@ -129,16 +127,11 @@ def _bands(seen: Watched) -> tuple[Band, ...]:
     )
 
 
-def _joints(seen: Watched) -> list[str]:
-    names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in seen.belief.robot.model.joints)
-    return [f"Joint {j + 1} · {name}" for j, name in enumerate(names)]
-
-
 def _residual(seen: Watched, k: int, command: str) -> Section:
     """Level and change of each joint against their thresholds."""
     time, traces = seen.log.motion.time - _start(seen), seen.traces
     level, change = [], []
-    for j, title in enumerate(_joints(seen)):
+    for j, title in enumerate(titles(seen.belief.robot)):
         level.append(Panel(title, "Nm", (
             Series("residual", seen.residual[:, j], "soft"), Series("level", traces.level[:, j], "a"),
             *_both(traces.level_bound[:, j]),
@@ -224,7 +217,7 @@ def _arrow(seen: Watched, q: Array, event: Event) -> Array:
 def _thresholds(seen: Watched) -> Section:
     t = seen.belief.thresholds
     rows: list[tuple[object, ...]] = []
-    for j, title in enumerate(_joints(seen)):
+    for j, title in enumerate(titles(seen.belief.robot)):
         cells = (number(float(row[g, j]), 3) for row in (t.level, t.change, t.impact) for g in range(len(REGIMES)))
         rows.append((title, *cells))
     head = ("[Nm]", *(f"{what}, {regime}" for what in ("level", "change", "impact") for regime in REGIMES))
@@ -250,7 +243,6 @@ def _logs(done: Sequence[Watched], command: str) -> Section:
             "; ".join((*seen.log.problems, *seen.said)) or "–",
         ))  # fmt: skip
     head = ("log", "duration [s]", "rate [Hz]", "first stamp [s]", "gains [Nm/A]", "sha256", "remarks")
-    line = tag("pre", command, class_="command") if command else None
     left = len(done) - min(len(done), _SHOWN)
     text = tag("p", f"Figures of {_SHOWN} logs, those with most events; {left} more were watched.") if left else None
-    return Section("logs", "Logs", join(line, text, table(head, rows, "wide")))
+    return Section("logs", "Logs", join(command_line(command), text, table(head, rows, "wide")))

@@ -9,8 +9,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tangere.apps.touch import tune_command as cli_tune
 from tangere.apps.touch.options import (
     arm_of,
@@ -23,6 +21,7 @@ from tangere.apps.touch.options import (
     tell,
 )
 from tangere.errors import InvalidValue
+from tangere.logs.files import plain
 from tangere.report.progress import Bar
 from tangere.report.terminal import paint, table, wants_colour
 from tangere.settings import numbers
@@ -297,15 +296,4 @@ def _standard(thresholds: Thresholds) -> str:
 
 def _json(event: Event, log: str, first: float, phase: str) -> None:
     about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first}
-    print(json.dumps(_plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    """Numbers that JSON knows: nan and infinity become null."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value
+    print(json.dumps(plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)
