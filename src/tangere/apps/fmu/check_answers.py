@@ -90,11 +90,13 @@ def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
 
 
 class Asked:
-    """An instance by the names of its groups, and the largest difference that was seen."""
+    """An instance by the names of its groups, the library's arm to compare with, and the largest difference seen."""
 
     def __init__(self, fmu: Opened, prefix: str = "") -> None:
-        self.talk = Talk(fmu)
         self.fmu, self.prefix, self.groups = fmu, prefix, groups_of(fmu)
+        self.robot, self.friction = robot_of(fmu)
+        self.rng = np.random.default_rng(1)
+        self.talk = Talk(fmu)  # last: a child process, which close() ends
         self.worst, self.time = 0.0, 0.0
         problem = begin(self.talk)
         if problem:
@@ -149,9 +151,8 @@ def check_answers(fmu: Opened) -> list[Finding]:
     for answer in kind.answers:
         what = answer.what
         try:
-            arm, friction = robot_of(fmu)
             with Asked(fmu, answer.prefix) as block:
-                text = answer.ask(block, arm, friction, np.random.default_rng(1))
+                text = answer.ask(block)
                 worst = block.worst
         except CompilerMissing as error:
             return [Finding(PART, what, "not checked", str(error))]

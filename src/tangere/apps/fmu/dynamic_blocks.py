@@ -8,25 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.apps.fmu.kinematic_blocks import DH_SOURCE, POSE, pose_of, quaternion_sign
-from tangere.apps.fmu.part import (
-    CLOSE,
-    DYNAMIC,
-    EXACT,
-    FRICTION,
-    Answer,
-    Equations,
-    Kind,
-    Part,
-    friction_parameters,
-    mass_parameters,
-)
+from tangere.apps.fmu.part import CLOSE, DYNAMIC, EXACT, FRICTION, Answer, Equations, Kind, Part, arm_parameters
 from tangere.apps.fmu.variables import Group, parameter, signal
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check_answers import Asked
     from tangere.apps.fmu.numbers import ArmNumbers
-    from tangere.dynamics.friction import JointFriction
-    from tangere.robots import Robot
     from tangere.types import Array
 
 WRENCH = ("Force", "Force", "Force", "Torque", "Torque", "Torque")  # types of its elements
@@ -176,16 +163,17 @@ def controller(arm: ArmNumbers) -> list[Group]:
     ]  # fmt: skip
 
 
-def torque_of(robot: Robot, friction: JointFriction | None, q: Array, qd: Array, qdd: Array) -> Array:
-    tau = robot.inverse_dynamics(q, qd, qdd)
-    return np.asarray(tau if friction is None else tau + friction.torque(qd))
+def torque_of(b: Asked, q: Array, qd: Array, qdd: Array) -> Array:
+    """tau (6,) [Nm] that the motion needs, friction included."""
+    tau = b.robot.inverse_dynamics(q, qd, qdd)
+    return np.asarray(tau if b.friction is None else tau + b.friction.torque(qd))
 
 
 class Motion:
     """The library's arm, integrated as the block says it does: Runge-Kutta of order 4 in equal short steps."""
 
-    def __init__(self, b: Asked, robot: Robot, friction: JointFriction | None) -> None:
-        self.robot, self.friction = robot, friction
+    def __init__(self, b: Asked) -> None:
+        self.robot, self.friction = b.robot, b.friction
         self.q, self.qd = b.start("q_start").copy(), b.start("qd_start").copy()
         self.step_max = float(b.start("step_max")[0])
 
@@ -214,38 +202,38 @@ class Motion:
             self.qd = v + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
 
 
-def _ask_dynamics(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
-    motion = Motion(b, robot, friction)
+def _ask_dynamics(b: Asked) -> str:
+    motion = Motion(b)
     for k in range(STEPS):
-        tau = robot.gravity_torque(motion.q) + rng.normal(size=6) * [20, 20, 10, 2, 2, 2]
+        tau = b.robot.gravity_torque(motion.q) + b.rng.normal(size=6) * [20, 20, 10, 2, 2, 2]
         push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
         b.set(tau=tau, tau_ext=push)
         b.step()
         motion.step(tau + push)
         b.compare("q", motion.q)
         b.compare("qd", motion.qd)
-    kinetic, potential = robot.energy(motion.q, motion.qd)
+    kinetic, potential = b.robot.energy(motion.q, motion.qd)
     b.compare("kinetic_energy", kinetic)
     b.compare("potential_energy", potential)
-    b.compare("position", robot.pose(motion.q)[:3, 3])
+    b.compare("position", b.robot.pose(motion.q)[:3, 3])
     return f"{STEPS} steps under random torques and a push: motion, energy, pose"
 
 
-def _ask_inverse_dynamics(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_inverse_dynamics(b: Asked) -> str:
     for _k in range(40):
-        q, qd, qdd = rng.uniform(-6, 6, 6), rng.uniform(-2, 2, 6), rng.uniform(-9, 9, 6)
+        q, qd, qdd = b.rng.uniform(-6, 6, 6), b.rng.uniform(-2, 2, 6), b.rng.uniform(-9, 9, 6)
         b.set(q=q, qd=qd, qdd=qdd)
-        b.compare("tau", torque_of(robot, friction, q, qd, qdd))
-        b.compare("gravity_torque", robot.gravity_torque(q))
+        b.compare("tau", torque_of(b, q, qd, qdd))
+        b.compare("gravity_torque", b.robot.gravity_torque(q))
     return "40 random motions: torque, gravity"
 
 
-def _ask_controller(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_controller(b: Asked) -> str:
     kp, kv = b.start("kp"), b.start("kv")
     for _k in range(40):
-        q, qd, q_des, qd_des, qdd_des = rng.uniform(-2, 2, (5, 6))
+        q, qd, q_des, qd_des, qdd_des = b.rng.uniform(-2, 2, (5, 6))
         b.set(q=q, qd=qd, q_des=q_des, qd_des=qd_des, qdd_des=qdd_des)
-        b.compare("tau", torque_of(robot, friction, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd)))
+        b.compare("tau", torque_of(b, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd)))
     return "40 random errors: computed torque"
 
 
@@ -259,7 +247,7 @@ KINDS = (
         colour=(248, 113, 113),
         parts=(MASS, POSE, PLANT),
         groups=lambda arm: [
-            *mass_parameters(arm), *friction_parameters(arm), quaternion_sign(), *plant(arm, "PL_tau"),
+            *arm_parameters(arm), quaternion_sign(), *plant(arm, "PL_tau"),
         ],
         answers=(Answer("dynamics", _ask_dynamics, CLOSE),),
     ),
@@ -271,7 +259,7 @@ KINDS = (
         text="Joint torques that a motion needs.",
         colour=(251, 146, 60),
         parts=(MASS, INVERSE),
-        groups=lambda arm: [*mass_parameters(arm), *friction_parameters(arm), *inverse_dynamics(arm)],
+        groups=lambda arm: [*arm_parameters(arm), *inverse_dynamics(arm)],
         answers=(Answer("inverse dynamics", _ask_inverse_dynamics, EXACT),),
         memory=False,
     ),
@@ -283,7 +271,7 @@ KINDS = (
         text="Joint torques that make the arm follow a reference: inverse dynamics with a PD per joint.",
         colour=(167, 139, 250),
         parts=(MASS, CONTROL),
-        groups=lambda arm: [*mass_parameters(arm), *friction_parameters(arm), *controller(arm)],
+        groups=lambda arm: [*arm_parameters(arm), *controller(arm)],
         answers=(Answer("controller", _ask_controller, CLOSE),),
         memory=False,
     ),

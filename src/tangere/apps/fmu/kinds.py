@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tangere.apps.fmu import dynamic_blocks, kinematic_blocks, observer_blocks
 from tangere.apps.fmu.dynamic_blocks import MASS, PLANT
 from tangere.apps.fmu.kinematic_blocks import FK, IK, POSE
-from tangere.apps.fmu.part import Kind, friction_parameters, mass_parameters
+from tangere.apps.fmu.part import Kind, arm_parameters
 from tangere.apps.fmu.variables import Group
 from tangere.errors import UnknownName
 
@@ -28,7 +28,7 @@ def _named(prefix: str, groups: list[Group]) -> list[Group]:
 def _all(arm: ArmNumbers) -> list[Group]:
     forward = kinematic_blocks.forward(arm)
     return [
-        *mass_parameters(arm), *friction_parameters(arm), forward[0],
+        *arm_parameters(arm), forward[0],
         *_named("fk", forward[1:]), *_named("ik", kinematic_blocks.inverse(arm)),
         *_named("dynamics", dynamic_blocks.plant(arm, "PL_tau")),
     ]  # fmt: skip

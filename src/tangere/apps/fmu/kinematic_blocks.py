@@ -13,8 +13,6 @@ from tangere.apps.fmu.variables import Group, parameter, signal
 if TYPE_CHECKING:
     from tangere.apps.fmu.check_answers import Asked
     from tangere.apps.fmu.numbers import ArmNumbers
-    from tangere.dynamics.friction import JointFriction
-    from tangere.robots import Robot
 
 JACOBIAN = ("Length", "Length", "Length", "Cosine", "Cosine", "Cosine")  # types of its rows
 DH_SOURCE = "Universal Robots: DH parameters for calculations of kinematics and dynamics"
@@ -147,7 +145,7 @@ def inverse(arm: ArmNumbers) -> list[Group]:
     ]  # fmt: skip
 
 
-def _ask_fk(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_fk(b: Asked) -> str:
     from tangere.kinematics.rotation import quaternion_from_matrix, ypr_from_matrix
 
     if not b.get("offsets")[0]:
@@ -155,12 +153,12 @@ def _ask_fk(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Gene
     continuous = b.start("quaternion_sign")[0] == 1
     before = b.get("quaternion")  # no step is made: its sign goes on from here
     for _k in range(40):
-        q = rng.uniform(-6.0, 6.0, 6)
+        q = b.rng.uniform(-6.0, 6.0, 6)
         b.set(q=q)
-        T = robot.pose(q)
+        T = b.robot.pose(q)
         b.compare("position", T[:3, 3])
         b.compare("R", T[:3, :3])
-        b.compare("J", robot.jacobian(q))
+        b.compare("J", b.robot.jacobian(q))
         want = quaternion_from_matrix(T[:3, :3])
         b.compare("quaternion", -want if continuous and want @ before < 0.0 else want)
         if abs(T[2, 0]) < 0.99:  # near pitch = 90 deg yaw and roll lose digits
@@ -168,16 +166,16 @@ def _ask_fk(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Gene
     return "40 random positions: pose in all forms, Jacobian"
 
 
-def _ask_ik(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_ik(b: Asked) -> str:
     from tangere.kernels.solutions import IKSolutions
 
     if b.get("orientation")[0] != 1:
         return "not checked: the file takes the orientation in another form than R"
     total, before = 0, b.get("q")  # what it goes on from, until a step is made
     for _k in range(40):
-        T = robot.pose(rng.uniform(-3.0, 3.0, 6))
+        T = b.robot.pose(b.rng.uniform(-3.0, 3.0, 6))
         b.set(position=T[:3, 3], R=T[:3, :3])
-        found = robot.inverse_kinematics(T, before)
+        found = b.robot.inverse_kinematics(T, before)
         assert isinstance(found, IKSolutions)  # one pose was asked for
         lanes = np.flatnonzero(b.get("valid"))
         if lanes.tolist() != found.lanes.tolist():
@@ -185,7 +183,7 @@ def _ask_ik(b: Asked, robot: Robot, _: JointFriction | None, rng: np.random.Gene
             return f"branches {(lanes + 1).tolist()} instead of {(found.lanes + 1).tolist()}"
         off = b.get("solutions").reshape(8, 6)[lanes] - found.q
         b.worst = max(b.worst, float(np.abs(off).max()))
-        b.worst = max(b.worst, float(np.abs(robot.pose(b.get("q")) - T).max()) if b.get("found")[0] else np.inf)
+        b.worst = max(b.worst, float(np.abs(b.robot.pose(b.get("q")) - T).max()) if b.get("found")[0] else np.inf)
         total += len(found)
     return f"40 random poses: {total} solutions, the chosen one leads back"
 

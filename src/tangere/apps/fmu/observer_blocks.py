@@ -19,24 +19,12 @@ from tangere.apps.fmu.dynamic_blocks import (
     torque_of,
 )
 from tangere.apps.fmu.kinematic_blocks import POSE, quaternion_sign
-from tangere.apps.fmu.part import (
-    CLOSE,
-    DYNAMIC,
-    FRICTION,
-    Answer,
-    Equations,
-    Kind,
-    Part,
-    friction_parameters,
-    mass_parameters,
-)
+from tangere.apps.fmu.part import CLOSE, DYNAMIC, FRICTION, Answer, Equations, Kind, Part, arm_parameters
 from tangere.apps.fmu.variables import Group, parameter, signal
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check_answers import Asked
     from tangere.apps.fmu.numbers import ArmNumbers
-    from tangere.dynamics.friction import JointFriction
-    from tangere.robots import Robot
     from tangere.types import Array
 
 # [Nm] residual that counts as a touch where nothing else is said; a fifth of the push that the documents show
@@ -117,7 +105,7 @@ def arm_with_controller(arm: ArmNumbers) -> list[Group]:
         initially=(*DYNAMIC, *FRICTION, "KP", "KV"),
     )  # fmt: skip
     return [
-        *mass_parameters(arm), *friction_parameters(arm), *gains(), *detection(), quaternion_sign(),
+        *arm_parameters(arm), *gains(), *detection(), quaternion_sign(),
         *desired(arm), *plant(arm, "CT_tau"), torque, *touch(depends=("PL_q", "PL_qd")),
     ]  # fmt: skip
 
@@ -125,8 +113,8 @@ def arm_with_controller(arm: ArmNumbers) -> list[Group]:
 class _Residual:
     """The momentum observer by its equations, from robot.momentum_terms."""
 
-    def __init__(self, b: Asked, robot: Robot, friction: JointFriction | None) -> None:
-        self.robot, self.friction, self.gain = robot, friction, b.start("gain")
+    def __init__(self, b: Asked) -> None:
+        self.robot, self.friction, self.gain = b.robot, b.friction, b.start("gain")
         self.r = np.zeros(6)
         self.before: tuple[Array, Array, Array] | None = None
 
@@ -142,25 +130,25 @@ class _Residual:
         return self.r
 
 
-def _ask_observer(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_observer(b: Asked) -> str:
     if b.start("period")[0] != PERIOD:
         return "not checked: the file samples with another period than 1 ms"
-    observer, rate, q0 = _Residual(b, robot, friction), rng.uniform(1.0, 3.0, 6), b.start("q")
+    observer, rate, q0 = _Residual(b), b.rng.uniform(1.0, 3.0, 6), b.start("q")
     for k in range(STEPS):
         t = k * PERIOD
         q, qd = q0 + 0.2 * np.sin(rate * t), 0.2 * rate * np.cos(rate * t)
-        tau = robot.gravity_torque(q) + rng.normal(size=6)
+        tau = b.robot.gravity_torque(q) + b.rng.normal(size=6)
         b.set(q=q, qd=qd, tau=tau)
         b.step()
         b.compare("residual", observer.sample(q, qd, tau))
     return f"{STEPS} samples of a swing: residual"
 
 
-def _ask_arm(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.random.Generator) -> str:
+def _ask_arm(b: Asked) -> str:
     if b.start("period")[0] != PERIOD:
         return "not checked: the file samples with another period than 1 ms"
-    motion, observer = Motion(b, robot, friction), _Residual(b, robot, friction)
-    kp, kv, rate, q0 = b.start("kp"), b.start("kv"), rng.uniform(1.0, 3.0, 6), b.start("q_start")
+    motion, observer = Motion(b), _Residual(b)
+    kp, kv, rate, q0 = b.start("kp"), b.start("kv"), b.rng.uniform(1.0, 3.0, 6), b.start("q_start")
     for k in range(STEPS):
         t = k * PERIOD
         q_des, qd_des = q0 + 0.1 * np.sin(rate * t), 0.1 * rate * np.cos(rate * t)
@@ -168,7 +156,7 @@ def _ask_arm(b: Asked, robot: Robot, friction: JointFriction | None, rng: np.ran
         push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
         b.set(q_des=q_des, qd_des=qd_des, qdd_des=qdd_des, tau_ext=push)
         q, qd = motion.q, motion.qd
-        tau = torque_of(robot, friction, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd))
+        tau = torque_of(b, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd))
         residual = observer.sample(q, qd, tau)
         motion.step(tau + push)
         b.step()
@@ -187,7 +175,7 @@ KINDS = (
         text="External joint torques from applied torques and motion, and whether something touches the arm.",
         colour=(244, 114, 182),
         parts=(MASS, OBSERVER),
-        groups=lambda arm: [*mass_parameters(arm), *friction_parameters(arm), *observer(arm)],
+        groups=lambda arm: [*arm_parameters(arm), *observer(arm)],
         answers=(Answer("observer", _ask_observer, CLOSE),),
         directional=False,
     ),

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING
 from tangere.apps.fmu.variables import Group, Table, parameter
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tangere.apps.fmu.check_answers import Asked
     from tangere.apps.fmu.numbers import ArmNumbers
-    from tangere.dynamics.friction import JointFriction
-    from tangere.robots import Robot
 
 # keys of the parameters that poses, masses and friction depend on
 KINEMATIC = ("LENGTHS", "TOOL")
@@ -58,7 +54,7 @@ class Answer:
     """
 
     what: str
-    ask: Callable[[Asked, Robot, JointFriction | None, np.random.Generator], str]
+    ask: Callable[[Asked], str]
     tolerance: float
     prefix: str = ""
 
@@ -102,8 +98,11 @@ def length_parameters(arm: ArmNumbers) -> list[Group]:
     ]  # fmt: skip
 
 
-def mass_parameters(arm: ArmNumbers) -> list[Group]:
-    """Everything that has mass. The order is that of the C kernel `parameters`."""
+def arm_parameters(arm: ArmNumbers) -> list[Group]:
+    """Lengths, tool, everything that has mass, friction: coulomb tanh(qd / width) + viscous qd.
+
+    The order, up to friction, is that of the C kernel `parameters`.
+    """
     inertia = "xx, yy, zz, xy, xz, yz"
     return [
         *length_parameters(arm),
@@ -119,12 +118,6 @@ def mass_parameters(arm: ArmNumbers) -> list[Group]:
                   "Inertia", arm.payload_inertia),
         parameter("ROTOR", "rotor_inertia", (6,), "rotor inertia of the drives at the joint side", "Inertia",
                   arm.rotor_inertia, low=0.0),
-    ]  # fmt: skip
-
-
-def friction_parameters(arm: ArmNumbers) -> list[Group]:
-    """coulomb tanh(qd / width) + viscous qd."""
-    return [
         parameter("COULOMB", "friction.coulomb", (6,), "dry friction", "Torque", arm.coulomb, low=0.0),
         parameter("VISCOUS", "friction.viscous", (6,), "viscous friction", "Damping", arm.viscous, low=0.0),
         parameter("WIDTH", "friction.width", (), "speed over which dry friction turns round", "AngularVelocity",
