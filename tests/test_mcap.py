@@ -12,10 +12,7 @@ import zlib
 import numpy as np
 import pytest
 
-import tangere
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.kinematics.rotation import matrix_from_quaternion
-from tangere.logs.channels import WRENCH, Views, channel_of, channels_of
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_log import McapFile, McapSink, write_mcap
 from tangere.logs.mcap_read import read_mcap
@@ -364,94 +361,3 @@ def test_without_zstandard_a_log_is_plain_and_says_so(rng, tmp_path, monkeypatch
     assert all(back[name].tobytes() == log[name].tobytes() for name in log.columns)
     with pytest.raises(MissingExtra, match=r"tangere\[log\]"):
         read_mcap(tmp_path / "small.mcap")
-
-
-def test_a_viewer_finds_the_arm_its_frames_and_poses(rng, tmp_path):
-    """/robot_description, /tf and /tf_static together place the tcp where the robot's own kinematics does."""
-    reader = pytest.importorskip("mcap.reader", reason="the package mcap is not installed")
-    decoder = pytest.importorskip("mcap_ros2.decoder", reason="the package mcap-ros2-support is not installed")
-    robot = tangere.robot("ur5e", tool=(0.01, 0.02, 0.1, 0.3, -0.2, 0.1))
-    n = 1000
-    q = np.cumsum(rng.normal(scale=0.01, size=(n, 6)), axis=0)
-    T = robot.pose(q)
-    log = Log({"time": np.arange(n) * 1e-3, "q": q, "T_des": T[:, :3].reshape(n, 12), "wrench_true": q})
-    write_mcap(log, tmp_path / "log.mcap", robot=robot)
-    assert read_mcap(tmp_path / "log.mcap") == log
-    found: dict[str, list] = {}
-    with (tmp_path / "log.mcap").open("rb") as file:
-        mcap = reader.make_reader(file, decoder_factories=[decoder.DecoderFactory()])
-        for _, channel, message, ros in mcap.iter_decoded_messages():
-            found.setdefault(channel.topic, []).append((message.log_time, ros))
-    ((_, urdf),) = found["/robot_description"]
-    assert list(found["/joint_states"][0][1].name) == [joint.name for joint in robot.model.joints]
-    assert all(joint.name in urdf.data for joint in robot.model.joints)
-    assert urdf.data.count("<visual>") > 12
-    ((_, still),) = found["/tf_static"]
-    slots = np.array([round(ns * 1e-6) for ns, _ in found["/tf"]])
-    assert slots.tolist() == [int(np.ceil(k * 1000 / 30 - 1e-3)) for k in range(30)]
-    for k, (_, moving) in zip(slots, found["/tf"], strict=True):
-        frames = {t.child_frame_id: t for t in [*still.transforms, *moving.transforms]}
-        at, pose = "tcp", np.eye(4)
-        while at != "base":
-            t = frames[at].transform
-            r, p = t.rotation, t.translation
-            R = matrix_from_quaternion([r.w, r.x, r.y, r.z])
-            pose = np.block([[R, np.array([[p.x], [p.y], [p.z]])], [np.zeros((1, 3)), np.ones((1, 1))]]) @ pose
-            at = frames[at].header.frame_id
-        np.testing.assert_allclose(pose, T[k], atol=1e-12)
-    for topic in ("/tangere/tcp_pose", "/tangere/tcp_pose_des"):
-        for k, (_, ros) in zip(slots, found[topic], strict=True):
-            p, o = ros.pose.position, ros.pose.orientation
-            np.testing.assert_allclose([p.x, p.y, p.z], T[k, :3, 3], atol=1e-12)
-            np.testing.assert_allclose(matrix_from_quaternion([o.w, o.x, o.y, o.z]), T[k, :3, :3], atol=1e-12)
-            assert ros.header.frame_id == "base"
-    assert [ros.wrench.torque.z for _, ros in found["/tangere/wrench_true"]] == q[slots, 5].tolist()
-
-
-@pytest.mark.parametrize("bad", [np.nan, 2.0])
-def test_poses_that_are_none_are_not_shown_and_cost_nothing(rng, tmp_path, bad):
-    T = np.tile(np.eye(4)[:3].ravel(), (100, 1))
-    T[50, 0] = bad
-    log = Log({"time": np.arange(100) * 0.1, "T_des": T})
-    write_mcap(log, tmp_path / "log.mcap")
-    assert read_mcap(tmp_path / "log.mcap") == log
-
-
-def test_an_older_log_with_one_message_per_row_and_topic_is_read(rng, tmp_path):
-    """Files written before blocks were: wrench_true as a topic of its own, wide columns among the numbers of a row."""
-    log = some_log(rng, 20)
-    order = list(log.columns)
-
-    def old(columns, joints):
-        new, blocks = channels_of(columns, joints)
-        rest = [name for name in order if name in blocks and name != "wrench_true"]
-        holes = {"data": [*new[-1].columns["data"], *rest]}
-        new[-1] = channel_of("/tangere/columns", new[-1].type, holes, columns, joints)
-        new.append(channel_of("/tangere/wrench_true", WRENCH, {"wrench": ["wrench_true"]}, columns, joints))
-        return new, []
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tangere.logs.mcap_log.channels_of", old)
-        patch.setattr("tangere.logs.mcap_log.Views", lambda layout, robot: Views({}, None))
-        write_mcap(log, tmp_path / "log.mcap")
-    assert read_mcap(tmp_path / "log.mcap") == log
-
-
-def test_a_log_is_small(tmp_path):
-    """A run as the README's, exact and noisy: at most 0.6 and 0.7 MB for a second at 1 kHz (2.3 before)."""
-    rng = np.random.default_rng(1)
-    robot = tangere.robot("ur10e")
-    t = np.arange(2000) * 1e-3
-    q = 0.3 * np.sin(np.outer(t, np.arange(1.0, 7.0))) + np.array([0.1, -1.2, 1.3, -0.4, 1.1, 0.2])
-    qd = 0.3 * np.arange(1.0, 7.0) * np.cos(np.outer(t, np.arange(1.0, 7.0)))
-    tau, T, none = robot.gravity_torque(q), robot.pose(q)[:, :3].reshape(-1, 12), np.zeros((2000, 6))
-    for noise, most in ((0.0, 0.6), (1e-3, 0.7)):
-        exact = {"q": q, "qd": qd, "tau": tau}
-        felt = {name: value + noise * rng.normal(size=(2000, 6)) for name, value in exact.items()}
-        columns = {"time": t, "period": np.full(2000, 1e-3), "cost": rng.random(2000).astype(np.float32) * 1e-5,
-                   "cost_log": rng.random(2000).astype(np.float32) * 1e-5, **felt, "residual": felt["tau"] - 1.1 * tau,
-                   "tau_cmd": np.roll(felt["tau"], 1, axis=0), "q_des": q, "qd_des": qd, "qdd_des": -q, "T_des": T,
-                   "q_true": q, "qd_true": qd, "tau_ext_true": none, "T_true": T, "wrench": none,
-                   "wrench_true": none}  # fmt: skip
-        write_mcap(Log(columns), tmp_path / "log.mcap", robot=robot)
-        assert (tmp_path / "log.mcap").stat().st_size < 2 * most * 1e6

@@ -158,7 +158,10 @@ def test_the_same_run_gives_the_same_bits_and_the_file_holds_them(robot, tmp_pat
         )  # fmt: skip
         assert result.log_error == ""
         assert result.log_file == tmp_path / name
-        assert read_mcap(tmp_path / name) == result.log
+        kept = read_mcap(tmp_path / name)
+        assert kept == result.log
+        raised = [event["time_s"] for event in kept.events if event["phase"] == "raised"]
+        assert raised == [event.time_s for event in result.events] != []
         logs.append(result.log.without(TIMES))
     assert logs[0] == logs[1]
     assert "residual_2" in logs[0]

@@ -15,6 +15,7 @@ from tangere.errors import (
 )
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.logs.log import Log
+from tangere.logs.recordings import read
 from tangere.loop.run import run
 from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
@@ -50,6 +51,7 @@ __all__ = [
     "observe",
     "planning",
     "plants",
+    "read",
     "robot",
     "run",
     "tune",

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from time import sleep, time_ns
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from tangere.logs.columns import unit_of
 from tangere.logs.files import plain, replacing
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_records import Buffer, Chunk
-from tangere.types import Array
+from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -35,13 +35,6 @@ PAUSE = 2e-4
 # zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
 COMPRESSION = 1
 PLAIN = "this log is not compressed: zstandard is not installed (pip install 'tangere[log]')"
-
-
-class Recordable(Protocol):
-    """An event: anything that has a form for JSON."""
-
-    def record(self) -> Mapping[str, Any]:
-        """Plain numbers, lists and words; `time_s` [s] among them."""
 
 
 class McapFile:
@@ -217,7 +210,7 @@ class McapSink:
     def __init__(self, file: McapFile) -> None:
         self.error = ""
         self._file = file
-        self._queue: SimpleQueue[Array | Note | Recordable | None] = SimpleQueue()
+        self._queue: SimpleQueue[Array | Note | Event | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="tangere-log", daemon=True)
         self._thread.start()
 
@@ -229,7 +222,7 @@ class McapSink:
         """Write this note with the next rows."""
         self._queue.put(note)
 
-    def event(self, event: Recordable) -> None:
+    def event(self, event: Event) -> None:
         """Write this event, as it is now, with the next rows."""
         self._queue.put(event)
 

@@ -173,11 +173,15 @@ class Fields:
         self.at += struct.calcsize("<" + fmt)
         return values
 
-    def string(self) -> str:
-        """A string."""
+    def raw(self) -> bytes:
+        """Bytes with their length before them."""
         (length,) = self.numbers("I")
         self.at += length
-        return bytes(self.content[self.at - length : self.at]).decode()
+        return bytes(self.content[self.at - length : self.at])
+
+    def string(self) -> str:
+        """A string."""
+        return self.raw().decode()
 
     def mapping(self) -> dict[str, str]:
         """A map of strings."""

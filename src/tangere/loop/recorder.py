@@ -11,7 +11,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log, Note
-from tangere.types import Array
+from tangere.types import Array, Event
 
 # rows per block: 2 s of a run at 1 kHz, some 2 MB; a new block costs less than a row of numbers
 BLOCK = 2048
@@ -28,6 +28,9 @@ class Sink(Protocol):
 
     def note(self, note: Note) -> None:
         """A note that belongs to rows handed on before or after."""
+
+    def event(self, event: Event) -> None:
+        """An event in one of its phases."""
 
 
 class Recorder:
@@ -88,6 +91,11 @@ class Recorder:
         self._notes.append(note)
         if self._sink is not None:
             self._sink.note(note)
+
+    def event(self, event: Event) -> None:
+        """Hand on an event, in each of its phases; the result of a run has them itself."""
+        if self._sink is not None:
+            self._sink.event(event)
 
     def log(self) -> Log:
         """Everything so far, as a log of its own."""

@@ -215,9 +215,8 @@ class RunResult:
         named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))
         if own is None or own.resolve() != (place / LOG).resolve():
             place = cleared(folder)
-            joints = None if self.robot is None else [joint.name for joint in self.robot.model.joints]
             write_manifest(named.manifest, place)
-            write_mcap(self.log, place / LOG, joints=joints)
+            write_mcap(self.log, place / LOG, robot=self.robot)
         if len(self.log) <= CSV_MAX:
             write_csv(self.log, place / CSV)
         write_json(named.summary, place / SUMMARY)

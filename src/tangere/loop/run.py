@@ -370,6 +370,7 @@ class _Loop:
             word = "touch" if event.kind == "unknown" else event.kind
             size = float(event.residual_nm[event.joint - 1])
             self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
+            self.recorder.event(event)
             if self.reaction is not None and event.alarm:
                 self.reaction.on_event(event)
             for feed in self.feeds:

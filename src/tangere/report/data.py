@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
+from tangere.logs.recordings import read
 from tangere.types import Array, Event
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def run_data(source: str | os.PathLike[str] | Log, **changes: Any) -> RunData:
         raise InvalidValue(f"a report is made of a run's folder, log file, Log or result, got {type(source).__name__}")
     path = Path(source)
     if path.is_file():
-        return put_together(_read_log(path), **({"name": path.stem} | changes))
+        return put_together(read(path), **({"name": path.stem} | changes))
     if not path.is_dir():
         raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
     logs = sorted([*path.glob("*.mcap"), *path.glob("*.csv")], key=lambda p: (p.suffix != ".mcap", p.name))
@@ -143,7 +144,7 @@ def run_data(source: str | os.PathLike[str] | Log, **changes: Any) -> RunData:
     if not logs and not summary and not manifest:
         raise InvalidValue(f"no run in {path}: no log (*.mcap, *.csv), no summary.json, no manifest.json")
     named = {"name": _name(manifest) or path.resolve().name, "video": clip_of(path)}
-    return put_together(_read_log(logs[0]) if logs else None, manifest, summary, **(named | changes))
+    return put_together(read(logs[0]) if logs else None, manifest, summary, **(named | changes))
 
 
 def put_together(
@@ -300,16 +301,6 @@ def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{before}{key} ")
         elif value is not None and value != []:
             yield f"{before}{key}", value
-
-
-def _read_log(path: Path) -> Log:
-    if path.suffix == ".csv":
-        from tangere.logs.csv_log import read_csv
-
-        return read_csv(path)
-    from tangere.logs.mcap_read import read_mcap
-
-    return read_mcap(path)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
