@@ -298,3 +298,30 @@ def test_an_event_as_a_table() -> None:
     for part in ("<th>time_s</th><td>1.25</td>", "<td>0  12.35  0</td>", "joint 2 &lt; 3 &amp; more"):
         assert part in html
     assert "force" not in html  # not known, not said
+
+
+def test_a_log_is_drawn_and_listed() -> None:
+    time = np.linspace(0.0, 1.0, 50)
+    log = tangere.Log({"time": time, "q": np.zeros((50, 6)), "tau": np.ones((50, 6)), "cost": time})
+    assert repr(log.plot()) == "Figure('q, tau over 1 s', 720 x 340)"
+    assert "cost [s]" in log.plot("cost").svg
+    assert log.without(["q", "tau"]).plot().title == "cost over 1 s"
+    with pytest.raises(tangere.UnknownName, match="no column 'qdd' in this log"):
+        log.plot("qdd")
+    html = log._repr_html_()
+    assert html.startswith("50 samples, 1 s<table>")
+    assert "<td>tau</td><td>Nm</td><td>6</td><td>1</td><td>1</td>" in html
+
+
+def test_a_result_in_a_line_and_as_a_table() -> None:
+    robot = tangere.robot("ur5e")
+    q = np.array(Q)
+    plant = tangere.plants.RigidPlant(robot, pushes=[tangere.plants.Push(2, 30.0, 0.1, 0.1)])
+    hold = tangere.control.ComputedTorque(robot, tangere.planning.Hold(robot, q))
+    detector = tangere.observe.detect.Detector(tangere.observe.detect.Thresholds.constant(5.0))
+    observer = tangere.observe.MomentumObserver(robot)
+    result = tangere.run(plant, hold, [observer], detector=detector, until=0.3, start=q)
+    assert re.fullmatch(r"RunResult\(0\.3 s of ur5e, [12] events\)", repr(result))
+    html = result._repr_html_()
+    assert html.count("<tr>") == 1 + len(result.events)
+    ElementTree.fromstring(f"<div>{html}</div>")

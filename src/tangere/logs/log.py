@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from tangere.errors import InvalidValue, MissingExtra, UnknownName
 from tangere.logs.columns import unit_of
 from tangere.types import Array
 
+if TYPE_CHECKING:
+    from tangere.figures.figure import Figure
+
+PLOTTED = ("q", "qd", "tau", "residual")  # what a log is looked at for first
 WORST = 0.1  # share of samples that may be unusable; beyond, the file is not what it is said to be
 CUT = "the end of the file is cut off"
 
@@ -152,6 +156,21 @@ class Log:
         for name, array in self.columns.items():
             table |= {name: array} if array.ndim == 1 else {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
         return pandas.DataFrame(table).set_index("time")
+
+    def plot(self, *names: str) -> Figure:
+        """Columns over time, a panel each: log.plot("q", "residual"); without names those of PLOTTED that there are."""
+        from tangere.figures.columns import columns_figure
+
+        chosen = names or [name for name in PLOTTED if name in self] or [n for n in self.columns if n != "time"]
+        columns = {name: (self[name], self.unit(name)) for name in chosen}
+        return columns_figure(f"{', '.join(chosen)} over {self.duration:g} s", self.time, columns)
+
+    def _repr_html_(self) -> str:
+        from tangere.figures.columns import columns_table
+
+        return f"{len(self)} samples, {self.duration:g} s" + columns_table(
+            {name: (values, self.units[name]) for name, values in self.columns.items()}
+        )
 
     def __add__(self, other: Log) -> Log:
         if not isinstance(other, Log):

@@ -131,7 +131,7 @@ class Told:
     robot: Robot | None = None  # the arm to be drawn, where it is not the plant's
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
@@ -232,3 +232,17 @@ class RunResult:
         path = self.report(Path(tempfile.mkdtemp(prefix="tangere-")) / "run.html")
         webbrowser.open(path.as_uri())
         return path
+
+    def __repr__(self) -> str:
+        arm = "" if self.robot is None else f" of {self.robot.name}"
+        ended = f", {self.aborted}" if self.aborted else ""
+        return f"RunResult({self.duration:g} s{arm}, {len(self.events)} events{ended})"
+
+    def _repr_html_(self) -> str:
+        """The run in a sentence and its events, for a notebook; `report` writes the whole page."""
+        from tangere.figures.figure import number_row, small_table
+        from tangere.figures.markup import join, tag
+
+        rows = [(*number_row([e.time_s], 6), e.kind, str(e.joint), *number_row([e.torque_nm])) for e in self.events]
+        events = small_table(("time [s]", "what", "joint", "torque [Nm]"), rows) if rows else None
+        return join(tag("p", repr(self)), events)

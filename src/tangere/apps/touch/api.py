@@ -51,7 +51,8 @@ class LearnedModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences: what the logs could not tell, what looks wrong in them."""
-        return self.learned.doubts if isinstance(self.learned, Tuned) else self.model.findings
+        said = self.learned.doubts if isinstance(self.learned, Tuned) else self.model.findings
+        return tuple(str(text) for text in said)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model file (.toml), which `tangere.robot(..., parameters=)`, tune, watch and --model take."""

@@ -20,30 +20,6 @@
 Residuals of `Thresholds` and `Detector` must come from an observer of the same gain. None of this is a safety function.
 """
 
-from tangere.observe.detect.detector import Detector
-from tangere.observe.detect.masks import PayloadChange, Wanted, wanted
-from tangere.observe.detect.replay import detect
-from tangere.observe.detect.signals import GAIN, REGIMES, Signals
-from tangere.observe.detect.stops import StopWatch
-from tangere.observe.detect.thresholds import Thresholds
-from tangere.observe.detect.tuning import RATE, FreeMotion, tune
-from tangere.types import ALARMS, KINDS, Event
+from tangere.lazy import attach
 
-__all__ = [
-    "ALARMS",
-    "GAIN",
-    "KINDS",
-    "RATE",
-    "REGIMES",
-    "Detector",
-    "Event",
-    "FreeMotion",
-    "PayloadChange",
-    "Signals",
-    "StopWatch",
-    "Thresholds",
-    "Wanted",
-    "detect",
-    "tune",
-    "wanted",
-]
+__getattr__, __dir__ = attach(__name__)
