@@ -44,14 +44,14 @@ class Springs:
         pass
 
 
-def made(push: bool = True) -> RunResult:
+def made(push: bool = True, log: Path | None = None) -> RunResult:
     robot = tangere.robot("ur10e")
     motion = Sine(robot, READY, 0.1, 1.0, ramp=0.3, duration=1.0, joints=(1, 2, 3, 4, 5, 6))
     pushes = (Push(3, -15.0, 0.5, 0.25),) if push else ()
     plant = RigidPlant(robot, 1e-3, pushes=pushes)
     return run(
         plant, Guarded(Springs(robot, motion), robot, period=1e-3), {"momentum": MomentumObserver(robot)},
-        trajectory=motion, detector=Detector(Thresholds.constant(5.0)),
+        trajectory=motion, detector=Detector(Thresholds.constant(5.0)), log=log,
     )  # fmt: skip
 
 
@@ -131,3 +131,48 @@ def test_a_folder_of_others_is_left_alone(result: RunResult, tmp_path: Path) -> 
     made(push=False).save(other)
     result.save(other)  # what an earlier run left is replaced
     assert json.loads((other / "summary.json").read_text())["events"]
+
+
+def test_a_long_run_keeps_its_overview_and_reads_rows_when_asked(
+    result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tangere.logs import stored
+
+    monkeypatch.setattr(stored, "LONG", 500)
+    long = made(log=tmp_path / "log.mcap")
+    columns = long.log.columns
+    assert isinstance(columns, stored.StoredColumns)
+    assert columns.held
+    long.report(tmp_path / "page.html")
+    assert not columns.held  # the page is made: the rows may go
+    assert long.summary["events"]
+    assert long.overview.time[0] == 0.0
+    assert not columns.held  # known without them
+    assert len(long.log) == 1000
+    np.testing.assert_array_equal(long.log["q"], result.log["q"])  # read from the file
+    assert columns.held
+    (tmp_path / "log.mcap").unlink()
+    columns.release()
+    with pytest.raises(InvalidValue):
+        long.log["q"]
+
+
+def test_an_overview_holds_every_peak() -> None:
+    from tangere.logs.log import Log
+    from tangere.logs.stored import Overview
+
+    time = np.arange(10_007) * 1e-3
+    q = np.stack([np.sin(time), np.cos(time)], axis=1)
+    q[5003, 1], q[17, 0], q[2000:2100, 0] = 9.0, np.nan, np.inf
+    seen = Overview.of(Log({"time": time, "q": q, "cost": np.full(len(time), 2.0)}), bins=100)
+    assert seen.time.shape == (100,)
+    assert seen.low["q"].shape == seen.high["q"].shape == (100, 2)
+    np.testing.assert_array_equal(seen.high["cost"], 2.0)
+    assert seen.high["q"][:, 1].max() == 9.0
+    assert np.isfinite(seen.low["q"][0, 0])  # one bad sample hides no bin
+    rows = slice(int(np.searchsorted(time, seen.time[40])), int(np.searchsorted(time, seen.time[41])))
+    np.testing.assert_array_equal(seen.low["q"][40], q[rows].min(axis=0))
+    np.testing.assert_array_equal(seen.high["q"][40], q[rows].max(axis=0))
+    few = Overview.of(Log({"time": time[:3], "q": q[:3]}))
+    np.testing.assert_array_equal(few.low["q"], q[:3])
+    assert Overview.of(Log({"time": time[:0], "q": q[:0]})).time.shape == (0,)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tangere.logs.log import Log
+from tangere.logs.stored import Overview, StoredColumns
 from tangere.loop.manifest import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN
@@ -135,7 +136,7 @@ class Told:
 class RunResult:
     """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
-    log: Log
+    log: Log  # of a long run (logs.stored.LONG) whose file holds the rows: read again when asked for after its page
     events: tuple[Event, ...]
     aborted: str  # "": it ran to its end; else why not
     timing: Timing
@@ -173,6 +174,11 @@ class RunResult:
 
         return summarise(self, pushes=self.setup.pushes, robot=self.robot, gain=self.setup.gain)
 
+    @cached_property
+    def overview(self) -> Overview:
+        """The least and the most of every column, in about 2000 bins."""
+        return Overview.of(self.log)
+
     @property
     def manifest(self) -> Manifest:
         """manifest.json: as the run was told, or what its parts say."""
@@ -198,8 +204,12 @@ class RunResult:
         """Write the page of the run to `path` and say where it is; changes: fields of report.RunData known better."""
         from tangere.report.page import write_report
 
+        self._remember()
         named = self if self.told.name else replace(self, told=replace(self.told, name=Path(path).stem))
-        return write_report(named.data(), path, **changes)
+        written = write_report(named.data(), path, **changes)
+        if isinstance(self.log.columns, StoredColumns):
+            self.log.columns.release()
+        return written
 
     def save(self, folder: str | os.PathLike[str], *, report: bool = True) -> Path:
         """Leave log.mcap, log.csv (where small), manifest.json, summary.json and report.html in a folder.
@@ -211,6 +221,7 @@ class RunResult:
         from tangere.logs.mcap_log import write_mcap
         from tangere.loop.folder import CSV, CSV_MAX, LOG, REPORT, SUMMARY, cleared
 
+        self._remember()
         place, own = Path(folder), self.log_file
         named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))
         if own is None or own.resolve() != (place / LOG).resolve():
@@ -223,6 +234,11 @@ class RunResult:
         if report:
             named.report(place / REPORT)
         return place
+
+    def _remember(self) -> None:
+        """Compute what stays in memory of a long run when its rows go."""
+        if isinstance(self.log.columns, StoredColumns):
+            _ = self.summary, self.overview
 
     def show(self) -> Path:
         """Open the page in a browser and say where it is (a temporary file; `save` keeps one)."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.logs import stored as stored_logs
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
 from tangere.loop import live as live_inputs
@@ -144,8 +145,9 @@ def run(
             gc.unfreeze()
         stack.pop_all()
     recorded = recorder.log()
+    held = file is not None and not file.error and len(recorded) >= stored_logs.LONG
     result = RunResult(
-        recorded,
+        stored_logs.stored(recorded, log) if held and log is not None else recorded,
         () if detector is None else detector.events,
         loop.aborted,
         Timing.of(recorded, period, pacer),
