@@ -20,14 +20,14 @@ from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
 from tangere.plants.mujoco_plant import MujocoPlant
-from tangere.plants.scene.bodies import Pad
+from tangere.plants.scene.bodies import pad
 from tangere.plants.scene.scene import Pen, Scene
 
 SPEED, HEIGHT = 0.25, 0.13  # m/s; m, the back of the hand
 
 finger = Pen(length=0.1, radius=0.02)
 arm = tangere.robot("ur10e", tool=(0.0, 0.0, 0.1), payload=finger.payload(0.5), rotor_inertia=True)
-hand = Pad("hand", (0.7, 0.1, HEIGHT), (0.0, 0.0, 1.0), size=(0.3, 0.3, 0.03))
+hand = pad("hand", (0.7, 0.1, HEIGHT), (0.0, 0.0, 1.0), size=(0.3, 0.3, 0.03))
 
 # straight down, and 0.1 m too far: what a wrong program does
 path = Line((0.7, 0.1, HEIGHT + 0.1), (0.7, 0.1, HEIGHT - 0.1), TOOL_DOWN)
@@ -46,7 +46,7 @@ def encounter(name: str) -> tuple[float, float, float, float]:
         "float": FloatOnContact(task, arm),
     }
     reaction = reactions[name]
-    plant = MujocoPlant(arm, 1e-3, scene=Scene(pen=finger, bodies=(hand,)), record_contacts=True)
+    plant = MujocoPlant(arm, 1e-3, scene=Scene((hand,), finger), record_contacts=True)
     result = run(
         plant,
         Guarded(task if reaction is None else reaction, arm, period=1e-3),

@@ -23,8 +23,8 @@ from tangere.loop.folder import difference
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.plants.mujoco_plant import MujocoPlant
-from tangere.plants.scene.bodies import Ball, Pad
-from tangere.plants.scene.scene import Pen, Scene, table
+from tangere.plants.scene.bodies import ball, pad, table
+from tangere.plants.scene.scene import Pen, Scene
 from tangere.types import Array, Command, Event, State
 
 READY = np.deg2rad([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
@@ -55,8 +55,8 @@ class Press:
 def test_a_pad_is_the_spring_it_says(stiffness: float, force: float) -> None:
     """At rest force / depth = stiffness: 0.1 % of MuJoCo's impedance and what the arm's pose adds to its weight."""
     tip = ROBOT.pose(READY)[:3, 3]
-    pad = Pad("hand", tuple(tip), (0.0, 0.0, 1.0), stiffness, size=(0.4, 0.4, 0.1))
-    plant = MujocoPlant(ROBOT, scene=Scene(pen=PEN, bodies=(pad,)), record_contacts=True)
+    hand = pad("hand", tuple(tip), (0.0, 0.0, 1.0), stiffness, size=(0.4, 0.4, 0.1))
+    plant = MujocoPlant(ROBOT, scene=Scene(tool=PEN, bodies=(hand,)), record_contacts=True)
     result = run(plant, Press(force), until=1.5, start=READY)
     depth = -plant.data.contact[0].dist
     felt = plant.contact_forces[-1]
@@ -68,8 +68,8 @@ def test_a_pad_is_the_spring_it_says(stiffness: float, force: float) -> None:
 
 
 def test_a_ball_is_held_and_then_falls() -> None:
-    ball = Ball("ball", (1.0, 0.5, 1.5), mass=2.0, release=0.2)
-    plant = MujocoPlant(ROBOT, scene=Scene(bodies=(ball,)))
+    dropped = ball("ball", (1.0, 0.5, 1.5), mass=2.0, release=0.2)
+    plant = MujocoPlant(ROBOT, scene=Scene(bodies=(dropped,)))
 
     def height() -> float:
         return float(plant.data.body("ball").xpos[2])
@@ -86,8 +86,8 @@ def test_a_ball_is_held_and_then_falls() -> None:
 
 
 def test_a_ball_comes_to_rest_on_a_table_and_bounces_first() -> None:
-    ball = Ball("ball", (1.0, 0.5, 0.55), radius=0.05)
-    plant = MujocoPlant(ROBOT, scene=Scene((table(0.0),), bodies=(ball,)))
+    dropped = ball("ball", (1.0, 0.5, 0.55), radius=0.05)
+    plant = MujocoPlant(ROBOT, scene=Scene((table(0.0), dropped)))
     speed = []
     for _ in range(2500):
         plant.write(Command(ROBOT.gravity_torque(plant.read().q)))
@@ -103,16 +103,16 @@ def test_a_ball_comes_to_rest_on_a_table_and_bounces_first() -> None:
 def test_impossible_things_are_refused() -> None:
     for options in ({"mass": 0.0}, {"radius": -1.0}, {"release": -0.1}, {"stiffness": math.nan}):
         with pytest.raises(InvalidValue, match="ball"):
-            Ball("b", (0.0, 0.0, 1.0), **options)
+            ball("b", (0.0, 0.0, 1.0), **options)
     for options in ({"stiffness": 0.0}, {"damping": -1.0}, {"size": (0.1, 0.0, 0.1)}, {"friction": math.inf}):
         with pytest.raises(InvalidValue, match="pad"):
-            Pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), **options)  # type: ignore[arg-type]
+            pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="normal"):
-        Pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+        pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
     with pytest.raises(InvalidValue, match="names of their own"):
-        Scene((table(),), bodies=(Ball("table", (0.0, 0.0, 1.0)),))
+        Scene((table(), ball("table", (0.0, 0.0, 1.0))))
     with pytest.raises(InvalidValue, match=r"stiffness at most .* got 1e\+09"):
-        MujocoPlant(ROBOT, scene=Scene(bodies=(Pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), 1e9),)))
+        MujocoPlant(ROBOT, scene=Scene(bodies=(pad("p", (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), 1e9),)))
 
 
 # -------------------------------------------------------------------------------------------------------- encounters

@@ -13,7 +13,8 @@ import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
 from tangere.plants import Camera, MujocoPlant, PlantLost, Push, PushForce, RigidPlant, Stuck, TorqueLoss
-from tangere.plants.scene.scene import Pen, Scene, Surface, table, wall
+from tangere.plants.scene.bodies import surface, table, wall
+from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
 from tangere.types import Array, Command, Plant, State, Truth
 
@@ -230,7 +231,7 @@ def test_a_sliding_tip_is_a_spring_and_changes_no_inertia() -> None:
         with pytest.raises(InvalidValue, match="too light for a period"):
             on_table(unfit)
     with pytest.raises(InvalidValue, match=r"payload=pen\.payload"):
-        MujocoPlant(GEARED, scene=Scene(pen=Pen(stiffness=1e4, tip_mass=1.0)))  # heavier than link 6
+        MujocoPlant(GEARED, scene=Scene(tool=Pen(stiffness=1e4, tip_mass=1.0)))  # heavier than link 6
 
 
 def test_a_wall_pushes_back() -> None:
@@ -242,7 +243,7 @@ def test_a_wall_pushes_back() -> None:
     azimuth = float(np.arctan2(tip[1], tip[0]))
     barrier = wall(away + pen.radius + 1e-4, azimuth, height=float(tip[2]))
     normal = np.array([-np.cos(azimuth), -np.sin(azimuth), 0.0])  # towards the robot
-    assert barrier.pose()[:3, 2] == pytest.approx(normal)
+    assert barrier.T[:3, 2] == pytest.approx(normal)
     plant = MujocoPlant(arm, scene=Scene((barrier,), pen))
     _, truth = pressed(plant, np.concatenate((5.0 * normal, np.zeros(3))), 2.0)
     assert truth.wrench[:3] == pytest.approx(5.0 * normal, abs=0.1)
@@ -348,7 +349,7 @@ def test_misuse_is_refused() -> None:
         with pytest.raises(InvalidValue):
             MujocoPlant(GEARED, **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="no direction"):
-        Surface("x", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        surface("x", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     with pytest.raises(InvalidValue, match="names of their own"):
         Scene((table(), table(0.1)))
     with pytest.raises(InvalidValue, match="impedance"):

@@ -17,7 +17,7 @@ from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.mcap_read import read_mcap
-from tangere.plants.scene.paper import Bump, Hole
+from tangere.plants.scene.bodies import Bump, Hole
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
 

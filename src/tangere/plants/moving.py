@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tangere.errors import InvalidValue
-from tangere.plants.scene.bodies import Ball, Body, Pad
+from tangere.plants.scene.bodies import Body
 from tangere.types import Array
-
-# Friction of a scene with pads is this many times as stiff as the pads: 100 N then creep by some mm/s and no more
-IMPRATIO = 100.0
 
 
 class Moving:
@@ -25,10 +21,8 @@ class Moving:
     def __init__(self, mujoco: Any, model: Any, data: Any, bodies: Sequence[Body], arm: range, record: bool) -> None:
         self._model, self._data, self._force_of = model, data, mujoco.mj_contactForce
         kinds = mujoco.mjtObj
-        balls = {b.name: b.release for b in bodies if isinstance(b, Ball)}
-        self._balls = sorted((time, mujoco.mj_name2id(model, kinds.mjOBJ_BODY, name)) for name, time in balls.items())
-        for pad in (b for b in bodies if isinstance(b, Pad)):
-            _tune(model, mujoco.mj_name2id(model, kinds.mjOBJ_GEOM, pad.name), pad, arm[-1])
+        free = {b.name: b.release for b in bodies if b.mass is not None}
+        self._balls = sorted((time, mujoco.mj_name2id(model, kinds.mjOBJ_BODY, name)) for name, time in free.items())
         self._of_arm = [int(body) in arm for body in model.geom_bodyid]
         self._record, self._local = record, np.zeros(6)
         self.reset()
@@ -65,22 +59,3 @@ class Moving:
                 self._force_of(self._model, self._data, i, self._local)
                 total += sign * (self._local[:3] @ contact.frame.reshape(3, 3))
         return total
-
-
-def _tune(model: Any, geom: int, pad: Pad, tool: int) -> None:
-    """Give a pad's contact its stiffness and damping in N/m and N s/m for what the tool's body brings.
-
-    MuJoCo's direct solref (-k, -b) makes the force (k x + b x') / w with w the body's inverse weight [1/kg], a constant
-    of the compiled model. Friction would be as soft as the normal force (w of both is the same): impratio stiffens it.
-    The spring is explicit: sqrt(k w) times the step must stay below 2 in every direction; w is a mean over three, of
-    which one may have it all, so that at most 1 is safe.
-    """
-    weight = float(model.body_invweight0[tool, 0])
-    step = float(model.opt.timestep)
-    if pad.stiffness * weight * step**2 > 1.0:
-        raise InvalidValue(
-            f"pad {pad.name!r}: stiffness at most {1.0 / (weight * step**2):.3g} N/m with this arm and steps of "
-            f"{step:g} s, got {pad.stiffness:g}"
-        )
-    model.geom_solref[geom] = (-pad.stiffness * weight, -pad.resistance() * weight)
-    model.opt.impratio = IMPRATIO

@@ -18,7 +18,6 @@ from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.rigid import changeable, initial, refuse_stiff_friction
 from tangere.plants.scene.mjcf import to_mjcf
-from tangere.plants.scene.paper import IMPEDANCE, Paper
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel, Sensors
 from tangere.plants.twins import twin
@@ -41,7 +40,7 @@ class MujocoPlant:
 
     friction: viscous as damping; Coulomb as a smooth torque (the law of JointFriction, so that it can be compensated
         exactly) or, with stiction=True, as frictionloss: below breakaway the joint stands still.
-    scene: surfaces, pen, and what collides. joint_limits: whether joint ranges are end stops.
+    scene: bodies, tool, and what collides. joint_limits: whether joint ranges are end stops.
     force_sensor: whether State.wrench is measured: the contacts and forces on the last link, at the tcp.
     record_contacts: whether the force of all contacts on the arm is kept in `contact_forces`.
     """
@@ -75,8 +74,8 @@ class MujocoPlant:
         self.robot, self.period, self.dof = robot, period, n
         self.pushes = tuple(pushes)
         self.scene = Scene() if scene is None else scene
-        if self.scene.pen is not None and self.scene.pen.stiffness is not None:
-            _refuse_stiff_tip(self.scene.pen, period)
+        if self.scene.sliding is not None:
+            _refuse_stiff_tip(self.scene.sliding, period)
         self.xml = to_mjcf(
             robot.model,
             rotor_inertia=robot.rotor_inertia,
@@ -103,14 +102,17 @@ class MujocoPlant:
         self._armature = np.array(self.model.dof_armature[:n])
         site = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_SITE, "tcp")
         tool = int(self.model.site_bodyid[site])  # bodies are numbered from the base outwards
-        self._sliding = self.scene.pen is not None and self.scene.pen.stiffness is not None
+        self._sliding = self.scene.sliding is not None
         arm = range(1, n + 1 + self._sliding)  # what moves by itself comes after
         self._on_tool: list[bool] = [int(body) in arm and bool(body >= tool) for body in self.model.geom_bodyid]
         self._moving: Moving | None = None
-        if self.scene.bodies or record_contacts:
+        if record_contacts or any(body.mass is not None for body in self.scene.bodies):
             self._moving = Moving(mujoco, self.model, self.data, self.scene.bodies, arm, record_contacts)
-        if self.scene.paper is not None:
-            _soften(self.model, self.scene.paper, tool)
+        weight = float(self.model.body_invweight0[arm[-1], 0])  # what meets the bodies: a sliding tip, or the last link
+        for body in self.scene.bodies:
+            names = [body.name + part.name for part in body.shape.parts()]
+            geoms = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in names]
+            body.contact.tune(self.model, geoms, weight, f"{body.kind} {body.name!r}")
         self._tcp_at, self._local = self.data.site_xpos[site], np.zeros(6)
         self._force_sensor, self._nothing = force_sensor, np.zeros(6)
         self._nothing.flags.writeable = False
@@ -279,32 +281,6 @@ class MujocoPlant:
             my += u * e[1] + v * e[4] + w * e[7] + z * gx - x * gz
             mz += u * e[2] + v * e[5] + w * e[8] + x * gy - y * gx
         return np.array((fx, fy, fz, mx, my, mz))
-
-
-def _soften(model: Any, paper: Paper, tool: int) -> None:
-    """Give the paper's contact its stiffness k and damping D.
-
-    MuJoCo solves R f + a = -B v - K d r for the force f of a contact of depth -r, with a the acceleration that results,
-    R = (1 - d) / d w and w the tool body's inverse mass at the zero pose, fixed when compiled. Hence
-
-        f = (K d / R) depth + (B / R) speed - a / R:   K = k R / d,  B = D R,  and a mass of 1 / R added.
-
-    A negative solref is (-K d^2, -B d). The damping is explicit: B h < 1 keeps it calm; a light arm needs a larger d,
-    less R, for that.
-    """
-    w, h = float(model.body_invweight0[tool, 0]), model.opt.timestep
-    # 0.9 of what is calm
-    d = max(IMPEDANCE, w / (w + 0.9 / (paper.damping * h)))
-    if d > 5.0 * IMPEDANCE:  # no spring any more; a UR3e of half its mass needs 2 %
-        raise InvalidValue(
-            f"paper: damping of {paper.damping:g} N s/m is too much for steps of {h:g} s, "
-            f"at most {0.9 * 5.0 * IMPEDANCE / (1.0 - 5.0 * IMPEDANCE) / (w * h):.3g}"
-        )
-    R = (1.0 - d) / d * w
-    for i in range(model.ngeom):
-        if model.geom(i).name.startswith("paper"):
-            model.geom_solimp[i, :2] = d
-            model.geom_solref[i] = (-paper.stiffness * R * d, -paper.damping * R * d)
 
 
 def _refuse_stiff_tip(pen: Pen, period: float) -> None:

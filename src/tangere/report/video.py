@@ -164,7 +164,7 @@ def _model(robot: Robot, scene: Scene | None, path: Array, radius: float) -> Any
     floor.texuniform = True
     nothing = {"contype": 0, "conaffinity": 0}
     world = spec.worldbody
-    if scene is None or not scene.surfaces:
+    if scene is None or not any(body.kind == "surface" for body in scene.bodies):
         plane = mujoco.mjtGeom.mjGEOM_PLANE
         size, rgba = [4.0, 4.0, 0.05], [1.0, 1.0, 1.0, 1.0]
         world.add_geom(type=plane, size=size, pos=[0.0, 0.0, -1e-3], material="floor", rgba=rgba, **nothing)

@@ -120,7 +120,7 @@ def _video(done: Drawn) -> None:
 
     result = done.main
     pen = Pen(length=float(result.robot.model.T_flange_tcp[2, 3]))
-    filmed = SimpleNamespace(robot=result.robot, scene=Scene(pen=pen, paper=result.paper))
+    filmed = SimpleNamespace(robot=result.robot, scene=Scene((result.paper,), pen))
     marks = ink_marks(result.ink, done.prepared.canvas, INK)
     try:
         write_video(filmed, result.log, done.folder / "video.mp4", marks=marks)

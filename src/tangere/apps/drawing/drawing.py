@@ -24,7 +24,8 @@ from tangere.loop.run import run
 from tangere.model.model import Payload
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.mujoco_plant import MujocoPlant
-from tangere.plants.scene.paper import Bump, Hole, Paper
+from tangere.plants.scene.bodies import Body, Bump, Hole
+from tangere.plants.scene.bodies import paper as lay
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
@@ -113,7 +114,7 @@ class DrawingResult:
     run: RunResult
     ink: Ink
     summary: dict[str, Any]
-    paper: Paper  # as it really lay
+    paper: Body  # as it really lay
     robot: Robot  # as it really was
 
     @property
@@ -145,7 +146,7 @@ def draw(
     model_error: float = 0.05,
     noise: bool | float = True,
     canvas_error: CanvasError | tuple[float, float] | None = None,
-    paper: Paper | None = None,
+    paper: Body | None = None,
     known_stiffness: float | None = None,
     seed: int = 0,
     log: str | os.PathLike[str] | None = None,
@@ -176,7 +177,7 @@ def draw(
     real = heavier(robot, model_error)
     pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), tip_radius=TIP_RADIUS)
     sensors = SensorModel(noise_qd=NOISE_SPEED * scale, seed=seed)
-    plant = WithWrenchSensor(MujocoPlant(real, period, scene=Scene(pen=pen, paper=paper), sensors=sensors), felt_by)
+    plant = WithWrenchSensor(MujocoPlant(real, period, scene=Scene((paper,), pen), sensors=sensors), felt_by)
     source: Literal["sensor", "observer"] = "observer" if felt_by is None else "sensor"
     felt = ContactForce(source, smoothing=SMOOTHING[named], needs_tare=named != "ideal")
     delay = DELAY + (1.0 / OBSERVER_GAIN if felt_by is None else felt_by.delay)
@@ -214,7 +215,7 @@ def drawn_ink(log: Log, canvas: CanvasLike) -> Ink:
 
 def real_paper(
     canvas: CanvasLike, error: CanvasError | tuple[float, float] | None, stiffness: float, friction: float, seed: int
-) -> Paper:
+) -> Body:
     """The paper as it really lies."""
     if error is None:
         error = CanvasError()
@@ -225,7 +226,7 @@ def real_paper(
     direction = error.direction
     if direction is None:
         direction = float(np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi))
-    paper = Paper(canvas.T_base_canvas, size, friction, stiffness, bumps=error.bumps, hole=error.hole)
+    paper = lay(canvas.T_base_canvas, size, friction, stiffness, bumps=error.bumps, hole=error.hole)
     return paper.misplaced(error.offset, error.tilt, direction)
 
 
@@ -331,7 +332,7 @@ def _remarks(law: HybridForce | HeightPI, draw_s: float, delays: Array, in_air: 
     return remarks
 
 
-def _start(robot: Robot, plan: DrawingPlanLike, paper: Paper) -> Array:
+def _start(robot: Robot, plan: DrawingPlanLike, paper: Body) -> Array:
     """Joints (n,) of the pen before anything moves: at the plan's beginning, or above the real paper if that is higher.
 
     No pen waits inside the paper.

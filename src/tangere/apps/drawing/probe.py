@@ -16,7 +16,7 @@ from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.make import DOT
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import NoSolution
-from tangere.plants.scene.paper import Paper
+from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -59,7 +59,7 @@ def probe_points(size: tuple[float, float]) -> Array:
 def probe(
     robot: Robot,
     canvas: Canvas,
-    paper: Paper,
+    paper: Body,
     area: tuple[float, float] | None = None,
     *,
     force: float = FORCE,

@@ -200,7 +200,7 @@ class DrawingSettings:
     def surface(self) -> CanvasError:
         """How the real paper differs from the planned one."""
         from tangere.apps.drawing.drawing import CanvasError
-        from tangere.plants.scene.paper import Bump, Hole
+        from tangere.plants.scene.bodies import Bump, Hole
 
         bumps = () if self.bump is None else (Bump(*self.bump),)
         return CanvasError(*self.canvas_error, bumps=bumps, hole=None if self.hole is None else Hole(*self.hole))

@@ -21,7 +21,7 @@ from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, facing
 from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
-from tangere.plants.scene.bodies import Ball, Pad
+from tangere.plants.scene.bodies import Body, ball, pad
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
 from tangere.settings import altered, setting, word
@@ -143,20 +143,20 @@ def _place(obstacle: str, scale: float, tool: float) -> tuple[Array, Array, Arra
 def _scene(robot: Robot, s: TouchSettings, trajectory: Trajectory, pen: Pen, scale: float) -> Scene:
     middle = tuple(float(x) for x in _place(s.obstacle, scale, pen.length)[0])
     if s.obstacle == "nothing":
-        return Scene(pen=pen)
+        return Scene(tool=pen)
     if s.obstacle == "wall":
-        wall = Pad("wall", middle, (0.0, 1.0, 0.0), s.wall_stiffness, size=(1.2, 1.2, 0.05))  # type: ignore[arg-type]
-        return Scene(pen=pen, bodies=(wall,))
+        wall = pad("wall", middle, (0.0, 1.0, 0.0), s.wall_stiffness, size=(1.2, 1.2, 0.05))  # type: ignore[arg-type]
+        return Scene(tool=pen, bodies=(wall,))
     if s.obstacle == "hand":
         # wider than a hand: without a reaction the finger is dragged sideways, and must not slip off. The table is the
         # other end of the hand's spring, so the finger does not meet it
         edge = (0.3, 0.3, HAND)
-        hand = Pad("hand", middle, (0.0, 0.0, 1.0), s.hand_stiffness, size=edge)  # type: ignore[arg-type]
-        return Scene(pen=pen, bodies=(hand,))
-    return Scene(pen=pen, links_collide=True, bodies=(_ball(robot, s, trajectory.at(MEETS).q),))
+        hand = pad("hand", middle, (0.0, 0.0, 1.0), s.hand_stiffness, size=edge)  # type: ignore[arg-type]
+        return Scene(tool=pen, bodies=(hand,))
+    return Scene(tool=pen, links_collide=True, bodies=(_ball(robot, s, trajectory.at(MEETS).q),))
 
 
-def _ball(robot: Robot, s: TouchSettings, q: Array) -> Ball:
+def _ball(robot: Robot, s: TouchSettings, q: Array) -> Body:
     """A ball that reaches the middle of link 3 at the time MEETS if the arm is at q then."""
     shapes = link_shapes(robot.model)[2]
     shape = next((shape for shape in shapes if shape.colour == "tube"), shapes[0])
@@ -170,7 +170,7 @@ def _ball(robot: Robot, s: TouchSettings, q: Array) -> Ball:
     # centre above the tube's axis: both radii across it, longer along the vertical where the tube slants
     lift = (shape.radius + radius) / max(math.hypot(along[0], along[1]), 0.3) + s.drop_height
     position = 0.5 * (start + end) + (0.0, 0.0, lift)
-    return Ball("ball", tuple(float(x) for x in position), s.drop_mass, radius, MEETS - fall)  # type: ignore[arg-type]
+    return ball("ball", tuple(float(x) for x in position), s.drop_mass, radius, MEETS - fall)  # type: ignore[arg-type]
 
 
 SCENARIO = Scenario(

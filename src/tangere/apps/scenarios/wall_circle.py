@@ -24,7 +24,8 @@ from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.circles import wall_circle
 from tangere.planning.timing import SmoothRate
 from tangere.planning.velocity_ik import CIRCLE_START, follow, singular_circle_path
-from tangere.plants.scene.scene import Pen, Scene, Surface
+from tangere.plants.scene.bodies import surface
+from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
 from tangere.settings import altered, setting, word
 from tangere.types import Controller, Trajectory
@@ -100,7 +101,7 @@ def motion(world: World) -> Motion:
     length = float(robot.model.T_flange_tcp[2, 3])
     pen = Pen(length=length, stiffness=s.wall_stiffness)
     rubbing = 0.0 if s.pose == "own" else 0.3
-    wall = Surface("wall", point, NORMAL, time_constant=WALL, friction=rubbing)  # type: ignore[arg-type]
+    wall = surface("wall", point, NORMAL, time_constant=WALL, friction=rubbing)  # type: ignore[arg-type]
     return Motion(trajectory, controller, RAMP, {"controller": name}, scene=Scene((wall,), pen))
 
 

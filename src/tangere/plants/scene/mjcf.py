@@ -12,9 +12,8 @@ from tangere.errors import InvalidValue
 from tangere.model.inertia import check_body, joined, moved, with_payload
 from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
 from tangere.model.model import Array, Joint, Link, Model
-from tangere.plants.scene.bodies import body_lines
-from tangere.plants.scene.paper import FRICTION_RATIO, paper_xml
-from tangere.plants.scene.scene import Pen, Scene, Surface
+from tangere.plants.scene.bodies import BODY_COLOURS, Body
+from tangere.plants.scene.scene import Pen, Scene, Tool
 
 # MuJoCo refuses a moving body without inertia, so a point mass gets this much [kg m2]: 1e-12 of what the pendulum's
 # mass has about its joint, below every tolerance we compare with.
@@ -22,7 +21,7 @@ _POINT_INERTIA = 1e-12
 # Dry friction in MuJoCo is soft: a joint held by it creeps at (1 - d) / d * qdd_free * time constant / 2. With d = 0.9
 # (the default) and 20 ms that is a millimetre per second at the tool; with these, micrometres.
 _STICTION = 'solreffriction="0.002 1" solimpfriction="0.9999 0.9999 0.001 0.5 2"'
-PEN_TIP = "tangere_pen_tip"  # name of the sliding tip's body and joint, and of the tip's geom
+PEN_TIP = "tangere_pen_tip"  # name of the geom of a tool that touches; of a sliding tip's body and joint
 
 
 def to_mjcf(
@@ -43,15 +42,16 @@ def to_mjcf(
 
     rotor_inertia: True adds the drives' rotor inertia as armature (every joint's must be known), numbers (n,) add
         those [kg m2]. damping (n,) [Nm s/rad] and frictionloss (n,) [Nm]: viscous friction and stiction; none if None.
-    scene: surfaces, pen, and what collides; with a sliding pen tip the model has one more joint after the arm's, and
-        bodies that move have theirs after that.
+    scene: bodies, tool, and what collides; with a sliding tip the model has one more joint after the arm's, and bodies
+        that move have theirs after that.
     """
     armature = _armature(model, rotor_inertia)
     viscous = np.zeros(model.dof) if damping is None else np.asarray(damping, dtype=float)
     dry = np.zeros(model.dof) if frictionloss is None else np.asarray(frictionloss, dtype=float)
     scene = Scene() if scene is None else scene
-    links = (*model.links[:-1], _last_link(model, scene.pen))
-    impratio = "" if scene.paper is None else f' impratio="{FRICTION_RATIO:g}"'
+    links = (*model.links[:-1], _last_link(model, scene.sliding))
+    ratio = max((body.contact.friction_ratio for body in scene.bodies), default=1.0)
+    impratio = "" if ratio == 1.0 else f' impratio="{ratio:g}"'
     out = [
         f"<mujoco model={quoteattr(model.name)}>",
         '  <compiler angle="radian" autolimits="true" inertiafromgeom="false" balanceinertia="false"/>',
@@ -64,8 +64,7 @@ def to_mjcf(
         "  <worldbody>",
         '    <light pos="1.5 -1.5 3" dir="-0.45 0.45 -0.9" diffuse="0.5 0.5 0.5"/>',
         f"    {_geom(base_shape(model), False)}",
-        *(f"    {_surface(surface)}" for surface in scene.surfaces),
-        *(f"    {line}" for line in (() if scene.paper is None else paper_xml(scene.paper))),
+        *(f"    {line}" for body in scene.bodies if body.mass is None for line in _geoms(body, body.T)),
     ]
     T = np.eye(4)
     shapes = link_shapes(model)
@@ -78,10 +77,10 @@ def to_mjcf(
         out += [f"{indent}  {_geom(shape, scene.links_collide)}" for shape in shapes[i]]
     inner = "    " + "  " * model.dof
     out.append(f'{inner}<site name="tcp" {_pose(T @ model.T_flange_tcp)} size="0.004"/>')
-    if scene.pen is not None:
-        out += [inner + line for line in _pen(scene.pen, T, scene.links_collide)]
+    if scene.tool is not None:
+        out += [inner + line for line in _tool(scene.tool, scene.sliding, T, scene.links_collide)]
     out += ["    " + "  " * i + "</body>" for i in reversed(range(model.dof))]
-    out += [f"    {line}" for body in scene.bodies for line in body_lines(body)]
+    out += [f"    {line}" for body in scene.bodies if body.mass is not None for line in _free(body, body.mass)]
     out += ["  </worldbody>", "  <actuator>", *(f"    {_motor(joint)}" for joint in model.joints), "  </actuator>"]
     return "\n".join([*out, "</mujoco>", ""])
 
@@ -117,37 +116,67 @@ def _tip(pen: Pen) -> Link:
     return Link("tip", pen.tip_mass, np.array((0.0, 0.0, pen.length - pen.ball)), inertia)
 
 
-def _pen(pen: Pen, T: Array, links_collide: bool) -> list[str]:
-    """Geoms of the pen in the last body, T its flange there; the tip in a body of its own if it slides."""
-    axis, start = T[:3, 2], T[:3, 3]
-    end = start + (pen.length - pen.ball) * axis
-    # a fine tip stands out of the barrel by the barrel's radius
-    barrel_end = end if pen.tip_radius is None else start + (pen.length - 2.0 * pen.radius) * axis
-    barrel = _geom(Segment("pen", start, barrel_end, pen.radius, round=True), links_collide)
-    ball = f'<geom name="{PEN_TIP}" type="sphere" size="{pen.ball}" rgba="{COLOURS["pen"]}" conaffinity="1"'
-    if pen.stiffness is None:
-        return [barrel, f"{ball} pos={_numbers(end)}/>"]
-    tip = _tip(pen)
-    spring = f"stiffness={_numbers([pen.stiffness])} damping={_numbers([pen.tip_damping()])}"
+def _tool(tool: Tool, sliding: Pen | None, T: Array, links_collide: bool) -> list[str]:
+    """Geoms of the tool in the last body, T its flange there; the tip in a body of its own if it slides."""
+    shafts = [_geom(_placed(shape, T), links_collide) for shape in tool.shafts()]
+    part = tool.tip()
+    place = T @ part.T
+    size = " ".join(repr(edge) for edge in part.size)
+    tip = f'<geom name="{PEN_TIP}" type="{part.kind}" size="{size}" rgba="{COLOURS["pen"]}" conaffinity="1"'
+    if sliding is None:
+        where = f"pos={_numbers(place[:3, 3])}" if part.kind == "sphere" else _pose(place)
+        return [*shafts, f"{tip} {where}/>"]
+    body = _tip(sliding)
+    spring = f"stiffness={_numbers([sliding.stiffness or 0.0])} damping={_numbers([sliding.tip_damping()])}"
     return [
-        barrel,
-        f'<body name="{PEN_TIP}" pos={_numbers(end)}>',
-        f'  <joint name="{PEN_TIP}" type="slide" axis={_numbers(axis)} {spring}/>',
-        f"  {_inertial(Link('tip', tip.mass, np.zeros(3), tip.inertia))}",
-        f"  {ball}/>",
+        *shafts,
+        f'<body name="{PEN_TIP}" pos={_numbers(place[:3, 3])}>',
+        f'  <joint name="{PEN_TIP}" type="slide" axis={_numbers(T[:3, 2])} {spring}/>',
+        f"  {_inertial(Link('tip', body.mass, np.zeros(3), body.inertia))}",
+        f"  {tip}/>",
         "</body>",
     ]
 
 
-def _surface(surface: Surface) -> str:
-    d = surface.impedance
-    return (
-        f'<geom name={quoteattr(surface.name)} type="box" size={_numbers(surface.half_sizes())} '
-        f'{_pose(surface.pose())} contype="1" priority="1" '
-        f'condim="3" friction={_numbers((surface.friction, 0.005, 0.0001))} '
-        f"solref={_numbers((surface.time_constant, surface.damping_ratio))} solimp={_numbers((d, d, 0.001, 0.5, 2.0))} "
-        f'rgba="0.93 0.92 0.89 1"/>'
-    )
+def _placed(shape: Segment, T: Array) -> Segment:
+    start, end = (T[:3, :3] @ point + T[:3, 3] for point in (shape.start, shape.end))
+    return Segment(shape.colour, start, end, shape.radius, round=shape.round)
+
+
+def _geoms(body: Body, T: Array) -> list[str]:
+    """The body's shape as geoms at T (4, 4), which meet what collides of the arm; those of one that moves meet all."""
+    solref, d = body.contact.solver(body.mass)
+    contact = f'condim="3" friction={_numbers((body.friction, 0.005, 0.0001))} '
+    contact += "" if solref is None else f"solref={_numbers(solref)} "
+    colour = BODY_COLOURS.get(body.kind, BODY_COLOURS["surface"])
+    contact += f'solimp={_numbers((d, d, 0.001, 0.5, 2.0))} rgba="{colour}"'
+    meets = 'contype="1"' if body.mass is None else 'contype="1" conaffinity="1"'
+    return [
+        f'<geom name={quoteattr(body.name + part.name)} type="{part.kind}" size={_numbers(part.size)} '
+        f'{_axes(T @ part.T)} {meets} priority="1" {contact}/>'
+        for part in body.shape.parts()
+    ]
+
+
+def _free(body: Body, mass: float) -> list[str]:
+    """A body that moves, held in the air until the plant lets it go; its inertia is that of solid parts."""
+    name = quoteattr(body.name)
+    inertia = sum((_solid(part.kind, part.size) for part in body.shape.parts()), np.zeros(3)) * mass
+    return [
+        f'<body name={name} {_pose(body.T)} gravcomp="1">',
+        f"  <freejoint name={name}/>",
+        f'  <inertial mass={_numbers([mass])} pos="0 0 0" diaginertia={_numbers(inertia)}/>',
+        *(f"  {line}" for line in _geoms(body, np.eye(4))),
+        "</body>",
+    ]
+
+
+def _solid(kind: str, size: Sequence[float]) -> Array:
+    """Principal moments (3,) per kg [m2] of a solid sphere, or of a solid box with these half edges."""
+    if kind == "sphere":
+        return np.full(3, 0.4 * size[0] ** 2)
+    squares = np.square(size)
+    return np.asarray((squares.sum() - squares) / 3.0)
 
 
 def _geom(shape: Segment, collides: bool) -> str:
@@ -159,6 +188,11 @@ def _geom(shape: Segment, collides: bool) -> str:
 
 def _numbers(values: Sequence[float] | Array) -> str:
     return quoteattr(" ".join(repr(float(value) + 0.0) for value in values))
+
+
+def _axes(T: Array) -> str:
+    """A pose by its x and y axes: exact where they are the base's, which half-angles of a quaternion are not."""
+    return f"pos={_numbers(T[:3, 3])} xyaxes={_numbers([*T[:3, 0], *T[:3, 1]])}"
 
 
 def _quaternion(R: Array) -> list[float]:

@@ -1,0 +1,194 @@
+"""How a touched body gives way: contact laws in newtons and metres, and what MuJoCo must be told for them.
+
+MuJoCo's contact is a constraint: with depth -r, the acceleration a that results, a share d (impedance), K and B,
+
+    R f + a = -B v - K d r,     R = (1 - d) / d w,     w [1/kg]: inverse weight of what meets
+
+so that stiffness in N/m depends on w, which only the compiled model knows: `tune` gets it. A solref of two positive
+numbers is a time constant and a damping ratio instead, a negative one is (-K d^2, -B d).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tangere.errors import InvalidValue
+
+# Share d of a paper's contact. A small one makes the contact a spring and damper with the mass 1/R added,
+# R = (1 - d) / d / m with m what MuJoCo takes for the tool's mass (some kg): 1 % leaves some 50 g of added mass.
+IMPEDANCE = 0.01
+# Friction on paper is held by this many times the normal damping: at 0.3 * 5 N a pen at rest creeps by 0.1 mm/s.
+FRICTION_RATIO = 1000.0
+# Friction of a scene with pads is this many times as stiff as the pads: 100 N then creep by some mm/s and no more
+IMPRATIO = 100.0
+
+
+class Contact(Protocol):
+    """A contact law."""
+
+    @property
+    def friction_ratio(self) -> float:
+        """How many times stiffer than the normal the friction must be in MuJoCo."""
+
+    def positive(self) -> Mapping[str, float]:
+        """What must be above 0, by name."""
+
+    def least(self) -> Mapping[str, float]:
+        """What must be 0 or more, by name."""
+
+    def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
+        """MuJoCo's solref (None: its default) and impedance d as they are written; mass [kg] of a body that moves."""
+
+    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
+        """Set what depends on the compiled model; weight [1/kg] of the arm's last body, what: for messages."""
+
+
+@dataclass(frozen=True)
+class Rigid:
+    """As hard as stays smooth. MuJoCo's contacts are soft: one pushed with force F gives way by about
+
+        depth = (1 - d) / d * F / (m_eff k),  k = 1 / (d time_constant damping_ratio)^2,  d = impedance
+
+    with m_eff the inertia felt at the contact: for 5 N on a UR10e (8 kg) 0.1 um at the defaults, stiffer than any
+    table. time_constant must be at least two periods of the simulation, or MuJoCo raises it to that.
+    """
+
+    time_constant: float = 0.004  # s; four periods of 1 ms: as stiff as stays smooth
+    damping_ratio: float = 1.0  # critical: no bouncing
+    impedance: float = 0.99  # of 1: share of the force that resists at once; 0.9 (MuJoCo's own) is ten times softer
+    friction_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.impedance < 1.0:
+            raise InvalidValue(f"contact: impedance between 0 and 1, got {self.impedance!r}")
+
+    def positive(self) -> Mapping[str, float]:
+        """Time constant and damping ratio."""
+        return {"time_constant": self.time_constant, "damping_ratio": self.damping_ratio}
+
+    def least(self) -> Mapping[str, float]:
+        """Nothing."""
+        return {}
+
+    def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
+        """As given."""
+        return (self.time_constant, self.damping_ratio), self.impedance
+
+    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
+        """Nothing depends on the arm."""
+
+
+@dataclass(frozen=True)
+class Rebound:
+    """Of a body that moves and bounces off what is much heavier: stiffness [N/m], of its own mass's damping ratio.
+
+    Almost all of the force resists at once (d = 0.99), whatever the depth. MuJoCo's spring and damper are per kg of
+    what meets: of the body, where the other is much heavier.
+    """
+
+    stiffness: float  # N/m
+    damping_ratio: float = 0.3  # it bounces to a seventh of its height, as wood on plastic
+    friction_ratio: float = 1.0
+
+    def positive(self) -> Mapping[str, float]:
+        """Stiffness."""
+        return {"stiffness": self.stiffness}
+
+    def least(self) -> Mapping[str, float]:
+        """Damping ratio."""
+        return {"damping_ratio": self.damping_ratio}
+
+    def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
+        """Per kg of the body."""
+        if mass is None:
+            raise InvalidValue("contact: a body that rebounds has a mass [kg]")
+        k = self.stiffness / mass
+        return (-k, -2.0 * self.damping_ratio * math.sqrt(k)), 0.99
+
+    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
+        """Nothing depends on the arm."""
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring and a damper without mass between the tool and what is fixed.
+
+        force = stiffness x + damping x',     x: how deep the tool is behind the face; never a pull
+
+    a = (1 - d) a_free - (k x + b x') / m in MuJoCo. Only with d near 0 a static force meets the same spring as a fast
+    one (at d = 0.99 it meets one a hundred times as stiff). The force is (k x + b x') / w with w the tool's inverse
+    weight. Friction would be as soft as the normal force: friction_ratio stiffens it. The spring is explicit: sqrt(k w)
+    times the step must stay below 2 in every direction; w is a mean over three, of which one may have it all, so that
+    at most 1 is safe.
+    """
+
+    stiffness: float  # N/m
+    damping: float  # N s/m
+    friction_ratio: float = IMPRATIO
+
+    def positive(self) -> Mapping[str, float]:
+        """Stiffness."""
+        return {"stiffness": self.stiffness}
+
+    def least(self) -> Mapping[str, float]:
+        """Damping."""
+        return {"damping": self.damping}
+
+    def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
+        """For 10 kg, until `tune` knows better."""
+        return (-0.1 * self.stiffness, -0.1 * self.damping), 0.001
+
+    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
+        """For what the tool's body brings."""
+        step = float(model.opt.timestep)
+        if self.stiffness * weight * step**2 > 1.0:
+            raise InvalidValue(
+                f"{what}: stiffness at most {1.0 / (weight * step**2):.3g} N/m with this arm and steps of "
+                f"{step:g} s, got {self.stiffness:g}"
+            )
+        for geom in geoms:
+            model.geom_solref[geom] = (-self.stiffness * weight, -self.damping * weight)
+
+
+@dataclass(frozen=True)
+class CalmSpring:
+    """A spring and damper that stays calm under a steady force, with some grams of mass: paper under a pen.
+
+        f = (K d / R) depth + (B / R) speed - a / R:   K = k R / d,  B = D R,  and a mass of 1 / R added.
+
+    The damping is explicit: B h < 1 keeps it calm; a light arm needs a larger d, less R, for that.
+    """
+
+    stiffness: float  # N/m
+    damping: float  # N s/m
+    friction_ratio: float = FRICTION_RATIO
+
+    def positive(self) -> Mapping[str, float]:
+        """Stiffness and damping."""
+        return {"stiffness": self.stiffness, "damping": self.damping}
+
+    def least(self) -> Mapping[str, float]:
+        """Nothing."""
+        return {}
+
+    def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
+        """MuJoCo's own, until `tune` knows better."""
+        return None, IMPEDANCE
+
+    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
+        """Stiffness k and damping D for what the tool's body brings, fixed at the zero pose when compiled."""
+        h = model.opt.timestep
+        # 0.9 of what is calm
+        d = max(IMPEDANCE, weight / (weight + 0.9 / (self.damping * h)))
+        if d > 5.0 * IMPEDANCE:  # no spring any more; a UR3e of half its mass needs 2 %
+            raise InvalidValue(
+                f"{what}: damping of {self.damping:g} N s/m is too much for steps of {h:g} s, "
+                f"at most {0.9 * 5.0 * IMPEDANCE / (1.0 - 5.0 * IMPEDANCE) / (weight * h):.3g}"
+            )
+        R = (1.0 - d) / d * weight
+        for geom in geoms:
+            model.geom_solimp[geom, :2] = d
+            model.geom_solref[geom] = (-self.stiffness * R * d, -self.damping * R * d)
