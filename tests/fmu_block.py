@@ -1,14 +1,25 @@
-"""An FMU under test, driven by fmpy: variables by the names of their groups, messages kept."""
+"""An FMU under test, driven by fmpy: variables by the names of their groups, messages kept.
+
+A test file that imports this is skipped where fmpy or a C compiler is missing.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
+if shutil.which("cc") is None:
+    pytest.skip("needs a C compiler", allow_module_level=True)
+
 from fmpy import calloc, extract, free, read_model_description
+from fmpy.fmi1 import FMICallException
 from fmpy.fmi2 import (
     FMU2Model,
     FMU2Slave,
@@ -129,19 +140,31 @@ FRICTION = JointFriction.of(ROBOT.drives)
 FORCE = np.array([5.0, -3.0, 8.0, 0.2, 0.3, -0.1])
 
 
-class Maker:
-    """Blocks of ROBOT by kind; each file is written once."""
+def refused(call: Any, *arguments: Any) -> int:
+    """The status that the call is refused with."""
+    with pytest.raises(FMICallException) as problem:
+        call(*arguments)
+    return problem.value.status
 
-    def __init__(self, folder: Path) -> None:
+
+class Maker:
+    """Blocks of an arm by kind; each file is written once, when it is first asked for."""
+
+    def __init__(self, folder: Path, robot: tangere.Robot | None = None) -> None:
         self.folder = folder
+        self.robot, self.friction = (ROBOT, FRICTION) if robot is None else (robot, None)
         self.files: dict[str, Written] = {}
+
+    def block(self, kind: str, **options: Any) -> Block:
+        """A block with the options of `Block`."""
+        if kind not in self.files:
+            out = self.folder / f"{kind}.fmu"
+            self.files[kind] = write_fmu(kind, self.robot, out, friction=self.friction, platforms=(LINUX,))
+        return Block(self.files[kind], self.folder, **options)
 
     def __call__(self, kind: str, *, exchange: bool = False, **start: Any) -> Block:
         """An initialised block with these start values."""
-        if kind not in self.files:
-            out = self.folder / f"{kind}.fmu"
-            self.files[kind] = write_fmu(kind, ROBOT, out, friction=FRICTION, platforms=(LINUX,))
-        return Block(self.files[kind], self.folder, exchange=exchange, begin=False).begin(**start)
+        return self.block(kind, exchange=exchange, begin=False).begin(**start)
 
 
 def states(block: Block) -> np.ndarray:

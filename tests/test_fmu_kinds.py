@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
-
-pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
-if shutil.which("cc") is None:
-    pytest.skip("needs a C compiler", allow_module_level=True)
-
 from fmu_block import EXACT, ROBOT, Block, Maker, continuous, difference, place
 
 import tangere
@@ -23,11 +16,6 @@ from tangere.kinematics.rotation import matrix_from_ypr, quaternion_from_matrix,
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
     return Maker(tmp_path_factory.mktemp("fmus"))
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20)
 
 
 # ---------------------------------------------------------------------------------------------- forward kinematics

@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
-if shutil.which("cc") is None:
-    pytest.skip("needs a C compiler", allow_module_level=True)
-
-from fmpy.fmi1 import FMICallException
-from fmu_block import Block
+from fmu_block import Maker, refused
 
 import tangere
-from tangere.apps.fmu.build import LINUX
-from tangere.apps.fmu.package import Written, write_fmu
 
 OK, WARNING, DISCARD, ERROR = range(4)
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fmus")
-    robot = tangere.robot("ur5e")
-    return {kind: write_fmu(kind, robot, folder, platforms=(LINUX,)) for kind in ("fk", "ik", "arm")}
-
-
-@pytest.fixture
-def make(written: dict[str, Written]):
-    def block(kind: str, **options) -> Block:
-        w = written[kind]
-        return Block(w, Path(w.path).parent, **options)
-
-    return block
-
-
-def refused(call, *arguments) -> int:
-    """The status that the call is refused with."""
-    with pytest.raises(FMICallException) as problem:
-        call(*arguments)
-    return problem.value.status
+def make(tmp_path_factory):
+    return Maker(tmp_path_factory.mktemp("fmus"), tangere.robot("ur5e")).block
 
 
 def test_log_categories(make):

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 
 import numpy as np
 import pytest
-
-pytest.importorskip("fmpy", reason="needs fmpy (tangere[test])")
-if shutil.which("cc") is None:
-    pytest.skip("needs a C compiler", allow_module_level=True)
-
 from fmu_block import EXACT, FORCE, FRICTION, ROBOT, Maker, continuous, difference, place, same_slope, states
 
 import tangere
@@ -26,11 +20,6 @@ from tangere.types import Command, Reference
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
     return Maker(tmp_path_factory.mktemp("fmus"))
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20)
 
 
 # ---------------------------------------------------------------------------------------------------- dynamics
