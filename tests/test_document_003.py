@@ -15,6 +15,7 @@ from oracles import random_rotation, relative_error
 
 import tangere
 from tangere.apps.textbook.operational import at_state
+from tangere.apps.textbook.rotation_rates import quaternion_rate
 from tangere.kinematics.resolution import (
     Task,
     damped_inverse,
@@ -33,7 +34,6 @@ from tangere.kinematics.rotation import (
     quaternion_rotate,
     skew,
 )
-from tangere.kinematics.rotation_rates import quaternion_rate
 from tangere.model.model import Array
 
 TIGHT = 1e-12

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from oracles import random_rotation
 
+from tangere.apps.textbook import rotation_rates as rates
+from tangere.apps.textbook.rotation_rates import Frame
 from tangere.errors import InvalidValue
 from tangere.kinematics import rotation as rot
-from tangere.kinematics import rotation_rates as rates
-from tangere.kinematics.rotation_rates import Frame
 
 FRAMES: list[Frame] = ["world", "body"]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.apps.textbook import coordinates as coords
+from tangere.apps.textbook import rotation_rates as rates
 from tangere.apps.textbook.coordinates import System
 from tangere.errors import InvalidValue
 from tangere.kinematics import rotation as rot
-from tangere.kinematics import rotation_rates as rates
 from tangere.kinematics.checks import Array, checked
 from tangere.kinematics.resolution import damped_inverse
 
