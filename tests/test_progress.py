@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tangere.report.progress import Bar, Clock, Line
+from tangere.report.terminal import Bar, Clock, Line
 
 
 class Terminal(io.StringIO):

@@ -9,8 +9,7 @@ from typing import Any
 
 from tangere.apps.scenarios.settings import RunSettings
 from tangere.options import add_options
-from tangere.report.progress import Clock
-from tangere.report.terminal import filled, table, terminal_width
+from tangere.report.terminal import Clock, filled, table, terminal_width
 
 SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 

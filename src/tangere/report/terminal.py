@@ -1,4 +1,7 @@
-"""Plain text for the terminal: tables that line up, numbers without minus zeros, colour only where it is wanted."""
+"""Plain text for the terminal: tables that line up, numbers without minus zeros, colour only where it is wanted.
+
+Progress of long work is shown on a terminal only: standard error, one line that is written over and over.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+_WIDTH = 30  # characters of the bar
+_LINE = 100  # characters that are cleared at the end: bar and words
 # the escape codes of a terminal (ECMA-48, SGR) that we use, by meaning
 LEAST = 24  # columns: narrower text is hard to read, it goes below
 STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
@@ -110,3 +116,59 @@ def matrix(values: ArrayLike, decimals: int, header: Sequence[str] = (), names: 
     columns = max((len(row) for row in rows), default=0)
     align = ("l" if names else "r") + "r" * (columns - 1)
     return table(rows, header, align)
+
+
+def _drawn(share: float) -> str:
+    full = int(_WIDTH * min(1.0, max(0.0, share)))
+    return "[" + "#" * full + "-" * (_WIDTH - full) + "]"
+
+
+class Line:
+    """What is being done: `say(text)`; at the end the line is cleared."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        if self._shown:
+            print(f"\r{text[: _LINE - 1].ljust(_LINE - 1)}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Clear the line; may be called twice."""
+        if self._shown:
+            print("\r" + " " * _LINE + "\r", end="", file=sys.stderr, flush=True)
+
+    def leave(self) -> None:
+        """Let the line stay and go to the next."""
+        if self._shown:
+            print(file=sys.stderr)
+
+
+class Bar(Line):
+    """Work of a known size: `bar(what, share)` with the seconds that are left once they can be told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start = time.perf_counter()
+
+    def __call__(self, what: str, share: float = 0.0) -> None:
+        past = time.perf_counter() - self._start
+        # before a tenth of the work and half a second of time an estimate is a guess
+        left = f", {past / share - past:.0f} s left" if share > 0.1 and past > 0.5 else ""
+        super().__call__(f"{_drawn(share)} {what}{left}")
+
+
+class Clock:
+    """A simulation: `clock(elapsed, duration)` in simulated seconds, with the real-time factor; the line stays."""
+
+    def __init__(self) -> None:
+        self._line = Line()
+        self._start = time.perf_counter()
+
+    def __call__(self, elapsed: float, duration: float) -> None:
+        factor = elapsed / max(1e-9, time.perf_counter() - self._start)
+        self._line(f"{_drawn(elapsed / duration)} {elapsed:6.1f} of {duration:.1f} s, {factor:.1f}x real time")
+
+    def end(self) -> None:
+        """Leave the line."""
+        self._line.leave()

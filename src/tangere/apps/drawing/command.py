@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tangere.apps.drawing.settings import DrawingSettings
 from tangere.errors import InvalidValue, NoSolution
 from tangere.options import add_options, group_from
-from tangere.report.progress import Clock, Line
-from tangere.report.terminal import table
+from tangere.report.terminal import Clock, Line, table
 from tangere.settings import settings_of
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def write_catalogue(
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the catalogue and say where it is."""
-    from tangere.report.progress import Bar
+    from tangere.report.terminal import Bar
 
     begin, bar = time.perf_counter(), Bar()
 

@@ -54,8 +54,7 @@ def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], No
 def main(arguments: argparse.Namespace) -> int:
     """Check the files and print."""
     from tangere.errors import TangereError
-    from tangere.report.progress import Line
-    from tangere.report.terminal import paint, table, wants_colour
+    from tangere.report.terminal import Line, paint, table, wants_colour
 
     colour, wrong = wants_colour(), 0
     doing = Line()

@@ -10,8 +10,7 @@ from tangere.apps.fmu import bench, catalogue, check  # light: what is heavy is 
 from tangere.apps.fmu.kinds import KINDS
 from tangere.errors import InvalidValue
 from tangere.options import add_options, group_from
-from tangere.report.progress import Line
-from tangere.report.terminal import table
+from tangere.report.terminal import Line, table
 from tangere.settings import setting, word
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import numpy as np
 from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.errors import InvalidValue
 from tangere.options import add_options, group_from, refuse_foreign, told
-from tangere.report.progress import Bar
-from tangere.report.terminal import paint, table, wants_colour
+from tangere.report.terminal import Bar, paint, table, wants_colour
 from tangere.settings import settings_of
 
 if TYPE_CHECKING:

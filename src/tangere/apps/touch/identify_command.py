@@ -10,8 +10,7 @@ import numpy as np
 
 from tangere.apps.touch.options import arm_of, arm_options, sample_rate
 from tangere.errors import InvalidValue
-from tangere.report.progress import Bar
-from tangere.report.terminal import paint, table, wants_colour
+from tangere.report.terminal import Bar, paint, table, wants_colour
 from tangere.settings import numbers
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from tangere.apps.touch.options import (
     tell,
 )
 from tangere.errors import InvalidValue
-from tangere.report.progress import Bar
-from tangere.report.terminal import table
+from tangere.report.terminal import Bar, table
 
 if TYPE_CHECKING:
     from tangere.loop.tuning import Tuned

@@ -22,8 +22,7 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import InvalidValue
 from tangere.logs.files import plain
-from tangere.report.progress import Bar
-from tangere.report.terminal import paint, table, wants_colour
+from tangere.report.terminal import Bar, paint, table, wants_colour
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
