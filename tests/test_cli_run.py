@@ -112,6 +112,19 @@ def test_run_leaves_a_folder_and_says_the_few_numbers(tmp_path: Path, capsys: Ca
     assert names == {"log.mcap", "log.csv", "manifest.json", "summary.json", "report.html"}
 
 
+def test_a_long_run_leaves_no_csv_unless_asked_and_says_so(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tangere.loop.folder.CSV_MAX", 10)
+    assert main(["run", "hold", *SHORT, "--push", "none", "--out", str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"note: no log\.csv: \d+ samples make a large one; log\.mcap has all, --csv .*\n", said)
+    assert not (tmp_path / "a" / "log.csv").exists()
+    assert main(["run", "hold", *SHORT, "--push", "none", "--csv", "--out", str(tmp_path / "b")]) == 0
+    assert capsys.readouterr().err == ""
+    assert (tmp_path / "b" / "log.csv").exists()
+
+
 def test_the_default_folder_is_out_and_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["run", "hold", *SHORT]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 import types
 
 import numpy as np
@@ -121,6 +122,9 @@ class Sink:
     def note(self, note):
         self.notes.append(note)
 
+    def when_idle(self, call):
+        self.idle = call
+
 
 @pytest.mark.parametrize("count", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
 def test_the_recorder_keeps_every_row_and_hands_each_on_once(rng, count):
@@ -142,6 +146,31 @@ def test_the_recorder_keeps_every_row_and_hands_each_on_once(rng, count):
     handed = np.concatenate([np.zeros((0, 20)), *sink.blocks])
     assert np.array_equal(handed[:, recorder.layout["T"]], T)
     assert handed.shape == (count, 20)
+
+
+def test_rows_that_wait_are_handed_on_when_the_sink_asks(rng):
+    """A source that stalls: rows must not wait for the next one. From another thread, each row once."""
+    sink = Sink()
+    recorder = Recorder(["time"], {"q": 1}, sink)
+    recorder.append((0.0,), (np.zeros(1),))
+    sink.idle()
+    sink.idle()
+    assert [len(block) for block in sink.blocks] == [1]
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            sink.idle()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for k in range(1, 5 * BLOCK):
+        recorder.append((float(k),), (np.zeros(1),))
+    over.set()
+    thread.join()
+    recorder.flush()
+    assert np.array_equal(np.concatenate(sink.blocks)[:, 0], np.arange(5.0 * BLOCK))
+    assert np.array_equal(recorder.log().time, np.arange(5.0 * BLOCK))
 
 
 def test_rows_are_handed_on_five_times_a_second_although_the_block_is_not_full(monkeypatch):

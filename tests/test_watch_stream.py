@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.belief import belief
+from tangere.logs.recordings import read
 from tangere.logs.stream import lines_of
 from tangere.loop.follow import Follower
 from tangere.loop.watching import watch
@@ -66,6 +68,19 @@ def test_an_event_is_told_at_the_sample_that_raises_it(tuned: IdentifiedModel) -
     k, raised = told[0]
     assert raised.phase == "raised"
     assert columns["time"][k - 1] == raised.time_s  # line 0 is the header
+
+
+def test_what_is_followed_can_be_recorded(tuned: IdentifiedModel, tmp_path: Path) -> None:
+    columns = columns_of(4.0, push=(2.0, 3.0, 0.3 * TORQUE))
+    before = time.time_ns()
+    told = Follower(ROBOT, belief(ROBOT, tuned)).follow(_lines(columns), log=tmp_path / "log.mcap")
+    log = read(tmp_path / "log.mcap")
+    np.testing.assert_array_equal(log.time, columns["time"])
+    np.testing.assert_array_equal(log["q"], columns["q"])
+    assert log["residual"].shape == log["q"].shape
+    assert log.complete
+    assert log.events[0]["time_s"] == told[0].time_s
+    assert before <= log.start_ns + round(log.time[0] * 1e9) <= time.time_ns()  # the first sample is now
 
 
 def test_an_event_that_outlasts_the_stream_is_told_as_open(tuned: IdentifiedModel) -> None:

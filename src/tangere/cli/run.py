@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
     p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
     p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
     p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
+    p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
     p.set_defaults(run=run)
 
@@ -67,10 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
     command, replaced = ["tangere", *arguments.words], holds(out)
     bar = Clock()
     try:
-        done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced)
+        done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
+                       csv=arguments.csv or None)  # fmt: skip
     finally:
         bar.end()
-    for text in (*done.built.notes, *([f"{out} held an earlier run, which this one replaced"] if replaced else ())):
+    said = [f"{out} held an earlier run, which this one replaced"] if replaced else []
+    if not (done.folder / "log.csv").exists():
+        said.append(f"no log.csv: {len(done.result.log)} samples make a large one; log.mcap has all, --csv writes both")
+    for text in (*done.built.notes, *said):
         print(f"note: {text}", file=sys.stderr)
     if arguments.video:
         _video(done)

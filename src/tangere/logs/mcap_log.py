@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ SLICE = 64
 PAUSE = 2e-4
 # zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
 COMPRESSION = 1
+# [s] without anything to write after which rows are asked for that somebody still holds back
+IDLE = 0.2
 PLAIN = "this log is not compressed: zstandard is not installed (pip install 'tangere[log]')"
 
 
@@ -210,7 +212,9 @@ class McapSink:
     def __init__(self, file: McapFile) -> None:
         self.error = ""
         self._file = file
+        self._nothing: Array = np.empty((0, file.width))
         self._queue: SimpleQueue[Array | Note | Event | None] = SimpleQueue()
+        self._idle: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._work, name="tangere-log", daemon=True)
         self._thread.start()
 
@@ -226,17 +230,29 @@ class McapSink:
         """Write this event, as it is now, with the next rows."""
         self._queue.put(event)
 
+    def when_idle(self, call: Callable[[], None]) -> None:
+        """What to call where nothing came for a while: whoever holds rows back hands them on."""
+        self._idle = call
+
     def close(self) -> None:
         """Wait for what is still to be written and end the file; may be called twice."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
 
+    def _next(self) -> Array | Note | Event | None:
+        """The next thing to write; nothing, in form of no rows, where none came for a while."""
+        try:
+            return self._queue.get(timeout=IDLE)
+        except Empty:
+            self._idle()
+            return self._nothing if self._queue.empty() else self._queue.get()
+
     def _work(self) -> None:
         notes: list[Note] = []
         events: list[Mapping[str, Any]] = []
         try:
-            while (item := self._queue.get()) is not None:
+            while (item := self._next()) is not None:
                 if isinstance(item, Note):
                     notes.append(item)
                 elif isinstance(item, np.ndarray):
@@ -244,7 +260,7 @@ class McapSink:
                     notes, events = [], []
                 else:
                     events.append(item.record())
-            self._file.write(np.empty((0, self._file.width)), notes, events=events)
+            self._file.write(self._nothing, notes, events=events)
             self._file.close()
         except Exception as problem:  # a thread has nobody to raise to
             self.error = f"the log could not be written: {problem}"

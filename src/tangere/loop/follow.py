@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -248,8 +249,17 @@ class Follower:
         """Sentences that became known since they were last taken away (`said.clear()`)."""
         return [] if self.source is None else self.source.said
 
-    def follow(self, lines: Iterable[str], tell: Callable[[Event], None] = lambda event: None) -> list[Event]:
-        """Tell of every event in each of its phases as the lines tell it, at last of one that is open; all of them."""
+    def follow(
+        self,
+        lines: Iterable[str],
+        tell: Callable[[Event], None] = lambda event: None,
+        *,
+        log: str | os.PathLike[str] | None = None,
+    ) -> list[Event]:
+        """Tell of every event in each of its phases as the lines tell it, at last of one that is open; all of them.
+
+        log: an .mcap file that is written meanwhile: samples, residual and events.
+        """
         told: list[Event] = []
 
         def both(event: Event) -> None:
@@ -264,7 +274,7 @@ class Follower:
         self._watcher = watcher = Watcher(
             self.belief, wanted=wanted, payload_changes=changes, known_at=lambda time: source.newest, tell=both
         )
-        result = run(source, observers=[source.observer], detector=watcher, keep=False)
+        result = run(source, observers=[source.observer], detector=watcher, keep=False, log=log)
         if result.abort is not None:
             raise result.abort
         watcher.finish()

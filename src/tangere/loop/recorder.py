@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from threading import Lock
 from time import perf_counter
 from typing import Protocol
 
@@ -32,6 +33,9 @@ class Sink(Protocol):
     def event(self, event: Event) -> None:
         """An event in one of its phases."""
 
+    def when_idle(self, call: Callable[[], None]) -> None:
+        """What to call where nothing came for HAND_ON seconds: rows may wait while a source or a controller is slow."""
+
 
 class Recorder:
     """A table that grows by a row at a time; about 2 us a row.
@@ -56,7 +60,10 @@ class Recorder:
         self._notes: list[Note] = []
         self._handed = 0
         self._due = perf_counter() + HAND_ON
+        self._lock = Lock()
         self._new_block()
+        if sink is not None:
+            sink.when_idle(self.flush)
 
     @property
     def layout(self) -> dict[str, slice]:
@@ -106,17 +113,20 @@ class Recorder:
         return Log(columns, notes=tuple(self._notes))
 
     def flush(self) -> None:
-        """Hand on what has not been."""
-        self._hand_on()
+        """Hand on what has not been; the sink may call it too, where no row has come for a while."""
+        with self._lock:
+            count = self._count  # rows before it are finished, whatever the loop does meanwhile
+            if self._sink is not None and count > self._handed:
+                self._sink.rows(self._block[self._handed : count])
+            self._handed = count
 
     def _hand_on(self) -> None:
-        if self._sink is not None and self._count > self._handed:
-            self._sink.rows(self._block[self._handed : self._count])
-        self._handed = self._count
+        self.flush()
         if self._count == BLOCK:
-            if self._keep:
-                self._blocks.append(self._block)
-            self._new_block()
+            with self._lock:
+                if self._keep:
+                    self._blocks.append(self._block)
+                self._new_block()
 
     def _new_block(self) -> None:
         self._block: Array = np.zeros((BLOCK, self._width))  # zeros: pages are mapped when they are first written

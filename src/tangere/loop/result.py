@@ -211,11 +211,12 @@ class RunResult:
             self.log.columns.release()
         return written
 
-    def save(self, folder: str | os.PathLike[str], *, report: bool = True) -> Path:
-        """Leave log.mcap, log.csv (where small), manifest.json, summary.json and report.html in a folder.
+    def save(self, folder: str | os.PathLike[str], *, report: bool = True, csv: bool | None = None) -> Path:
+        """Leave log.mcap, log.csv, manifest.json, summary.json and report.html in a folder.
 
         What an earlier run left there is replaced; a folder with other files of these names and no manifest.json is
-        refused (InvalidValue). A log that the run itself wrote there stays. report: False leaves the page out.
+        refused (InvalidValue). A log that the run itself wrote there stays. report: False leaves the page out. csv:
+        whether log.csv is written; where not said, up to 20 000 samples.
         """
         from tangere.logs.csv_log import write_csv
         from tangere.logs.mcap_log import write_mcap
@@ -228,7 +229,7 @@ class RunResult:
             place = cleared(folder)
             write_manifest(named.manifest, place)
             write_mcap(self.log, place / LOG, robot=self.robot)
-        if len(self.log) <= CSV_MAX:
+        if csv or (csv is None and len(self.log) <= CSV_MAX):
             write_csv(self.log, place / CSV)
         write_json(named.summary, place / SUMMARY)
         if report:

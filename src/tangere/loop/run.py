@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter, thread_time, time_ns
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,8 @@ def run(
         columns = dict.fromkeys(scalars, 0) | vectors
         file = None
         if log is not None:
-            file = McapSink(McapFile(log, columns, joints=joints, robot=robot))
+            start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
+            file = McapSink(McapFile(log, columns, joints=joints, robot=robot, start_ns=start_ns))
             stack.callback(file.close)
         recorder = Recorder(scalars, vectors, file, keep)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))

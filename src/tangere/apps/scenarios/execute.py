@@ -48,8 +48,12 @@ def execute(
     command: Sequence[str] = (),
     progress: Progress | None = None,
     paced: bool = False,
+    csv: bool | None = None,
 ) -> Executed:
-    """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder."""
+    """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder.
+
+    csv: whether log.csv is written; where not said, if it is small (RunResult.save).
+    """
     built = build(scenario, given, pushes)
     folder = cleared(out)
     told = {"scenario": built.scenario.name, **plain(built.settings)}
@@ -66,7 +70,7 @@ def execute(
     )  # fmt: skip
     summary = summary_of(built, result)
     result = replace(result, told=Told(built.scenario.name, manifest, summary, built.world.true))
-    result.save(folder, report=False)
+    result.save(folder, report=False, csv=csv)
     return Executed(built, result, summary, folder)
 
 

@@ -80,6 +80,7 @@ def add(commands: Any) -> None:
         help="something is taken up or put down then [s]: no alarm; repeatable",
     )  # fmt: skip
     p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
+    p.add_argument("--log", dest="record", metavar="FILE.mcap", help="of a pipe or with --follow: record it too")
     p.add_argument("--report", metavar="FILE", help="also write a page with residuals, thresholds and events (HTML)")
     p.set_defaults(run=watch)
 
@@ -101,6 +102,8 @@ def watch(arguments: argparse.Namespace) -> int:
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
         return _stream(arguments, arm, believed, hertz)
+    if arguments.record:
+        raise InvalidValue("--log: LOG is a file that is there already; it goes with a pipe (-) or --follow")
     return _files(arguments, arm, believed, hertz, payload)
 
 
@@ -171,7 +174,7 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
             print(_line(event.phase, _row(event, follower.first)), flush=True)
 
     try:
-        follower.follow(source, told)
+        follower.follow(source, told, log=arguments.record)
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:

@@ -1,0 +1,85 @@
+"""kill -9 at any moment: the log opens, and what is lost is at most half a second of wall time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.logs.csv_log import write_csv
+from tangere.logs.log import Log
+from tangere.logs.recordings import read
+
+ROOT = Path(__file__).resolve().parent.parent
+# [s] after the log appeared at which it is killed; the first second is the one in which nothing could be read once
+SOAK = bool(os.environ.get("TANGERE_SOAK"))
+MOMENTS = np.random.default_rng(7).uniform(0.0, 3.0, 25).tolist() if SOAK else [0.05, 0.9]
+PATIENCE = 120.0  # [s] for a start on a busy machine
+
+
+@contextmanager
+def started(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a process of its own, once its log is there."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tangere", *words], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        give_up = time.monotonic() + PATIENCE
+        while not log.exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "words", [("run", "hold", "--plant", "rigid", "--set", "duration=30"), ("draw", "snail", "--size", "60mm")]
+)
+def test_a_kill_costs_half_a_second_at_most(words: tuple[str, ...], moment: float, tmp_path: Path) -> None:
+    """What was handed on lies in the file, which was last written at most 0.5 s before the kill."""
+    log = tmp_path / "out" / "log.mcap"
+    with started(*words, "--out", str(tmp_path / "out"), log=log) as process:
+        born = log.stat().st_mtime
+        time.sleep(moment)
+        process.kill()
+        killed = time.time()
+    kept = read(log)
+    assert np.all(np.diff(kept.time) > 0.0)
+    if not kept.complete:  # else it had come to its end before
+        assert killed - log.stat().st_mtime < 0.5
+        assert kept.problems == ("the end of the file is cut off",)
+        assert len(kept) > 100 or killed - born < 0.5
+
+
+def test_a_stream_that_stalls_keeps_nothing_back(tmp_path: Path) -> None:
+    """watch --follow waits for the next line; all that came before it is in its log meanwhile, and survives a kill."""
+    robot = tangere.robot("ur10e")
+    t = np.arange(0.0, 3.0, 5e-3)
+    q = 0.2 * np.sin(np.outer(t, np.linspace(0.5, 1.0, 6))) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    qd = np.gradient(q, t, axis=0)
+    write_csv(Log({"time": t, "q": q, "qd": qd, "tau": robot.gravity_torque(q)}), tmp_path / "growing.csv")
+    log = tmp_path / "log.mcap"
+    words = ("watch", str(tmp_path / "growing.csv"), "--follow", "--robot", "ur10e", "--log", str(log))
+    with started(*words, log=log) as process:
+        give_up = time.monotonic() + PATIENCE
+        while len(read(log)) < len(t):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
+    kept = read(log)
+    assert not kept.complete
+    assert np.array_equal(kept["q"], q)
