@@ -8,6 +8,7 @@ import struct
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.check import check_fmu
 from tangere.apps.fmu.opened import Finding, NotAnFmu
+from tangere.apps.fmu.part import Kind
 from tangere.cli.main import main
 from tangere.dynamics.friction import JointFriction
 
@@ -62,6 +64,27 @@ def test_nothing_is_wrong_with_ours(files, kind):
     assert {f.part for f in found} == {"file", "block", "answers"}
     # the observer has no directional derivatives: that is noted
     assert {f.outcome for f in found} == ({"good", "note"} if kind == "observer" else {"good"})
+
+
+def test_a_new_kind_of_known_parts_is_one_description(tmp_path, monkeypatch):
+    """Forward kinematics and inverse dynamics in one block: written, compiled, and right, from a `Kind` alone."""
+    fk, dynamics = KINDS["fk"], KINDS["inverse-dynamics"]
+
+    def groups(arm):
+        own = [replace(g, name=f"fk.{g.name}") for g in fk.groups(arm) if g.key not in ("LENGTHS", "TOOL")]
+        return [*dynamics.groups(arm), *own]
+
+    kind = Kind(
+        name="both", suffix="Both", title="Both", summary="two in one", text="Two in one.", colour=(1, 2, 3),
+        parts=(*dynamics.parts, *fk.parts), groups=groups,
+        answers=(*dynamics.answers, *(replace(a, prefix="fk.") for a in fk.answers)),
+    )  # fmt: skip
+    monkeypatch.setitem(KINDS, "both", kind)
+    written = write_fmu("both", ROBOT, tmp_path, platforms=(LINUX,))
+    assert written.path.name == "UR10e_Both.fmu"
+    found = check_fmu(written.path, quick=True)
+    assert bad(found) == {}
+    assert [f.what for f in found if f.part == "answers"] == ["inverse dynamics", "forward kinematics"]
 
 
 def test_checkers_of_others_are_asked(files):

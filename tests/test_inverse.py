@@ -75,6 +75,16 @@ def in_half_open_turn(answer: tangere.IKBatch) -> bool:
     return bool(np.all((angles > -np.pi) & (angles <= np.pi)))
 
 
+def assert_found_again(robot: tangere.Robot, q: np.ndarray) -> None:
+    """Given as references, all q (k, 6) are among the solutions of their poses; every solution reaches, none twice."""
+    T = robot.pose(q)
+    answer = batch(robot, T, q)
+    assert np.sum(missed(answer, q) > SAME) == 0
+    assert fk_error(robot, answer, T) < FK
+    assert duplicates(answer) == 0
+    assert in_half_open_turn(answer)
+
+
 # ---------------------------------------------------------------------------------------------------- random poses
 
 
@@ -219,12 +229,7 @@ def test_singular_poses(kind: str, off: float) -> None:
     for name in ("ur10e", "ur3e"):
         robot = arm(name, tool=TOOL)
         q = singular_states(robot, kind, off, 400, np.random.default_rng(1))
-        T = robot.pose(q)
-        answer = batch(robot, T, q)
-        assert np.sum(missed(answer, q) > SAME) == 0
-        assert fk_error(robot, answer, T) < FK
-        assert duplicates(answer) == 0
-        assert in_half_open_turn(answer)
+        assert_found_again(robot, q)
 
 
 @pytest.mark.parametrize("off", NEAR)
@@ -275,12 +280,7 @@ def test_multiples_of_a_quarter_turn() -> None:
     """All 4096, what people type in: many are singular in several ways, each is solved and found again."""
     robot = arm("ur5e")
     q = np.array(list(product(np.arange(-1, 3) * np.pi / 2, repeat=6)))
-    T = robot.pose(q)
-    answer = batch(robot, T, q)
-    assert np.sum(missed(answer, q) > SAME) == 0
-    assert fk_error(robot, answer, T) < FK
-    assert duplicates(answer) == 0
-    assert in_half_open_turn(answer)
+    assert_found_again(robot, q)
 
 
 def test_singular_flags(rng: np.random.Generator) -> None:
