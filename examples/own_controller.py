@@ -6,16 +6,20 @@ horizontal plane does a spring with a damper act, through the one row of the Jac
     tau = g(q) + J_z^T (k (z_0 - z) - d z') - D qd
 
 Somebody leans on the tool and then slides it. Sideways it goes where it is pushed; downwards it gives way by F / k,
-exactly so once it has come to rest, although no position of any joint is controlled.
+exactly so once it has come to rest, although no position of any joint is controlled. `result.save` leaves the same
+folder as `tangere run`: log, summary and page, with the controller named in it.
 """
 
 from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
 import tangere
 from tangere.control import Guarded
-from tangere.loop.run import run
 from tangere.plants import PushForce, RigidPlant
 from tangere.types import Command, State
 
@@ -53,7 +57,7 @@ def main() -> None:
     robot = tangere.robot("ur10e", rotor_inertia=True)
     # the guard limits torques and catches broken samples; any controller goes into it
     controller = Guarded(InvisibleTable(robot), robot, period=PERIOD)
-    result = run(RigidPlant(robot, PERIOD, pushes=[LEAN, SLIDE]), controller, until=8.0, start=Q)
+    result = tangere.run(RigidPlant(robot, PERIOD, pushes=[LEAN, SLIDE]), controller, until=8.0, start=Q)
 
     log, p = result.log, result.log.position("T_true")
     moved = 1e3 * (p - p[0])  # mm
@@ -65,6 +69,8 @@ def main() -> None:
     by_the_spring = -1e3 * LEAN.force[2] / InvisibleTable.stiffness
     print(f"at rest again: {-moved[-1, 2]:.4f} mm down; F / k = {by_the_spring:.4f} mm")
     print(f"interventions of the guard: {sum(result.interventions.values())}")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="tangere-"))
+    print(f"page: {result.save(folder / 'invisible table') / 'report.html'}")
 
 
 if __name__ == "__main__":

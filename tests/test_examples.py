@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -19,13 +20,20 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NUMBER = r"(-?[\d.]+(?:e[+-]?\d+)?)"
 
 
+LEFT: dict[str, dict[str, str]] = {}  # example -> page or picture that it left -> its text
+
+
 @cache
 def printed(name: str) -> str:
     """What examples/NAME.py prints, in a Python of its own, as a user runs it; a warning is an error."""
     slow = "ignore:tangere's compiled kernels are not available:RuntimeWarning"  # allowed: a machine without a compiler
     command = [sys.executable, "-W", "error", "-W", slow, str(ROOT / "examples" / f"{name}.py")]
     same = {"PYTHONPATH": str(Path(tangere.__file__).parents[1])}  # the package under test, not another installed one
-    done = subprocess.run(command, env=os.environ | same, capture_output=True, text=True, timeout=300, check=False)
+    with tempfile.TemporaryDirectory() as place:
+        environment = os.environ | same | {"TMPDIR": place}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        left = [path for path in Path(place).rglob("*") if path.suffix in (".html", ".svg")]
+        LEFT[name] = {path.name: path.read_text(encoding="utf-8") for path in left}
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -108,6 +116,67 @@ def test_the_own_controller_is_a_table() -> None:
     assert table[-1][1] > 200.0  # it slid
     assert max(depth for _, _, depth in table) < 6.0  # and stayed on the table, drag included
     assert "guard: 0" in text
+    page = LEFT["own_controller"]["report.html"]
+    assert "InvisibleTable in Guarded" in page
+    assert "<h1>invisible table</h1>" in page
+
+
+def test_identified_friction_is_that_of_the_worn_arm() -> None:
+    text = printed("identify_an_arm")
+    table = rows(text, 4)
+    assert len(table) == 6
+    for _, sheet, truth, found in table:
+        assert abs(found - truth) < 0.2 * abs(sheet - truth)  # the data sheet is 20 to 50 % off
+    assert numbers("identified friction: # %", text)[0] < 5.0
+    before, after = numbers("all joints: # Nm before, # Nm after", text)
+    assert after < 0.2 * before
+    assert "Friction" in LEFT["identify_an_arm"]["identified.html"]
+
+
+def test_tuned_thresholds_are_lower_and_hold() -> None:
+    text = printed("tune_thresholds")
+    table = rows(text, 3)
+    assert len(table) == 6
+    assert all(tuned < wide for _, tuned, wide in table)
+    seconds, alarms, score = numbers(r"another # s of free motion: # alarms, largest score # of 1", text)
+    assert seconds > 15.0
+    assert alarms == 0
+    assert 0.1 < score < 1.0
+    assert list(LEFT["tune_thresholds"]) == ["tuned.html"]
+
+
+def test_the_push_in_the_log_is_found_three_ways() -> None:
+    text = printed("watch_a_log")
+    for name in ("no model", "identified", "line by line"):
+        at, late, torque, score = numbers(rf"{name} +\w+ +joint 2 at # s \(# ms after it began\), # Nm, score #", text)
+        assert 6.0 < at < 6.1
+        assert late == pytest.approx(1e3 * (at - 6.0), abs=1.0)
+        assert torque == pytest.approx(-40.0, rel=0.15)
+        assert score > 1.0
+    assert "told: raised, " in text
+    assert numbers("before the push: # of 1", text)[0] < 0.5
+    assert "<svg" in LEFT["watch_a_log"]["log.svg"]
+    assert "log.csv" in LEFT["watch_a_log"]["watched.html"]
+
+
+def test_a_log_of_ones_own_is_watched() -> None:
+    text = printed("own_log_format")
+    assert "1 lines could not be read" in text
+    joint, at, torque = numbers("on joint # at # s: # Nm; pushed", text)
+    assert joint == 3
+    assert 5.0 < at < 5.1
+    assert torque == pytest.approx(-30.0, rel=0.2)
+    assert "actual_current" in LEFT["own_log_format"]["mine.svg"]
+
+
+def test_a_small_study_counts() -> None:
+    text = printed("study_of_touches")
+    assert "16 contacts on a ur10e" in text
+    counts = [float(value) for value in re.findall(rf"N: +{NUMBER} contacts", text)]
+    assert sum(counts) == 16
+    for found, low, high in re.findall(rf"{NUMBER} % found \(95 %: {NUMBER} to {NUMBER} %\)", text):
+        assert float(low) <= float(found) <= float(high)
+    assert "study.html" in LEFT["study_of_touches"]
 
 
 def test_hand_guiding_needs_less_force_with_compensation() -> None:
