@@ -58,7 +58,7 @@ def test_thresholds_are_those_without_the_push(model: IdentifiedModel) -> None:
 
 def test_what_is_left_out_is_the_push_and_a_margin(model: IdentifiedModel) -> None:
     log = _log("pushed", push=60.0)
-    keep, _ = untouched(watch(log, belief(ROBOT, model), isolate=False))
+    keep, _ = untouched(log.name, log.motion.time, watch(log, belief(ROBOT, model), isolate=False).alarms)
     t = log.motion.time - log.motion.time[0]
     assert not np.any(keep[(t >= 8.0 - 0.5 * MARGIN) & (t <= 10.0 + 0.5 * MARGIN)])
     assert np.all(keep[(t < 8.0 - 2.0 * MARGIN) | (t > 10.0 + 3.0 * MARGIN)])
@@ -68,12 +68,15 @@ def test_a_mild_alarm_is_said_and_learned_from(model: IdentifiedModel) -> None:
     """As friction of this arm may be: thresholds below it would alarm on free motion."""
     seen = watch(_log("free"), belief(ROBOT, model), isolate=False)
     pushed = watch(_log("pushed", push=60.0), belief(ROBOT, model), isolate=False)
-    traces = pushed.traces
-    wide = dataclasses.replace(traces, level_bound=20.0 * traces.level_bound, change_bound=20.0 * traces.change_bound)
-    keep, said = untouched(dataclasses.replace(pushed, traces=wide))
+    time = pushed.log.motion.time
+    mild = [dataclasses.replace(event, score=1.95) for event in pushed.alarms]
+    keep, said = untouched("pushed", time, mild)
     assert np.all(keep)
     assert "but hardly" in said[0]
-    assert untouched(seen)[1] == []
+    assert untouched("free", time, seen.alarms)[1] == []
+    sure, said = untouched("pushed", time, [dataclasses.replace(event, score=2.05) for event in mild])
+    assert not np.all(sure)
+    assert "are left out" in said[0]
 
 
 def test_a_log_that_is_mostly_touched_is_refused(model: IdentifiedModel) -> None:

@@ -11,8 +11,13 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
 from tangere.identification.findings import Finding
-from tangere.identification.identify_logs import left_touched, looks_touched, possible, split
+from tangere.identification.free_run import starts
+from tangere.identification.identify_logs import alarms_left, possible, split
+from tangere.identification.residual import moving_rms
+from tangere.identification.samples import midpoints
 from tangere.identification.touch_logs import TouchLog
+from tangere.identification.touched_spans import MARGIN, Span, surely_touched, touched, without
+from tangere.robots import Robot
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])
@@ -56,25 +61,65 @@ def test_what_is_wrong_with_holdout_is_said_in_its_name() -> None:
 
 
 def test_a_touched_log_is_said_to_look_touched() -> None:
-    assert looks_touched(ROBOT, _log("free")) == []
-    (found,) = looks_touched(ROBOT, _log("push", push=40.0))
-    assert "push: looks touched: joint 2 from 4.0" in found.sentence
+    free, log = _log("free").motion, _log("push", push=40.0).motion
+    assert without(free, touched(ROBOT, free)) == (free, ())
+    rest, (found,) = without(log, touched(ROBOT, log))
+    assert "looks touched: joint 2 from 4.0" in found.sentence
+    assert "s around it are left out" in found.sentence
     assert (found.kind, found.joint) == ("touched", 2)
+    assert rest.free is not None
+    time = log.time - log.time[0]
+    assert not np.any(rest.free[(time > 4.0 - MARGIN + 0.1) & (time < 6.0 + MARGIN - 0.1)])
+    assert np.all(rest.free[(time < 4.0 - MARGIN - 0.1) | (time > 6.0 + MARGIN + 0.1)])
+
+
+def test_a_log_that_looks_touched_for_most_of_its_time_is_kept() -> None:
+    motion = _log("push").motion
+    first = float(motion.time[0])
+    rest, (found,) = without(motion, (Span(2, first + 2.0, first + 6.5),))  # with its margins 5.5 of 12 s
+    assert "5.5 s around it are left out" in found.sentence
+    assert rest.free is not None
+    rest, (found,) = without(motion, (Span(2, first + 2.0, first + 7.5),))  # 6.5 of 12 s
+    assert "all of it counts" in found.sentence
+    assert rest is motion
+
+
+def test_what_is_left_out_counts_nowhere() -> None:
+    """Neither in the rows of a fit, nor in its figures, nor in windows of a free run."""
+    whole = _log("whole").motion
+    time = whole.time - whole.time[0]
+    mark = dataclasses.replace(whole, free=(time < 4.0) | (time > 6.0), tau=whole.tau.copy())
+    mark.tau[(time > 4.0) & (time < 6.0)] = 1e3
+    used = midpoints(mark, 0.004)
+    assert np.all(np.abs(used.tau) < 900.0)
+    np.testing.assert_array_equal(np.unique(np.diff(used.index)), [1, len(whole.time) - len(used.index)])
+    drive = prior_drive(ROBOT)
+    rms = moving_rms(Robot(ROBOT.model, drive.rotor_inertia), drive, [mark])
+    assert np.all(rms < 5.0)
+    found = starts(drive, [mark])
+    inside = found.time - whole.time[0]
+    assert not np.any((inside > 3.8) & (inside < 6.0))
+    assert np.any(inside < 3.8)
+    assert np.any(inside > 6.0)
+    part = mark.rows(slice(0, 900), "part")
+    assert part.free is not None
+    assert part.free.shape == part.time.shape
 
 
 def test_a_push_on_a_standing_arm_is_not_its_stiction() -> None:
     still = _log("still", size=0.0, push=60.0)
     for pushed, log in ((False, _log("still", size=0.0)), (True, still)):
         model = identify(ROBOT, [_log("free").motion, log.motion], inertial="none")
-        said = left_touched(ROBOT, model, log)
-        assert bool(said) == pushed
-        assert left_touched(ROBOT, model, _log("free")) == []
-    assert "joint 2 from 4.0" in said[0].sentence
+        spans = surely_touched(alarms_left(ROBOT, model, log.motion), float(log.motion.time[-1]))
+        assert bool(spans) == pushed
+        assert alarms_left(ROBOT, model, _log("free").motion) == ()
+    _, said = without(still.motion, spans)
+    assert "joint 2 from 3.99 to 6.0" in said[0].sentence
     assert any("identified with a doubt" in text for text in _with(model, said).doubts)
 
 
-def _with(model: IdentifiedModel, said: list[Finding]) -> IdentifiedModel:
-    return dataclasses.replace(model, findings=tuple(said))
+def _with(model: IdentifiedModel, said: tuple[Finding, ...]) -> IdentifiedModel:
+    return dataclasses.replace(model, findings=said)
 
 
 def test_only_few_samples_are_impossible() -> None:

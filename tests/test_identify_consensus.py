@@ -10,7 +10,7 @@ from tangere.identification import Motion, prior_drive
 from tangere.identification.findings import gravity_findings, gravity_slopes
 from tangere.identification.prior import friction_share
 from tangere.identification.solve import agreed
-from tangere.identification.touched_spans import touched
+from tangere.identification.touched_spans import AROUND, outside, touched
 from tangere.observe.drive_model import DriveModel
 
 ROBOT = tangere.robot("ur10e")
@@ -65,20 +65,17 @@ def test_a_push_bends_no_slope_and_is_pointed_at(friction: float) -> None:
     assert slopes[1] == pytest.approx(1.0, abs=0.05)
     assert shares[1] > 0.99
     assert gravity_findings(ROBOT, [motion]) == ()
-    out, spans = touched(ROBOT, motion)
-    (joint, start, end) = spans[0]
-    assert {span[0] for span in spans} == {joint} == {1}
-    assert start == pytest.approx(4.0, abs=0.1)
-    assert spans[-1][2] == pytest.approx(7.0, abs=0.1)
-    assert end > start
-    assert not np.any(out[(motion.time < 3.8) | (motion.time > 7.2)])
+    spans = touched(ROBOT, motion)
+    assert {span.joint for span in spans} == {2}
+    assert spans[0].start == pytest.approx(4.0, abs=0.1)
+    assert spans[-1].end == pytest.approx(7.0, abs=0.1)
+    assert spans[0].end > spans[0].start
+    assert np.all(outside(motion.time, spans, AROUND)[(motion.time < 3.8) | (motion.time > 7.2)])
 
 
 @pytest.mark.parametrize("friction", [0.0, 1.0])
 def test_free_motion_does_not_look_touched(friction: float) -> None:
-    out, spans = touched(ROBOT, _motion(0.0, friction))
-    assert spans == ()
-    assert not np.any(out)
+    assert touched(ROBOT, _motion(0.0, friction)) == ()
 
 
 def test_the_share_of_friction_that_a_log_shows() -> None:

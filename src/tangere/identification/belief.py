@@ -14,7 +14,7 @@ from tangere.identification import IdentifiedModel, identify, prior_drive
 from tangere.identification.findings import ALIEN, gravity_findings
 from tangere.identification.prior import friction_share
 from tangere.identification.touch_logs import TouchLog, too_heavy, touch_log
-from tangere.identification.touched_spans import touched
+from tangere.identification.touched_spans import AROUND, outside, touched
 from tangere.logs.recordings import Recording
 from tangere.model.model import Payload
 from tangere.observe.detect import Thresholds
@@ -107,8 +107,9 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
         return log, dataclasses.replace(plain, notes=(*plain.notes, *said))
     base = Robot(plain.robot.model)  # identification adds the rotors itself
     inertial: Literal["payload", "none"] = "payload" if base.model.payload is None else "none"
-    out, _ = touched(base, log.motion)  # friction is not learned from what looks like a touch
-    free = dataclasses.replace(log.motion, tau=np.where(out[:, None], np.nan, log.motion.tau))
+    # friction is not learned from what looks like a touch
+    count = outside(log.motion.time, touched(base, log.motion), AROUND)
+    free = dataclasses.replace(log.motion, tau=np.where(count[:, None], log.motion.tau, np.nan))
     try:
         found = identify(base, [free], inertial=inertial, gain=None if log.torque else log.gain)
     except InvalidValue:

@@ -182,7 +182,7 @@ def _at(when: Array, time: Array, values: Array) -> Array:
 
 
 def _windows(motion: Motion, window: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and last sample of windows without a gap, half a window apart."""
+    """First and last sample of windows without a gap or a touch, half a window apart."""
     time = motion.time
     h = np.diff(time)
     good = np.isfinite(motion.q + motion.qd + motion.tau).all(axis=1)
@@ -194,4 +194,7 @@ def _windows(motion: Motion, window: float) -> tuple[NDArray[np.int64], NDArray[
     at, last = at[inside], last[inside]
     gaps = np.concatenate(([0], np.cumsum(h > GAP * np.median(h))))
     whole = gaps[last] == gaps[at]
+    if motion.free is not None:
+        touched = np.concatenate(([0], np.cumsum(~motion.free)))
+        whole &= touched[last + 1] == touched[at]
     return at[whole], last[whole]

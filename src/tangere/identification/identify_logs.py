@@ -6,30 +6,34 @@ import dataclasses
 import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
-from tangere.identification import IdentifiedModel, Motion, identify, momentum_residual, prior_drive
+from tangere.identification import IdentifiedModel, Motion, identify
+from tangere.identification.belief import untuned
 from tangere.identification.findings import GRAVITY, Finding, gravity_findings
 from tangere.identification.free_run import FreeRun, twin
+from tangere.identification.identify_motions import Inertial, judged
+from tangere.identification.prior import prior_drive
+from tangere.identification.residual import momentum_residual
 from tangere.identification.touch_logs import TouchLog, touch_log
-from tangere.identification.touched_spans import SURELY, runs, touched
+from tangere.identification.touched_spans import Span, surely_touched, touched, without
 from tangere.logs.recordings import Recording, recordings
 from tangere.model.model import Payload
-from tangere.observe.detect import Thresholds
+from tangere.observe.detect.detector import Detector
+from tangere.observe.detect.replay import detect
 from tangere.observe.drive_model import STANDSTILL
+from tangere.observe.friction_state import without_friction_state
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, Event
 
 HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
 WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
 LEAST_MOTION = 1.0  # s in which some joint moves, for a log to teach or to judge: what identification needs at least
 BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
 FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
-LASTS = 0.1  # s that a fit must leave far too much before a touch is suspected: the observer's lag is a fifth of it
 LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
@@ -60,7 +64,7 @@ def identification(
     rate: float | None = None,
     gain: Sequence[float] | None = None,
     hold_out: str | float | None = None,
-    inertial: Literal["links", "payload", "none"] = "links",
+    inertial: Inertial = "links",
     refine_gains: bool = True,
     progress: Callable[[str, float], None] = lambda what, share: None,
 ) -> Identification:
@@ -85,19 +89,22 @@ def identification(
     if not used[0].torque:
         used, judges = ([_with_gain(log, gains) for log in part] for part in (used, judges))
     refuse_units(robot, used, None if used[0].torque else gains)
-    model = identify(
-        robot,
-        [log.motion for log in used],
-        inertial=inertial,
-        gain=None if used[0].torque else gains,
-        held_out=[log.motion for log in judges],
-        refine_gains=refine_gains,
-        progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
-    )
+
+    def fit(used: Sequence[TouchLog], judges: Sequence[TouchLog]) -> IdentifiedModel:
+        return identify(
+            robot,
+            [log.motion for log in used],
+            inertial=inertial,
+            gain=None if used[0].torque else gains,
+            held_out=[log.motion for log in judges],
+            refine_gains=refine_gains,
+            progress=lambda share: progress("identifying", 0.25 + 0.65 * share),
+        )
+
+    model, used, judges, touches = _free_fit(robot, used, judges, fit)
     # what gravity tells identify itself says, of all logs together
     said = [finding.of(log.name) for log in logs for finding in log.findings if finding.kind not in GRAVITY]
-    for log in used:
-        said += looks_touched(robot, log) or left_touched(robot, model, log)
+    said += touches
     said += _worse(model)
     model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
     progress("running the twin", 0.92)
@@ -105,6 +112,55 @@ def identification(
     runs = twin(model, robot, [_scaled(log.motion, model.scale) for log in shown])
     progress("done", 1.0)
     return Identification(model, robot, tuple(used), shown, gains, origin, payload_from, runs)
+
+
+def _free_fit(
+    robot: Robot,
+    used: list[TouchLog],
+    judges: list[TouchLog],
+    fit: Callable[[Sequence[TouchLog], Sequence[TouchLog]], IdentifiedModel],
+) -> tuple[IdentifiedModel, list[TouchLog], list[TouchLog], list[Finding]]:
+    """The model of what looks free in the logs, judged on what looks free; the logs so, and what is said of them.
+
+    Before a model is known, the friction of each log itself shows what does not belong (touched). The model then shows
+    the rest, in the judges as well (alarms_left): it is fitted once more where it had learned from a touch.
+    """
+
+    def left(log: TouchLog) -> tuple[Span, ...]:
+        alarms = alarms_left(robot, model, _scaled(log.motion, model.scale))
+        return surely_touched(alarms, float(log.motion.time[-1]))
+
+    early = [touched(robot, log.motion) for log in used]
+    model = fit(_without(used, early), judges)
+    late, of_judges = ([left(log) for log in part] for part in (_without(used, early), judges))
+    used = _without(used, [a + b for a, b in zip(early, late, strict=True)])
+    judges = _without(judges, of_judges)
+    if any(late):
+        model = fit(used, judges)
+    elif any(of_judges):
+        model = judged(model, robot, [log.motion for log in judges])
+    said = [finding.of(log.name) for log in (*used, *judges) for finding in log.findings if finding.kind == "touched"]
+    return model, used, judges, said
+
+
+def _without(logs: Sequence[TouchLog], spans: Sequence[tuple[Span, ...]]) -> list[TouchLog]:
+    """The logs, of which some stretches do not count any more, and a finding that says so."""
+    parts = [(log, *without(log.motion, own)) for log, own in zip(logs, spans, strict=True)]
+    return [dataclasses.replace(log, motion=free, findings=(*log.findings, *found)) for log, free, found in parts]
+
+
+def alarms_left(robot: Robot, model: IdentifiedModel, motion: Motion) -> tuple[Event, ...]:
+    """Alarms that a log (in the torque of the model) gives with the model and the thresholds of an arm of this type.
+
+    Not the model's own thresholds: a push on a standing arm has become its stiction.
+    """
+    believed, prior = model.robot(robot), prior_drive(robot)
+    thresholds = untuned(robot, prior)
+    residual = momentum_residual(believed, model.drive, motion, thresholds.gain)
+    residual = without_friction_state(model.drive, motion.time, residual, motion.qd)
+    detector = Detector(thresholds, robot=believed, stiction=prior.stiction)
+    events = detect(detector, motion.time, residual, motion.q, motion.qd, motion.tau)
+    return tuple(event for event in events if event.alarm)
 
 
 def possible(robot: Robot, log: TouchLog) -> TouchLog:
@@ -129,41 +185,6 @@ def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> 
     for finding in gravity_findings(robot, [log.motion for log in logs], gain):
         if finding.kind == "currents":
             raise InvalidValue(f"{finding}; no model was made: say so in --columns (current, or torque)")
-
-
-def looks_touched(robot: Robot, log: TouchLog) -> list[Finding]:
-    """What in a log does not belong to the rest of it, long and in one joint: identification wants free motion."""
-    return _touches(log, touched(robot, log.motion)[1])
-
-
-def left_touched(robot: Robot, model: IdentifiedModel, log: TouchLog) -> list[Finding]:
-    """What the model leaves of its own log and friction of no arm of this type explains, standing or moving.
-
-    The thresholds are those of the type, not the model's: a push on a standing arm has become its stiction.
-    """
-    motion = _scaled(log.motion, model.scale)
-    left = np.abs(momentum_residual(model.robot(robot), model.drive, motion))
-    level = Thresholds.of_drive(prior_drive(robot)).level  # (moving, turning, standing)
-    bound = np.where(np.abs(motion.qd) > STANDSTILL, level[0], level[2])
-    spans = []
-    for j in range(robot.dof):
-        for a, b in runs(left[:, j] > SURELY * bound[:, j]):
-            if motion.time[b] - motion.time[a] >= LASTS:
-                spans.append((j, float(motion.time[a]), float(motion.time[b])))
-    return _touches(log, sorted(spans, key=lambda span: span[1]))
-
-
-def _touches(log: TouchLog, spans: Sequence[tuple[int, float, float]]) -> list[Finding]:
-    """Stretches (joint, from, to [s, stamps]) as a finding; none where there are none."""
-    first = float(log.motion.time[0])
-    if not spans:
-        return []
-    when = ", ".join(f"joint {j + 1} from {a - first:.2f} to {b - first:.2f} s" for j, a, b in spans[:3])
-    more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
-    text = f"looks touched: {when}{more} after its start; free motion is needed: if it was touched, leave it out or "
-    text += "cut it"
-    joints = {j + 1 for j, _, _ in spans}
-    return [Finding("touched", text, min(joints) if len(joints) == 1 else None).of(log.name)]
 
 
 def _worse(model: IdentifiedModel) -> list[Finding]:
@@ -226,9 +247,7 @@ def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[Touch
 
 
 def _part(log: TouchLog, rows: slice | NDArray[np.bool_], name: str = "") -> TouchLog:
-    m = log.motion
-    called = f"{m.name} ({name})" if name else m.name
-    motion = Motion(m.time[rows], m.q[rows], m.qd[rows], m.tau[rows], called, m.digest)
+    motion = log.motion.rows(rows, f"{log.motion.name} ({name})" if name else log.motion.name)
 
     def cut(values: Array | None) -> Array | None:
         return None if values is None else values[rows]

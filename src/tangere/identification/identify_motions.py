@@ -66,78 +66,141 @@ def identify(
     joint by joint (torque_scales): the model's gain is then another than the one given, `scale` says by how much, and
     logs must be turned into torque with the model's (touch_log does). progress: called with 0 to 1.
     """
+    given = list(motions)
     if inertial not in ("links", "payload", "none"):
         raise InvalidValue(f"inertial: must be 'links', 'payload' or 'none', got {inertial!r}")
     if not motions:
         raise InvalidValue("identify: at least one log")
     cutoff = smoothing(robot, motions)
-    orders = () if cutoff else orders  # ripple is faster than what such a log has left
-    rows = windows(robot, list(motions), orders, smoothing=cutoff)
-    moved = rows.moving.sum(axis=0) >= LEAST_WINDOWS
+    task = _Task(robot, inertial, () if cutoff else orders, cutoff)  # ripple is faster than what such a log has left
+    rows = windows(robot, list(motions), task.orders, smoothing=cutoff)
+    moved = _moved(rows)
+    said = gravity_findings(robot, motions, gain)
+    said += (smooth_log(cutoff),) if cutoff else ()
+    progress(0.2)
+    task, fit = _with_link_sigma(task, rows)
+    progress(0.5)
+    scale = _scale(fit, motions) if refine_gains else np.ones(robot.dof)
+    motions = [_scaled(motion, scale) for motion in motions]
+    if refine_gains:
+        fit = _fit(task, dataclasses.replace(rows, tau=rows.tau * scale))
+        gain = None if gain is None else gain * scale
+    fit = _once_more(fit, motions, gain, lambda: progress(0.7))
+    said += tuple(
+        Finding("unmoved", f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told", int(j) + 1)
+        for j in np.flatnonzero(~moved)
+    )
+    model = _model(fit, motions, gain, moved, said)
+    progress(0.85)
+    freely = refined(model, robot, motions)
+    if freely is not None:
+        model = dataclasses.replace(model, twin=freely, findings=(*said, late_friction(freely)))
+    progress(0.95)
+    model = dataclasses.replace(model, unseen=bool(held_out), scale=scale)
+    model = judged(model, robot, list(held_out) or given)
+    progress(1.0)
+    return model
+
+
+def judged(model: IdentifiedModel, robot: Robot, motions: Sequence[Motion]) -> IdentifiedModel:
+    """The model with its figures before, after and following, on these logs; robot: as identify's.
+
+    Torque of the logs as they were given: what the model makes of it (scale) is counted here.
+    """
+    before = moving_rms(Robot(robot.model), DriveModel.of(robot.drives), list(motions))
+    scaled, fitted = [_scaled(motion, model.scale) for motion in motions], model.robot(robot)
+    after, following = (moving_rms(fitted, model.drive, scaled, following=how) for how in (False, True))
+    return dataclasses.replace(model, before=before, after=after, following=following)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+    """What is fitted, and what all fits of it have in common."""
+
+    robot: Robot
+    inertial: Inertial
+    orders: tuple[int, ...]  # of the ripple
+    cutoff: float  # [Hz] of the low-pass that the logs went through; 0: none
+    link_sigma: float = LINK_SIGMA  # relative standard deviation of a link from the data sheet
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fit:
+    """One solution: the rows as they were given, the problem (less what is not estimated) and its answer."""
+
+    task: _Task
+    rows: Windows
+    problem: Problem
+    solution: Solution
+    width: Array  # (n,) [rad/s] over which Coulomb friction turns round
+    delay: float = 0.0  # [s] of the torque
+
+
+def _fit(task: _Task, rows: Windows, width: Array | None = None, delay: float = 0.0) -> _Fit:
+    solution, problem = _answer(task.robot, rows, task.inertial, task.orders, task.link_sigma)
+    return _Fit(task, rows, problem, solution, np.full(task.robot.dof, WIDTH) if width is None else width, delay)
+
+
+def _moved(rows: Windows) -> Mask:
+    """Which joints (n,) move long enough for their friction to be told; raises where none does."""
+    moved: Mask = rows.moving.sum(axis=0) >= LEAST_WINDOWS
     if not np.any(moved):
         raise InvalidValue(
             f"not exciting enough: no joint moves faster than the standstill speed for {LEAST_WINDOWS * rows.period:g} "
             "s; friction needs motion of every joint in both directions"
         )
-    said = gravity_findings(robot, motions, gain)
-    said += (smooth_log(cutoff),) if cutoff else ()
-    progress(0.2)
-    solution, problem = _answer(robot, rows, inertial, orders)
-    freedom = LINK_SIGMA
-    if inertial == "links":
-        freedom = link_freedom(problem, solution, len(problem.bodies))
-        solution, problem = _answer(robot, rows, inertial, orders, freedom)
-    progress(0.5)
-    given, scale = list(motions), np.ones(robot.dof)
-    if refine_gains:
-        scale = torque_scales(rows, problem, solution, _load(robot, motions, solution, inertial))
-        motions = [_scaled(motion, scale) for motion in motions]
-        rows = dataclasses.replace(rows, tau=rows.tau * scale)
-        solution, problem = _answer(robot, rows, inertial, orders, freedom)
-        gain = None if gain is None else gain * scale
-    # once more: with the widths that the log asks for, and the load just found instead of the data sheet's
-    # (a log that was smoothed tells no width)
-    width = np.full(robot.dof, WIDTH) if cutoff else coulomb_widths(problem.rows, solution)
-    loaded = _loaded(robot, solution, inertial)
-    rows = windows(robot, list(motions), orders, loaded=loaded, width=width, smoothing=cutoff)
-    progress(0.7)
+    return moved
+
+
+def _with_link_sigma(task: _Task, rows: Windows) -> tuple[_Task, _Fit]:
+    """The first fit; of links once more, as far from the data sheet as parts that the fit did not see allow."""
+    fit = _fit(task, rows)
+    if task.inertial != "links":
+        return task, fit
+    task = dataclasses.replace(task, link_sigma=link_freedom(fit.problem, fit.solution, len(fit.problem.bodies)))
+    return task, _fit(task, rows)
+
+
+def _scale(fit: _Fit, motions: Sequence[Motion]) -> Array:
+    """What torque is to be multiplied by (n,), so that all joints feel one gravity."""
+    load = _load(fit.task.robot, motions, fit.solution, fit.task.inertial)
+    return torque_scales(fit.rows, fit.problem, fit.solution, load)
+
+
+def _once_more(fit: _Fit, motions: Sequence[Motion], gain: Array | None, halfway: Callable[[], None]) -> _Fit:
+    """The last fit: with the widths and the delay that the logs ask for, and the load found instead of the sheet's."""
+    task = fit.task
+    # a log that was smoothed tells no width, and a filter both ways has no delay: what then looks like one is
+    # friction's lag, and predicts no better
+    width = fit.width if task.cutoff else coulomb_widths(fit.problem.rows, fit.solution)
+    loaded = _loaded(task.robot, fit.solution, task.inertial)
+    rows = windows(task.robot, list(motions), task.orders, loaded=loaded, width=width, smoothing=task.cutoff)
+    halfway()
     # currents and positions of a sample are of one cycle: a delay must be shown apart from friction's own lag;
     # torques have been through somebody's filter, and then whatever lag predicts best is taken
-    # (a filter both ways has no delay: what then looks like one is friction's lag, and predicts no better)
-    delay = 0.0 if cutoff else torque_delay(rows, list(motions), memory=gain is not None)
+    delay = 0.0 if task.cutoff else torque_delay(rows, list(motions), memory=gain is not None)
     if delay > 0.0:
         rows = dataclasses.replace(rows, tau=window_torques(list(motions), delay))
-    solution, problem = _answer(robot, rows, inertial, orders, freedom)
-    if inertial == "payload":
-        known = rows.tau - problem.rows.tau
-        wider = considered(problem, solution, known, link_prior(robot.model, 1.0)[1])
-        solution = dataclasses.replace(solution, covariance=wider)
-    drive = _drive(robot, problem.rows, solution, gain, orders, moved, width, delay, cutoff)
-    links, payload = _bodies(robot, solution.x, inertial)
-    told = _told(solution, problem)
-    for j in np.flatnonzero(~moved):
-        text = f"joint {j + 1} hardly moves: its friction and rotor inertia cannot be told"
-        said += (Finding("unmoved", text, int(j) + 1),)
-    logs = tuple((motion.name, motion.digest) for motion in motions)
-    judged = excitation(robot, rows, solution) if inertial == "links" else Excitation(np.nan, 0, 0)
-    model = IdentifiedModel(
-        robot.name, inertial, drive, links, payload, _names(robot.dof, orders), solution.x, solution.covariance, told,
-        judged, logs, tuple(bool(m) for m in moved), said, gravity=_gravity(robot),
-    )  # fmt: skip
-    progress(0.85)
-    freely = refined(model, robot, motions)
-    if freely is not None:
-        said += (late_friction(freely),)
-        model = dataclasses.replace(model, twin=freely, findings=said)
-    progress(0.95)
-    judges = list(held_out) or given
-    plain = Robot(robot.model)
-    before = moving_rms(plain, DriveModel.of(robot.drives), judges)
-    judges, fitted = [_scaled(motion, scale) for motion in judges], model.robot(robot)
-    after, following = (moving_rms(fitted, drive, judges, following=how) for how in (False, True))
-    progress(1.0)
-    return dataclasses.replace(
-        model, before=before, after=after, following=following, unseen=bool(held_out), scale=scale
+    fit = _fit(task, rows, width, delay)
+    if task.inertial != "payload":
+        return fit
+    known = rows.tau - fit.problem.rows.tau
+    wider = considered(fit.problem, fit.solution, known, link_prior(task.robot.model, 1.0)[1])
+    return dataclasses.replace(fit, solution=dataclasses.replace(fit.solution, covariance=wider))
+
+
+def _model(
+    fit: _Fit, motions: Sequence[Motion], gain: Array | None, moved: Mask, said: tuple[Finding, ...]
+) -> IdentifiedModel:
+    """The value of a fit, not judged yet."""
+    task, solution, robot = fit.task, fit.solution, fit.task.robot
+    links, payload = _bodies(robot, solution.x, task.inertial)
+    seen = excitation(robot, fit.rows, solution) if task.inertial == "links" else Excitation(np.nan, 0, 0)
+    return IdentifiedModel(
+        robot.name, task.inertial, _drive(fit, gain, moved), links, payload, _names(robot.dof, task.orders), solution.x,
+        solution.covariance, _told(solution, fit.problem), seen,
+        tuple((motion.name, motion.digest) for motion in motions), tuple(bool(m) for m in moved), said,
+        gravity=_gravity(robot),
     )  # fmt: skip
 
 
@@ -239,17 +302,9 @@ def _told(solution: Solution, problem: Problem) -> tuple[bool, ...]:
     return tuple(bool(a < 0.5 * b) for a, b in zip(after, before, strict=True))
 
 
-def _drive(
-    robot: Robot,
-    rows: Windows,
-    solution: Solution,
-    gain: Array | None,
-    orders: tuple[int, ...],
-    moved: Mask,
-    width: Array,
-    delay: float,
-    cutoff: float,
-) -> DriveModel:
+def _drive(fit: _Fit, gain: Array | None, moved: Mask) -> DriveModel:
+    """The drives of a solution; stiction, film and level from what it leaves."""
+    robot, rows, solution, orders = fit.task.robot, fit.problem.rows, fit.solution, fit.task.orders
     n = robot.dof
     f = solution.x[SIZE * n :].reshape(n, -1)
     term = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
@@ -271,9 +326,9 @@ def _drive(
         spread=solution.spread,
         mean_load=rows.mean_load,
         orders=orders,
-        width=width,
-        delay=delay,
-        smoothing=cutoff,
+        width=fit.width,
+        delay=fit.delay,
+        smoothing=fit.task.cutoff,
         coulomb=term["coulomb"],
         viscous=term["viscous"],
         offset=term["offset"],

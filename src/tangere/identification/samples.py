@@ -39,6 +39,7 @@ class Motion:
     tau: Array
     name: str = ""
     digest: str = ""  # sha256 of the file that it comes from
+    free: NDArray[np.bool_] | None = None  # (N,) which samples count: the others look touched; None: all
 
     def __post_init__(self) -> None:
         for entry in ("time", "q", "qd", "tau"):
@@ -47,6 +48,13 @@ class Motion:
             raise InvalidValue(f"q, qd, tau: one shape (N, n), got {self.q.shape}, {self.qd.shape}, {self.tau.shape}")
         if self.time.shape != (len(self.q),):
             raise InvalidValue(f"time: shape ({len(self.q)},) to match q, got {self.time.shape}")
+        if self.free is not None and self.free.shape != self.time.shape:
+            raise InvalidValue(f"free: shape ({len(self.q)},) to match q, got {self.free.shape}")
+
+    def rows(self, which: slice | NDArray[np.bool_], name: str) -> Motion:
+        """Some of its samples, under another name."""
+        free = None if self.free is None else self.free[which]
+        return Motion(self.time[which], self.q[which], self.qd[which], self.tau[which], name, self.digest, free)
 
 
 def was_smoothed(motion: Motion, cutoff: float) -> bool:
@@ -71,12 +79,13 @@ class Midpoints:
 
 
 def midpoints(motion: Motion, delay: float = 0.0) -> Midpoints:
-    """Midpoints of neighbours with a stamp that rises by at most GAP median periods and finite values.
+    """Midpoints of neighbours with a stamp that rises by at most GAP median periods, finite values, and free both.
 
     delay [s]: the torque is taken that much later, where the log has it (the last samples keep the last).
     """
     h = np.diff(motion.time)
-    good = np.asarray(np.isfinite(motion.q + motion.qd + motion.tau).all(axis=1))
+    finite = np.asarray(np.isfinite(motion.q + motion.qd + motion.tau).all(axis=1))
+    good = finite if motion.free is None else finite & motion.free
     rising = h[np.isfinite(h) & (h > 0.0)]
     if rising.size == 0:
         raise InvalidValue(f"{motion.name or 'log'}: no two samples with rising stamps among {len(motion.time)}")
@@ -84,7 +93,7 @@ def midpoints(motion: Motion, delay: float = 0.0) -> Midpoints:
     k = np.flatnonzero(use)
     q, qd, tau = motion.q, motion.qd, motion.tau
     if delay > 0.0:
-        usable = good & np.isfinite(motion.time)
+        usable = finite & np.isfinite(motion.time)
         usable &= motion.time >= np.maximum.accumulate(np.where(usable, motion.time, -np.inf))  # np.interp needs order
         late, have = motion.time + delay, motion.time[usable]
         tau = np.stack([np.interp(late, have, column[usable]) for column in tau.T], axis=1)

@@ -1,92 +1,131 @@
-"""Which parts of a log look touched, and are not learned from."""
+"""Which parts of a log look touched, and are not learned from.
+
+Before a model is known: what the friction of the rest of the log does not explain (touched). With one, for identify and
+tune alike: alarms of a detector with the thresholds of an arm of this type, from SURELY times these on
+(surely_touched).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.identification.findings import Finding
 from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, simple_terms, thinned
 from tangere.identification.solve import agreed
 from tangere.observe.drive_model import STANDSTILL
 from tangere.robots import Robot
-
-if TYPE_CHECKING:
-    from tangere.loop.watching import Watched
-    from tangere.types import Event
+from tangere.types import Array, Event
 
 Mask = NDArray[np.bool_]
-LONG = 0.2  # s of samples outside before a touch is suspected: shorter are jolts
-AROUND = 0.1  # s on both sides that are left out with a touch: it rises and fades
-# Times the threshold of an arm that nobody tuned from which on an alarm is a touch and not this arm's own friction.
-# Chosen between what a UR10 in free motion reaches (1.7, three cuts of one log) and the weakest of eight pushes on
-# UR10e and UR3e (2.2): milder ones are told of and learned from, as thresholds below them would alarm on free motion.
+LONG = 0.2  # [s] of samples that do not belong before a touch is suspected without a model: shorter are jolts
+AROUND = 0.1  # [s] on both sides that are left out where friction is learned from the log itself: it rises and fades
+# Times the threshold of an untuned arm beyond which an alarm is a touch and not this arm's own friction. Chosen between
+# what a UR10 in free motion reaches (1.7, three cuts of one log) and the weakest of eight pushes on UR10e and UR3e
+# (2.2). Milder ones are said and learned from, as thresholds below them would alarm on free motion.
 SURELY = 2.0
-MARGIN = 0.5  # s left out before the onset and after the end: an onset is estimated, and stiction settles after a push
-MOST = 0.5  # share of the watched time that may look touched: beyond, the rest is not known to be free either
+MARGIN = 0.5  # [s] left out before the onset and after the end: onsets are estimated, stiction settles after a push
+MOST = 0.5  # share of the time that may look touched: beyond, the rest is not known to be free either
 
 
-def touched(arm: Robot, motion: Motion) -> tuple[Mask, tuple[tuple[int, float, float], ...]]:
-    """Samples (N,) that do not belong to the rest of a log, and the stretches: joint (from 0), from, to [s, stamps].
+@dataclass(frozen=True)
+class Span:
+    """A stretch in which one joint looks touched."""
+
+    joint: int  # counted from 1
+    start: float  # [s] stamp
+    end: float  # [s] stamp
+
+
+def touched(arm: Robot, motion: Motion) -> tuple[Span, ...]:
+    """Stretches that do not belong to the rest of a log, before any model is known.
 
     Joint by joint: tau less the rigid model's against friction, rotor inertia and an offset, as most of the log has it.
     A push that lasts for half of all motion of its joint in one direction cannot be told from friction: then the other
     half may be what does not belong.
     """
-    out = np.zeros(len(motion.time), dtype=bool)
     if motion.q.shape[1] != arm.dof:
-        return out, ()
+        return ()
     m = thinned(midpoints(motion))
     qd, qdd, left = m.qd, m.qdd, m.tau - arm.inverse_dynamics(m.q, m.qd, m.qdd)
     stamps = motion.time[m.index]
-    spans: list[tuple[int, float, float]] = []
+    spans = []
     for j in range(arm.dof):
         moving = np.flatnonzero(np.abs(qd[:, j]) > STANDSTILL)
         if len(moving) < LEAST_ROWS:
             continue
         _, inside, _ = agreed(simple_terms(qd[moving, j], qdd[moving, j]), left[moving, j])
-        for a, b in runs(~inside):
-            start, end = float(stamps[moving[a]]), float(stamps[moving[b]])
-            if end - start >= LONG:
-                spans.append((j, start, end))
-                out |= (motion.time >= start - AROUND) & (motion.time <= end + AROUND)
-    return out, tuple(spans)
+        spans += _spans(j, ~inside, stamps[moving], LONG)
+    return tuple(spans)
 
 
-def runs(flags: Mask) -> list[tuple[int, int]]:
-    """First and last index of every stretch of true values."""
-    edges = np.diff(np.concatenate(([0], flags.astype(np.int8), [0])))
-    return list(zip(np.flatnonzero(edges == 1).tolist(), (np.flatnonzero(edges == -1) - 1).tolist(), strict=True))
+def surely_touched(alarms: Sequence[Event], last: float) -> tuple[Span, ...]:
+    """Where alarms of an untuned detector are a touch and not this arm's own friction; last [s]: the log's end."""
+    return tuple(
+        Span(event.joint, event.onset_s, last if event.end_s is None else event.end_s)
+        for event in alarms
+        if event.score >= SURELY
+    )
 
 
-def untouched(seen: Watched) -> tuple[NDArray[np.bool_], list[str]]:
-    """Samples (N,) of a log, watched with untuned thresholds, that look free, and what is to be said of the others."""
-    time = seen.log.motion.time
-    first = float(time[0])
+def outside(time: Array, spans: Sequence[Span], margin: float) -> Mask:
+    """Samples (N,) of stamps (N,) [s] that lie in none of the spans, nor within `margin` [s] of one."""
     free = np.ones(len(time), dtype=bool)
-    sure: list[Event] = []
-    mild: list[Event] = []
-    for event in seen.alarms:
-        end = float(time[-1]) if event.end_s is None else event.end_s
-        during = (time >= event.onset_s) & (time <= end)
-        if _excess(seen, during) < SURELY:
-            mild.append(event)
-            continue
-        sure.append(event)
-        free &= ~((time >= event.onset_s - MARGIN) & (time <= end + MARGIN))
+    for span in spans:
+        free &= ~((time >= span.start - margin) & (time <= span.end + margin))
+    return free
+
+
+def without(motion: Motion, spans: Sequence[Span]) -> tuple[Motion, tuple[Finding, ...]]:
+    """A log whose touched stretches do not count, with MARGIN around them, and what is to be said of it.
+
+    Where more than MOST of it would go all of it counts: then it is rather the model or the arm that does not fit.
+    """
+    if not spans:
+        return motion, ()
+    spans = sorted(spans, key=lambda span: span.start)
+    first, steps = float(motion.time[0]), np.diff(motion.time)
+    free = outside(motion.time, spans, MARGIN) & (True if motion.free is None else motion.free)
+    out = float(steps[~free[1:]].sum())
+    when = ", ".join(f"joint {s.joint} from {s.start - first:.2f} to {s.end - first:.2f} s" for s in spans[:3])
+    more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
+    most = out > MOST * float(motion.time[-1] - first)
+    then = "that is most of it, and all of it counts" if most else f"{out:.1f} s around it are left out"
+    text = f"looks touched: {when}{more} after its start; free motion is needed: {then}"
+    joints = {span.joint for span in spans}
+    said = Finding("touched", text, min(joints) if len(joints) == 1 else None)
+    return (motion if most else replace(motion, free=free)), (said,)
+
+
+def _spans(joint: int, beyond: Mask, stamps: Array, least: float) -> list[Span]:
+    """Runs of true values that last for `least` [s] at least; joint counted from 0, stamps [s] of the values."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], beyond.astype(np.int8), [0]))))
+    pairs = zip(stamps[edges[0::2]].tolist(), stamps[edges[1::2] - 1].tolist(), strict=True)
+    return [Span(joint + 1, start, end) for start, end in pairs if end - start >= least]
+
+
+def untouched(name: str, time: Array, alarms: Sequence[Event]) -> tuple[Mask, list[str]]:
+    """Samples (N,) of a log that look free, by the alarms of an untuned detector, and what is to be said of the others.
+
+    name: of the log; time (N,) [s]. Alarms that are not surely a touch are said, and learned from.
+    """
+    first = float(time[0])
+    free = outside(time, surely_touched(alarms, float(time[-1])), MARGIN)
+    sure, mild = ([event for event in alarms if (event.score >= SURELY) == how] for how in (True, False))
     said = []
     if sure:
         out = float(np.sum(np.diff(time)[~free[1:]]))
         said.append(
-            f"{seen.log.name}: looks touched {_when(sure, first)} after its start: {out:.1f} s around it are left out, "
+            f"{name}: looks touched {_when(sure, first)} after its start: {out:.1f} s around it are left out, "
             "thresholds learned from a touch are too high"
         )
     if mild:
         said.append(
-            f"{seen.log.name}: looks touched {_when(mild, first)} after its start, but hardly: it is learned from; if "
+            f"{name}: looks touched {_when(mild, first)} after its start, but hardly: it is learned from; if "
             "it was touched, leave it out: thresholds learned from a touch are too high"
         )
     return free, said
@@ -100,15 +139,6 @@ def enough_free(total: float, left_out: float) -> None:
             "some, or cut the logs; if nobody touched the arm, the model does not fit it: identify it anew, with what "
             "is mounted (--payload)"
         )
-
-
-def _excess(seen: Watched, during: NDArray[np.bool_]) -> float:
-    """The largest |level| or |change| over its threshold in a stretch; infinite for a jolt, too short to show there."""
-    traces = seen.traces
-    pairs = ((traces.level, traces.level_bound), (traces.change, traces.change_bound))
-    ratios = [np.abs(value[during]) / bound[during] for value, bound in pairs]
-    known = [float(ratio[np.isfinite(ratio)].max()) for ratio in ratios if np.isfinite(ratio).any()]
-    return max(known, default=np.inf)
 
 
 def _when(events: Sequence[Event], first: float) -> str:

@@ -74,7 +74,7 @@ def tuning(
         beliefs.append(own)
         residual = momentum_residual(own.robot, drive, log.motion, gain)
         if float(np.ptp(log.motion.time)) >= SHORTEST:
-            free, said = untouched(watch(log, own, isolate=False))
+            free, said = untouched(log.name, log.motion.time, watch(log, own, isolate=False).alarms)
             residual, doubts = np.where(free[:, None], residual, np.nan), doubts + said
             left_out += float(np.diff(log.motion.time)[~free[1:]].sum())
         motions.append(free_motion(drive, log, residual))

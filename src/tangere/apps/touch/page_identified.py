@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tangere.identification.findings import sentences
 from tangere.identification.identify_logs import Identification
 from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
+from tangere.observe.drive_model import DriveModel
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, command_line, page_head, table, titles
 from tangere.types import Array
@@ -42,9 +44,10 @@ def identified_html(done: Identification, command: str = "") -> str:
 
 
 def _shown(done: Identification) -> Motion:
-    """The judging log in which the joints move most, its clock from 0, cut where it is long."""
+    """The judging log in which the joints move most, free ones first, its clock from 0, cut where it is long."""
+    free = [motion for motion in done.judged if motion.free is None]
     motion = max(
-        done.judged, key=lambda m: float(np.abs(m.qd).max(axis=0).sum()) * min(1.0, float(np.ptp(m.time)) / 5.0)
+        free or done.judged, key=lambda m: float(np.abs(m.qd).max(axis=0).sum()) * min(1.0, float(np.ptp(m.time)) / 5.0)
     )
     time = motion.time - motion.time[0]
     rows = slice(0, int(np.searchsorted(time, _LONGEST)))
@@ -133,7 +136,7 @@ def _friction(done: Identification, command: str) -> Section:
     robot, drive = done.model.robot(done.robot), done.model.drive
     clouds: list[tuple[Array, Array, Array]] = []
     for log in done.used[:20]:
-        motion = Motion(log.motion.time, log.motion.q, log.motion.qd, log.motion.tau * done.model.scale)
+        motion = dataclasses.replace(log.motion, tau=log.motion.tau * done.model.scale)
         m = midpoints(motion, drive.delay)
         size = max(1, round(0.02 / float(np.median(m.h))))
         rest = m.tau - robot.inverse_dynamics(m.q, m.qd, _smooth(m.qdd, m.h))
@@ -150,8 +153,8 @@ def _friction(done: Identification, command: str) -> Section:
         curves = [("identified law at the mean load", "b", speed, drive.torque(law)[:, j])]
         known = done.robot.drives
         if np.isfinite(known.coulomb[j]) and np.isfinite(known.viscous[j]):
-            sheet = known.coulomb[j] * np.tanh(speed / drive.width[j]) + known.viscous[j] * speed
-            curves.append(("the arm's data", "limit", speed, sheet))
+            sheet = dataclasses.replace(DriveModel.of(known), width=drive.width)
+            curves.append(("the arm's data", "limit", speed, sheet.torque(law)[:, j]))
         panels.append(XY(title, "rad/s", "Nm", (qd[use, j], rest[use, j]), tuple(curves)))
     caption = (
         "Friction over speed: torque less rigid body and rotor, each dot the mean of 20 ms of motion (grey), and the "
