@@ -19,7 +19,7 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.figures.encode import WHOLE, decode
+from tangere.figures.markup import WHOLE, decode
 from tangere.report.data import RunData
 from tangere.report.page import report_html, write_report
 from tangere.types import Event

@@ -13,8 +13,7 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.figures.axes import Axes, curve, legend, marks, polyline, span, ticks
-from tangere.figures.encode import decode, floats, series, strided, thinned
-from tangere.figures.markup import json_block, number, tag, text
+from tangere.figures.markup import decode, floats, json_block, number, series, strided, tag, text, thinned
 from tangere.figures.scene import KINDS, painting_order, scene, view
 from tangere.figures.stills import exaggeration, path_view, plane
 from tangere.logs.log import Log

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.figures.axes import Axes, curve, marks, panel, panels, span
-from tangere.figures.encode import floats, series, strided
-from tangere.figures.markup import Raw, finite, tag
+from tangere.figures.markup import Raw, finite, floats, series, strided, tag
 
 Array = NDArray[np.float64]
 

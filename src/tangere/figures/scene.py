@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.figures.axes import drawing, polyline
-from tangere.figures.encode import floats
-from tangere.figures.markup import Raw, join, tag
+from tangere.figures.markup import Raw, floats, join, tag
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
 
 if TYPE_CHECKING:

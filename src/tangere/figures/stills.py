@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.figures.axes import Axes, curve, legend, marks, panel, panels, polyline, span, ticks
-from tangere.figures.encode import strided
-from tangere.figures.markup import Raw, number, tag
+from tangere.figures.markup import Raw, number, strided, tag
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

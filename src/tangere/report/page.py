@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.figures.encode import WHOLE, floats
-from tangere.figures.markup import Raw, join, json_block, number, tag
+from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number, tag
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
 from tangere.report.section import Section, page_head, robot_of

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.encode import strided
-from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.markup import Raw, join, number, strided, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.scene import scene
 from tangere.figures.stills import path_view

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.figures.encode import strided
+from tangere.figures.markup import strided
 from tangere.logs.files import replacing
 from tangere.plants.scene.mjcf import to_mjcf
 from tangere.report.section import drawable

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.touch.options import extrapolated
-from tangere.figures.encode import floats
-from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.markup import Raw, floats, join, number, tag
 from tangere.figures.plots import Band, Panel, Series, TimeFigure
 from tangere.figures.scene import scene
 from tangere.logs.files import write_text
