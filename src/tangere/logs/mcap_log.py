@@ -35,7 +35,7 @@ PAUSE = 2e-4
 # zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
 COMPRESSION = 1
 # [s] without anything to write after which rows are asked for that somebody still holds back
-IDLE = 0.2
+ASK_AFTER = 0.2
 PLAIN = "this log is not compressed: zstandard is not installed (pip install 'tangere[log]')"
 
 
@@ -243,7 +243,7 @@ class McapSink:
     def _next(self) -> Array | Note | Event | None:
         """The next thing to write; nothing, in form of no rows, where none came for a while."""
         try:
-            return self._queue.get(timeout=IDLE)
+            return self._queue.get(timeout=ASK_AFTER)
         except Empty:
             self._idle()
             return self._nothing if self._queue.empty() else self._queue.get()
