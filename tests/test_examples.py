@@ -63,6 +63,15 @@ def test_example_runs_and_is_small(path: Path) -> None:
     assert 40 <= lines <= 110, f"{lines} lines; an example shows one idea"
 
 
+def test_a_scenario_of_ones_own_has_settings_events_and_a_page() -> None:
+    text = printed("own_scenario")
+    assert numbers(r"joint 4 waves by # rad", text) == [pytest.approx(0.3491, abs=1e-4)]  # 20 deg
+    assert numbers(r"touch at # s on joint 4", text)[0] == pytest.approx(3.02, abs=0.005)  # 8 (1 - exp(-50 t)) > 5 Nm
+    assert numbers(r"felt at most # Nm", text) == [pytest.approx(8.0, rel=0.01)]
+    assert numbers(r"page of # bytes", text)[0] > 1e5
+    assert "refused: swing: above 0 to 1 rad, got 20" in text
+
+
 def test_inverse_kinematics_stays_on_its_branch() -> None:
     text = printed("inverse_kinematics")
     assert "8 ways to stand" in text

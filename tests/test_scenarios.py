@@ -224,6 +224,15 @@ def test_any_arm_holds_and_swings_from_a_posture_of_its_own(name: str, robot: st
     assert np.max(np.abs(result.log["q"] - result.log["q_des"])) < 1e-3
 
 
+def test_the_push_of_impedance_is_on_the_last_link(tmp_path: Path) -> None:
+    (tmp_path / "seven.urdf").write_text(seven_joints())
+    for robot, link in (("scara", 4), (str(tmp_path / "seven.urdf"), 7), ("ur5e", 6)):
+        (push,) = build("impedance", {"robot": robot, "plant": "rigid"}).pushes
+        assert isinstance(push, PushForce)
+        assert push.link == link
+        assert push.force == (0.0, 0.0, -20.0)
+
+
 def seven_joints() -> str:
     """A URDF of seven links of 0.2 m, axes in turn along z and y, each joint free from -2 to 1.5 rad."""
     links = "".join(
@@ -293,6 +302,8 @@ def still(world: World, q: tuple[float, ...]) -> Motion:
         ("hold", {"q": 1}, "q: 6 angles in degrees for ur10e, got 1"),
         ("hold", {"threshold": "1,2,3"}, "threshold: 1 or 6 numbers for ur10e, got 3"),
         ("circle", {"robot": "scara"}, "for arms of 6 joints, scara has 4; hold and sine run on any arm"),
+        ("wall-circle", {"robot": "scara"}, "wall-circle places its walls for UR arms, got scara"),
+        ("touch", {"robot": "scara"}, "touch places its obstacles for UR arms, got scara"),
         ("wall-circle", {"force": -1}, "force: 0 N or more, got -1"),
         ("circle", {"centre": 0.5}, "centre: 3 numbers, got 1"),
         ("circle", {"centre": (1.3, 0, 0.3)}, r"start \(1.450, 0.000, 0.300\) m is out of reach by 0.156 m"),

@@ -40,9 +40,9 @@ def fitted(s: Any, told: frozenset[str]) -> Any:
     return replace(s, q=q, push=tuple(_onto(push, arm.dof) for push in s.push))
 
 
-def _onto(push: Any, dof: int) -> Any:
-    what = "joint" if isinstance(push, Push) else "link"
-    return replace(push, **{what: min(getattr(push, what), dof)})
+def _onto(push: Push | PushForce, dof: int) -> Push | PushForce:
+    """The push on a joint that the arm has, or on its last link."""
+    return replace(push, joint=min(push.joint, dof)) if isinstance(push, Push) else replace(push, link=dof)
 
 
 def motion(world: World) -> Motion:

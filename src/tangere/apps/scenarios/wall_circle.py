@@ -19,6 +19,8 @@ from tangere.apps.scenarios.common import Findings, Motion, Scenario, World
 from tangere.apps.scenarios.settings import RunSettings, possible_time
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.quasi_static import QuasiStatic
+from tangere.errors import InvalidValue
+from tangere.kernels import ur
 from tangere.logs.log import Log
 from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.circles import wall_circle
@@ -75,6 +77,8 @@ class WallCircleSettings(RunSettings):
 def motion(world: World) -> Motion:
     """Once round the circle on the wall, the pen pressed against it."""
     robot, s, friction = world.believed, world.settings, world.believed_friction
+    if not ur.is_ur(robot.model):
+        raise InvalidValue(f"robot: wall-circle places its walls for UR arms, got {robot.name}")
     force = np.array((*np.multiply(s.force, NORMAL), 0.0, 0.0, 0.0))  # of the wall on the pen
     trajectory: Trajectory
     controller: Controller

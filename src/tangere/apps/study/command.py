@@ -99,7 +99,7 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
 
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.files import folder, write_injected
-    from tangere.apps.study.injected import EVERY, inject_logs
+    from tangere.apps.study.injected import inject_logs
     from tangere.identification.model_file import read_model
     from tangere.robots import robot
 
@@ -113,7 +113,7 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
         alarm_rate=shared.get("alarm_rate", settings_of(Plan)["alarm_rate"].default), torque=plan.torque,
         skip=[name.strip() for name in (plan.skip or "").split(",") if name.strip()], columns=plan.columns,
         sample_rate=plan.rate, seed=shared.get("seed", 0), workers=arguments.workers, progress=bar,
-        every=plan.every or EVERY * (10.0 if arguments.quick else 1.0),
+        every=plan.every * (10.0 if arguments.quick and arguments.every is None else 1.0),
     )  # fmt: skip
     bar.end()
     if not done.logs:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tangere.apps.study.plan import ALARM_RATE, EVERY
 from tangere.apps.study.pool import Workers
 from tangere.apps.study.scan import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
@@ -22,11 +23,10 @@ from tangere.identification.touch_logs import TouchLog
 from tangere.logs.recordings import Recording, recordings
 from tangere.loop.tuning import free_motion
 from tangere.loop.watching import watch
-from tangere.observe.detect import RATE, Event, Thresholds, tune
+from tangere.observe.detect import Event, Thresholds, tune
 from tangere.robots import Robot
 from tangere.types import Array
 
-EVERY = 0.5  # s between injected steps: shorter than what is replayed for each, but every onset is judged by itself
 SHARE = 0.05  # of the joints' peak torque: the steps whose rates are shown where nobody says others
 Progress = Callable[[str, float], None]
 
@@ -96,7 +96,7 @@ def inject_logs(
     *,
     model: IdentifiedModel | None = None,
     folds: int = 0,
-    alarm_rate: float = RATE,
+    alarm_rate: float = ALARM_RATE,
     torque: Sequence[float] | None = None,
     skip: Sequence[str] = (),
     columns: str | None = None,

@@ -7,6 +7,9 @@ from typing import Any
 
 from tangere.settings import check, count, numbers, other, setting, word
 
+ALARM_RATE = 0.1  # 1/h: one false alarm in ten hours of work, what `tune` promises if nothing else is said
+EVERY = 0.5  # s between injected steps: shorter than what is replayed for each, but every onset is judged by itself
+
 
 def _step(given: Any, name: str) -> tuple[int, float]:
     """Joint (from 1) and torque [Nm]."""
@@ -37,7 +40,7 @@ class Plan:
         metavar="MIN",
     )  # fmt: skip
     alarm_rate: float = setting(
-        0.1, "1/h", "false alarms per hour that thresholds are learned for", low=1e-6, high=1e4, metavar="1/H"
+        ALARM_RATE, "1/h", "false alarms per hour that thresholds are learned for", low=1e-6, high=1e4, metavar="1/H"
     )
     step: tuple[int, float] = other((2, 20.0), "step whose delay is shown", _step, metavar="JOINT,NM")
     plant: str = word(
@@ -63,9 +66,7 @@ class LogsPlan:
     rate: float | None = setting(
         None, "Hz", "samples per second of data without stamps", low=0.0, above=True, metavar="HZ"
     )
-    every: float | None = setting(
-        None, "s", "seconds between injected steps (default: 0.5)", low=0.0, above=True, metavar="S"
-    )
+    every: float = setting(EVERY, "s", "between injected steps", low=0.0, above=True, metavar="S")
 
     def __post_init__(self) -> None:
         check(self)
