@@ -32,7 +32,7 @@ from tangere.apps.drawing.plan.fit import DoesNotFit
 from tangere.apps.drawing.svg.read import read_svg
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.manifest import load_manifest
+from tangere.loop.folder import load_manifest
 
 KEYS = {
     "strokes", "draw_length_mm", "pen_up_mm", "duration_s", "path_rms_mm", "path_max_mm", "force_rms_error_n",

@@ -25,8 +25,7 @@ from tangere.logs.csv_log import read_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import cleared, difference
-from tangere.loop.manifest import load_manifest
+from tangere.loop.folder import cleared, difference, load_manifest
 from tangere.plants.pushes import push_of
 from tangere.types import State
 

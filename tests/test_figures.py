@@ -41,8 +41,8 @@ from tangere.logs.log import Log
 from tangere.loop.run import run
 from tangere.loop.summary import summarise
 from tangere.report.data import RunData
+from tangere.report.sections_curves import timing
 from tangere.report.sections_run import _joint_table
-from tangere.report.sections_torque import timing
 from tangere.types import Event
 
 

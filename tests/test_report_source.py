@@ -24,7 +24,7 @@ def a_log() -> Log:
 
 def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
     from tangere.logs.mcap_log import write_mcap
-    from tangere.loop.manifest import Manifest, write_json, write_manifest
+    from tangere.loop.folder import Manifest, write_json, write_manifest
 
     log = a_log()
     write_mcap(log, tmp_path / "log.mcap")

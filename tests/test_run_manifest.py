@@ -11,7 +11,7 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.logs import files
-from tangere.loop.manifest import Manifest, load_manifest, model_hash, write_json, write_manifest
+from tangere.loop.folder import Manifest, load_manifest, model_hash, write_json, write_manifest
 
 
 def some_manifest():

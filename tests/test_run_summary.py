@@ -10,7 +10,7 @@ import pytest
 
 import tangere
 from tangere.logs.log import Log
-from tangere.loop.manifest import write_json
+from tangere.loop.folder import write_json
 from tangere.loop.result import RunResult, Timing
 from tangere.loop.summary import summarise, tracking_error
 from tangere.types import Event

@@ -182,7 +182,7 @@ def scenarios(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Make a report again from what a run left."""
     from tangere.apps.drawing.again import is_drawing, read_drawing
-    from tangere.loop.manifest import load_manifest
+    from tangere.loop.folder import load_manifest
     from tangere.report.page import write_report
 
     source = Path(arguments.source)

@@ -1,20 +1,32 @@
-"""The folder of a run: what lies in it, and how it is made ready without touching what is not ours."""
+"""The folder of a run: how it is made ready without touching what is not ours, and manifest.json, which says how the
+run was made, so that it can be made again."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import platform
 import shutil
+import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.logs.files import plain, write_text
 from tangere.logs.log import Log
-from tangere.loop.manifest import NAME as MANIFEST
 
+FORMAT = 1  # of the file; raised when a reader of the old form would misread the new one
+MANIFEST = "manifest.json"
+# packages whose version can change the numbers of a run
+PACKAGES = ("tangere", "numpy", "mujoco", "ruckig")
 LOG, CSV, SUMMARY, REPORT, VIDEO = "log.mcap", "log.csv", "summary.json", "report.html", "video.mp4"
 # columns that are measured time, not part of what is computed
 CLOCK = ("cost", "cost_log", "lateness", "cpu")
@@ -84,3 +96,109 @@ def difference(one: Log, other: Log) -> str:
             row = int(np.argmax(np.any(np.atleast_2d((one[name] != other[name]).T).T, axis=-1)))
             return f"column {name} from {one.time[row]:.6f} s on"
     return ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Versions, platform, models, seeds, command and scenario of a run."""
+
+    command: tuple[str, ...]  # the command line, word by word
+    scenario: Mapping[str, Any]  # everything that the run was told, as plain data
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)  # "plant", "controller" -> model_hash
+    versions: Mapping[str, str] = field(default_factory=dict)
+    platform: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)  # of the scenario's settings, where they have one
+
+    @classmethod
+    def of(
+        cls,
+        command: Sequence[str],
+        scenario: Mapping[str, Any],
+        *,
+        seeds: Mapping[str, int] | None = None,
+        models: Mapping[str, Any] | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> Manifest:
+        """Of a run on this machine; models: name -> tangere.Robot or model, hashed here."""
+        hashes = {name: model_hash(model) for name, model in (models or {}).items()}
+        return cls(tuple(command), dict(scenario), dict(seeds or {}), hashes, versions(), machine(), dict(units or {}))
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change the numbers; "" where one is not installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Platform that the bits of a run may depend on; nothing that names the machine or its user."""
+    return {"system": platform.system(), "machine": platform.machine(), "byteorder": sys.byteorder}
+
+
+def model_hash(model: Any) -> str:
+    """SHA-256 of every number and name of a model (or of a robot's model and its rotor inertia), as 64 hex digits.
+
+    Two models with the same hash compute the same; where a number came from (sources) does not count.
+    """
+    digest = hashlib.sha256()
+    inner = getattr(model, "model", None)
+    if inner is not None:
+        _feed(digest, np.asarray(model.rotor_inertia))
+        model = inner
+    _feed(digest, model)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if is_dataclass(value):
+        for part in fields(value):
+            if part.name != "sources":
+                digest.update(f"{part.name}=".encode())
+                _feed(digest, getattr(value, part.name))
+    elif isinstance(value, tuple | list):
+        digest.update(f"[{len(value)}]".encode())
+        for entry in value:
+            _feed(digest, entry)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value, dtype="<f8").tobytes())
+    elif isinstance(value, float):
+        digest.update(np.float64(value).tobytes())
+    else:
+        digest.update(f"{value!r};".encode())
+
+
+def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> Path:
+    """Write folder/manifest.json, whole or not at all."""
+    path = Path(folder) / MANIFEST
+    write_json({"format": FORMAT, **asdict(manifest)}, path)
+    return path
+
+
+def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Read folder/manifest.json (or that file itself)."""
+    path = Path(folder)
+    path = path / MANIFEST if path.is_dir() else path
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
+    except ValueError as problem:
+        raise InvalidValue(f"{path} is no manifest: {problem}") from problem
+    if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+        raise InvalidValue(f"{path} is no manifest of format {FORMAT}, the one that this version reads")
+    known = {part.name for part in fields(Manifest)}
+    if not {"command", "scenario"} <= set(data) <= known:
+        raise InvalidValue(f"{path}: fields {sorted(data)}, expected {sorted(known)}")
+    return Manifest(**{**data, "command": tuple(data["command"])})
+
+
+def write_json(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write JSON that every reader accepts: floats by their shortest exact form, NaN and infinity as null."""
+    write_text(path, json.dumps(plain(data), indent=2, allow_nan=False, ensure_ascii=False) + "\n")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tangere.logs.log import Log
 from tangere.logs.stored import Overview, StoredColumns
-from tangere.loop.manifest import Manifest, write_json, write_manifest
+from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN
 from tangere.types import Array, Event

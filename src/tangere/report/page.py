@@ -16,9 +16,8 @@ from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number,
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
 from tangere.report.section import Section, page_head, robot_of
-from tangere.report.sections_motion import joints, space, tracking
+from tangere.report.sections_curves import force, joints, residual, space, timing, torques, tracking
 from tangere.report.sections_run import setup, summary, what
-from tangere.report.sections_torque import force, residual, timing, torques
 from tangere.types import Array
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (

@@ -28,8 +28,7 @@ from tangere.apps.drawing.settings import DrawingSettings
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import LOG, SUMMARY
-from tangere.loop.manifest import Manifest, load_manifest
+from tangere.loop.folder import LOG, SUMMARY, Manifest, load_manifest
 from tangere.loop.result import RunResult, Timing
 
 

@@ -26,9 +26,8 @@ from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.svg.write import write_svg
 from tangere.errors import InvalidValue, UnknownName
-from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO
+from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
 from tangere.loop.folder import cleared as cleared_folder
-from tangere.loop.manifest import Manifest, write_json, write_manifest
 from tangere.robots import Robot
 
 PREVIEW, PLAN = "preview.png", "plan.svg"

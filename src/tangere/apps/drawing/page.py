@@ -29,9 +29,8 @@ from tangere.logs.files import write_text
 from tangere.report.data import put_together
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, page_head, table
-from tangere.report.sections_motion import joints, space
+from tangere.report.sections_curves import joints, space, timing, torques
 from tangere.report.sections_run import value_text
-from tangere.report.sections_torque import timing, torques
 from tangere.types import Array
 
 SIDE = 720  # px of the picture in the page: half a screen

@@ -20,8 +20,7 @@ from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import LOG, cleared, scratch
-from tangere.loop.manifest import Manifest, load_manifest, write_manifest
+from tangere.loop.folder import LOG, Manifest, cleared, load_manifest, scratch, write_manifest
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.summary import summarise
