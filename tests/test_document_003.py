@@ -14,8 +14,8 @@ import pytest
 from oracles import random_rotation, relative_error
 
 import tangere
+from tangere.apps.textbook.coordinates import quaternion_rate
 from tangere.apps.textbook.operational import at_state
-from tangere.apps.textbook.rotation_rates import quaternion_rate
 from tangere.kinematics.resolution import (
     Task,
     damped_inverse,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from oracles import random_rotation
 
-from tangere.apps.textbook import rotation_rates as rates
-from tangere.apps.textbook.rotation_rates import Frame
+from tangere.apps.textbook import coordinates as rates
+from tangere.apps.textbook.coordinates import Frame
 from tangere.errors import InvalidValue
 from tangere.kinematics import rotation as rot
 

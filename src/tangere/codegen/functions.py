@@ -87,7 +87,7 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 # Largest angle for which the reduction below keeps full accuracy: n * PI_2_HIGH is exact for n < 2**20.
-ANGLE_MAX = 1.0e6  # rad
+ANGLE_MAX = 1.0e6  # [rad]
 
 # pi/2 in two parts (Cody and Waite): 33 bits, so that n times it is exact for n < 2**20, and the rest to 53 bits,
 # whose product with n is off by at most 1e-21.

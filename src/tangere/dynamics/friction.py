@@ -29,7 +29,7 @@ class JointFriction:
 
     coulomb: Array  # (n,) Nm
     viscous: Array  # (n,) Nm s/rad
-    width: float = WIDTH  # rad/s, > 0
+    width: float = WIDTH  # [rad/s] > 0
     _scale: float = field(init=False, repr=False, compare=False, default=0.0)
     _dry: bool = field(init=False, repr=False, compare=False, default=True)
 

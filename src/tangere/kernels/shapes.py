@@ -17,7 +17,7 @@ from tangere.model.model import Array
 if TYPE_CHECKING:
     from tangere.robots import Robot
 
-LENGTH_MAX = 1e6  # m; squares of squares of positions must stay far from overflow
+LENGTH_MAX = 1e6  # [m] squares of squares of positions must stay far from overflow
 # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
 MANY_TURNS = 4.0 * np.pi
 FORMS = ("matrix", "ur")  # of a pose: T (4, 4), or UR's x y z rx ry rz

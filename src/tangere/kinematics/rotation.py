@@ -6,7 +6,7 @@ Conventions, for every function here:
     ypr (..., 3) is (yaw psi, pitch theta, roll phi) with R = Rz(psi) Ry(theta) Rx(phi), in rad
         (003 prints [theta, phi, psi] = [yaw, pitch, roll], which contradicts its own matrix);
     rotation vector (..., 3) is axis times angle, in rad.
-Leading axes are batch axes. Rates are in `rotation_rates`.
+Leading axes are batch axes. Rates are in `apps.textbook.coordinates`.
 """
 
 from __future__ import annotations

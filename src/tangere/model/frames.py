@@ -106,7 +106,7 @@ def inverse(T: Array) -> Array:
     return transform(R, 0.0 - R @ T[:3, 3])
 
 
-TURNS_MAX = 1e6  # rad; beyond it an angle's own rounding is a visible turn
+TURNS_MAX = 1e6  # [rad] beyond it an angle's own rounding is a visible turn
 EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; below it R is taken as it is
 
 

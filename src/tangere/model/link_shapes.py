@@ -19,12 +19,12 @@ from tangere.errors import InvalidValue
 from tangere.model.inertia import moved
 from tangere.model.model import Array, Joint, Model
 
-# m per Nm^(1/3): a motor's torque grows with its volume. 330 Nm gives 75 mm, 54 Nm 41 mm: a UR10e's housings.
+# [m/Nm^(1/3)] a motor's torque grows with its volume. 330 Nm gives 75 mm, 54 Nm 41 mm: a UR10e's housings.
 _PER_CUBE_ROOT = 0.0108
-_RADIUS = 0.04  # m; where the torque limit is not known: like the wrist of a UR10e
+_RADIUS = 0.04  # [m] where the torque limit is not known: like the wrist of a UR10e
 _TUBE = 0.75  # radius of a tube against that of the housing it leaves: by eye, as on a UR
-_SHORT = 1e-3  # m; a next joint nearer than this to the axis needs no tube
-_CAP = 0.008  # m; thickness of the coloured caps
+_SHORT = 1e-3  # [m] a next joint nearer than this to the axis needs no tube
+_CAP = 0.008  # [m] thickness of the coloured caps
 # red, green, blue and opacity of each kind of shape, by eye: light grey metal, blue caps, a dark pen
 COLOURS = {
     "tube": "0.80 0.82 0.84 1",
@@ -41,7 +41,7 @@ class Segment:
     colour: str  # "tube", "joint", "cap" or "pen"
     start: Array
     end: Array
-    radius: float  # m
+    radius: float  # [m]
     round: bool = False
 
 
@@ -100,10 +100,10 @@ def _housing(arrive: float, leave: float, radius: float, *, first: bool, last: b
     return parts
 
 
-_TOUCHING = 5e-4  # m; a face that lies this near to another shape is covered by it (a cap on a housing touches it)
+_TOUCHING = 5e-4  # [m] a face that lies this near to another shape is covered by it (a cap on a housing touches it)
 _ANGLES = 8  # of the joint between two links, at all of which a patch must be buried to be left out
-_TOOL_RADIUS = 0.03  # m; a tool is taken as a rod from flange to tcp: a gripper's finger or a pen holder
-_TOOL_LENGTH = 0.01  # m; a tcp nearer to the flange than this is no tool
+_TOOL_RADIUS = 0.03  # [m] a tool is taken as a rod from flange to tcp: a gripper's finger or a pen holder
+_TOOL_LENGTH = 0.01  # [m] a tcp nearer to the flange than this is no tool
 
 _Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 

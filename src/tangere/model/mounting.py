@@ -12,7 +12,7 @@ from tangere.model.frames import check_transform, rotation_vector, transform
 from tangere.model.inertia import check_body
 from tangere.model.model import Array, Payload
 
-G0 = 9.81  # m/s2; the value of the documents (000 eq 69, 002 section 4) and of the golden numbers, not a local one
+G0 = 9.81  # [m/s2] the value of the documents (000 eq 69, 002 section 4) and of the golden numbers, not a local one
 
 # Direction of gravity in base axes. "wall" is UR's own wall mounting, the base tilted by 90 degrees about its x axis:
 # the base z axis points away from the wall, the base y axis points up. Another wall is a vector, e.g. (-9.81, 0, 0)

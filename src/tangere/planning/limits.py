@@ -24,9 +24,9 @@ HOPELESS = 0.999
 class Limits:
     """Symmetric limits per joint, (n,) each; None: not asked."""
 
-    velocity: Array  # rad/s
-    acceleration: Array | None = None  # rad/s2
-    torque: Array | None = None  # Nm, of the rigid body; friction is not in it
+    velocity: Array  # [rad/s]
+    acceleration: Array | None = None  # [rad/s2]
+    torque: Array | None = None  # [Nm] of the rigid body; friction is not in it
 
     @classmethod
     def of(cls, robot: Robot, *, acceleration: ArrayLike | None = None, torque: bool | ArrayLike = False) -> Limits:
@@ -42,7 +42,7 @@ class Violation:
     kind: str  # "position", "velocity", "acceleration", "torque"
     joint: int  # counted from 1
     index: int  # sample
-    value: float  # rad, rad/s, rad/s2, Nm
+    value: float  # [rad, rad/s, rad/s2, Nm]
     limit: float
     factor: float  # so many times slower would do; inf where no slowness helps
 

@@ -37,7 +37,7 @@ class PathPoints:
 class Piece:
     """A stretch of a path and how sharply it bends, for the choice of a speed."""
 
-    start: float  # m, arc length
+    start: float  # [m] arc length
     end: float
     curvature: float  # 1/m, the largest on the piece: a = curvature sd^2 at constant speed
     sharpness: float  # 1/m2, largest |d(curvature vector)/ds|: jerk = sharpness sd^3 at constant speed

@@ -79,7 +79,7 @@ class Polyline:
         bends = phi > STRAIGHT
         sigma = np.where(bends, np.minimum(tolerance / np.maximum(miss, 1e-30), room / reach), 0.0)
         d = sigma * reach
-        self.deviation = float(np.max(sigma * miss, initial=0.0))  # m, at the corner that is cut most
+        self.deviation = float(np.max(sigma * miss, initial=0.0))  # [m] at the corner that is cut most
 
         # pieces: line 0, blend 0, line 1, ... line m-2; a corner that does not bend has a blend of length zero
         straight = lengths - np.concatenate([[0.0], d]) - np.concatenate([d, [0.0]])

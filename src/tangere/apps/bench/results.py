@@ -46,7 +46,7 @@ Row = list[str]
 def states(arm: Robot, count: int) -> dict[str, Array]:
     """Random states (count, n) by argument name; everyday sizes, the same ones in every run."""
     rng = np.random.default_rng(7)
-    scales = {"q": 3.0, "qd": 2.0, "qdd": 5.0, "tau": 50.0}  # rad, rad/s, rad/s2, Nm
+    scales = {"q": 3.0, "qd": 2.0, "qdd": 5.0, "tau": 50.0}  # [rad, rad/s, rad/s2, Nm]
     return {name: rng.uniform(-scale, scale, (count, arm.dof)) for name, scale in scales.items()}
 
 

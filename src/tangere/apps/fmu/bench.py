@@ -20,7 +20,7 @@ Everything is driven by a small master in C, without Python around it."""
 ROUNDS = 5  # the best of them counts: another process may disturb one
 RACE = 20_000  # steps of a round for ours; those of Python are a hundredth
 CROWD = 1000  # instances at once
-GROWTH = 512 * 1024  # bytes: the kernel counts resident pages in lots; a byte lost per step would be more at 1e6
+GROWTH = 512 * 1024  # [bytes] the kernel counts resident pages in lots; a byte lost per step would be more at 1e6
 # what one would write for PythonFMU, numpy inside: the same inputs and as many outputs as our block
 SCRIPT = """\
 import numpy as np

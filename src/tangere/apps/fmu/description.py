@@ -8,7 +8,7 @@ from tangere.apps.fmu.numbers import ArmNumbers
 from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Group, Placed, Table
 
-STEP = 1e-3  # s: a period of the control loop, what a master takes if it is told nothing
+STEP = 1e-3  # [s] a period of the control loop, what a master takes if it is told nothing
 LOG_CATEGORIES = (
     ("logEvents", "samples"),
     ("logStatusWarning", "a pose without solution"),

@@ -20,7 +20,7 @@ Pixels = NDArray[np.float64]
 
 SIZE = 96  # [px] of the icon
 _ARM = ((20, 82), (20, 56), (46, 26), (74, 40), (74, 60))  # [px] base, shoulder, elbow, wrist, tool
-_ROW = 24  # px between ports
+_ROW = 24  # [px] between ports
 
 
 def _label(g: Group) -> str:
@@ -91,7 +91,7 @@ def frames_drawing(arm: ArmNumbers) -> Raw:
     view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
     points = np.array([T[:3, 3] for T in placed]) @ view.T
     scale = 330.0 / max(float(np.ptp(points[:, 0])), float(np.ptp(points[:, 1])), 0.3)
-    axis = 34.0 / scale  # m: every triad is as long on paper
+    axis = 34.0 / scale  # [m] every triad is as long on paper
     low, high = points.min(axis=0), points.max(axis=0)
     width, height = scale * (high[0] - low[0]) + 190, scale * (high[1] - low[1]) + 130
 

@@ -19,7 +19,7 @@ from tangere.apps.fmu.build import LINUX, cache_folder, compiler_of, no_compiler
 from tangere.apps.fmu.opened import Opened
 from tangere.errors import TangereError
 
-MEMORY = 2 << 30  # bytes of address space of the child: far beyond any block, below what hurts the host
+MEMORY = 2 << 30  # [bytes] of address space of the child: far beyond any block, below what hurts the host
 SECONDS = 60.0  # of a child before it is ended; a check takes two
 _FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
 _FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra")

@@ -184,7 +184,7 @@ class Motion:
     def step(self, tau: Array) -> None:
         """One period under tau + tau_ext."""
         rate = 0.0
-        if self.friction is not None:  # 1/s: the fastest that friction can act, which bounds the step
+        if self.friction is not None:  # [1/s] the fastest that friction can act, which bounds the step
             slope = self.friction.coulomb / self.friction.width + self.friction.viscous
             rate = float(np.diag(np.linalg.inv(self.robot.mass_matrix(self.q))) @ slope)
         n = max(1, int(np.ceil(PERIOD / self.step_max - 1e-9)), int(np.ceil(PERIOD * rate)))

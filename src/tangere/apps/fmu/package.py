@@ -55,7 +55,7 @@ class Written:
     table: Table
     guid: str
     platforms: tuple[str, ...]  # folders of its binaries
-    size: int  # bytes
+    size: int  # [bytes]
 
 
 def parameters_text(kind: Kind, table: Table, guid: str) -> str:

@@ -122,7 +122,7 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
 def _rotation(v: Vector) -> Matrix:
     """R of a rotation vector, by way of its quaternion: nothing cancels near zero."""
     t = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    small = t <= 1e-9  # rad: sin(t/2)/t is 1/2 to the last digit below
+    small = t <= 1e-9  # [rad] sin(t/2)/t is 1/2 to the last digit below
     s = where(small, 0.5, sin(0.5 * t) / where(small, 1.0, t))
     w, x, y, z = cos(0.5 * t), s * v[0], s * v[1], s * v[2]
     return [

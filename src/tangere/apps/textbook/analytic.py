@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.apps.textbook import coordinates as coords
-from tangere.apps.textbook import rotation_rates as rates
 from tangere.apps.textbook.coordinates import System
 from tangere.errors import InvalidValue
 from tangere.kinematics import rotation as rot
@@ -48,11 +47,11 @@ def representation_matrix(T: ArrayLike, position: System = "cartesian", orientat
     """
     chi = pose_coordinates(T, position, orientation)
     if orientation == "ypr":
-        E_R = rates.ypr_rate_matrix(chi[..., 3:], "world")
+        E_R = coords.ypr_rate_matrix(chi[..., 3:], "world")
     elif orientation == "quaternion":
-        E_R = rates.quaternion_rate_matrix(chi[..., 3:], "world")
+        E_R = coords.quaternion_rate_matrix(chi[..., 3:], "world")
     else:
-        E_R = rates.rotation_vector_rate_matrix(chi[..., 3:], "world")
+        E_R = coords.rotation_vector_rate_matrix(chi[..., 3:], "world")
     return _block(coords.rate_matrix(position, chi[..., :3]), E_R)
 
 
@@ -60,11 +59,11 @@ def representation_inverse(T: ArrayLike, position: System = "cartesian", orienta
     """E^+ (..., 6, 6) or (..., 7, 6) with chid = E^+ w; refused where the representation is singular."""
     chi = pose_coordinates(T, position, orientation)
     if orientation == "ypr":
-        E_R = rates.ypr_rate_inverse(chi[..., 3:], "world")
+        E_R = coords.ypr_rate_inverse(chi[..., 3:], "world")
     elif orientation == "quaternion":
-        E_R = np.swapaxes(rates.quaternion_rate_matrix(chi[..., 3:], "world"), -1, -2) / 4.0
+        E_R = np.swapaxes(coords.quaternion_rate_matrix(chi[..., 3:], "world"), -1, -2) / 4.0
     else:
-        E_R = rates.rotation_vector_rate_inverse(chi[..., 3:], "world")
+        E_R = coords.rotation_vector_rate_inverse(chi[..., 3:], "world")
     return _block(coords.rate_inverse(position, chi[..., :3]), E_R)
 
 

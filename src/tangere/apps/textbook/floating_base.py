@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.textbook.rotation_rates import quaternion_rate_matrix, ypr_rate_inverse, ypr_rate_matrix
+from tangere.apps.textbook.coordinates import quaternion_rate_matrix, ypr_rate_inverse, ypr_rate_matrix
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import Array, checked
 from tangere.kinematics.rotation import matrix_from_quaternion, matrix_from_ypr, pose, skew
