@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tangere.types import Array
 
-LENGTHS = (0.06, 0.1, 0.2)  # s: motion up to some 15, 9 and 4.5 Hz
+LENGTHS = (0.06, 0.1, 0.2)  # [s] motion up to some 15, 9 and 4.5 Hz
 # Of the Butterworth filter, run once each way. 4 and 5 are what people choose; on the one smoothed log known (a UR10's)
 # 4 leaves 2 % less than 5 and 4 % less than 3.
 ORDER = 4

@@ -20,21 +20,21 @@ from tangere.types import Array
 # of currents taken for torques the same holds after multiplication by the gain, which is 3.6 to 12 Nm/A on the arms
 # whose gains are known; of a wrong size of arm or a wrong mounting it lies outside or has no meaning.
 _SLOPE = (0.6, 2.0)
-_GAIN = 10.0  # Nm/A of the loaded joints, where the arm's data has none
-_LEAST_LOAD = 2.0  # Nm, standard deviation of a joint's gravity torque over the log below which it is no witness
+_GAIN = 10.0  # [Nm/A] of the loaded joints, where the arm's data has none
+_LEAST_LOAD = 2.0  # [Nm] standard deviation of a joint's gravity torque over the log below which it is no witness
 _LEAST_R2 = 0.5  # share of the variance that gravity and friction must explain in a joint that carries a load
 # The most that |slope - 1| may be for another arm to be named: a tool changes the slope by more only if it is heavy
 _FITS = 0.25
 _SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
 _NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
-SLOWEST, FASTEST = 1.0, 5e-5  # s between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
-FULL = 4.0 * np.pi  # rad: joints of these arms turn at most 2 pi either way; twice that is no angle in radians
-WINDOW = 0.1  # s over which travel and mean velocity are compared: filters and noise of the velocity do not count
-MOVED = 0.1  # rad (or degrees) of travel of a joint in the log before it is a witness
+SLOWEST, FASTEST = 1.0, 5e-5  # [s] between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
+FULL = 4.0 * np.pi  # [rad] joints of these arms turn at most 2 pi either way; twice that is no angle in radians
+WINDOW = 0.1  # [s] over which travel and mean velocity are compared: filters and noise of the velocity do not count
+MOVED = 0.1  # [rad] (or degrees) of travel of a joint in the log before it is a witness
 RATIO = 1.25  # either way, that velocity times time may differ from the travel: the velocity is filtered
 FEWEST = 10  # windows with motion
-LOADED = 4.0  # Nm rms of gravity in a joint before it is a witness: below, friction is most of the current
+LOADED = 4.0  # [Nm] rms of gravity in a joint before it is a witness: below, friction is most of the current
 # times gravity that currents times gains may be: right arms have 0.6 to 1.7, an unknown tool of the rated payload up to
 # 3, on a UR16e or UR30 folded up 5; torques in the place of currents 7 to 15 (the gains of loaded joints)
 HEAVY = 6.0

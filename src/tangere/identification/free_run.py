@@ -16,23 +16,23 @@ from tangere.observe.drive_model import DriveModel
 from tangere.robots import Robot
 from tangere.types import Array
 
-WINDOW = 0.2  # s: ten time constants of a momentum observer, far beyond what a controller's period needs
-# s, step of the integration. Half of it changes no median of a UR10 or a UR3e by more than 2 %.
+WINDOW = 0.2  # [s] ten time constants of a momentum observer, far beyond what a controller's period needs
+# [s] step of the integration. Half of it changes no median of a UR10 or a UR3e by more than 2 %.
 STEP = 0.001
 # Slope dtau/dqd of friction is taken from the chord to at least this speed [rad/s], so that a joint that turns round
 # within a step does not fly off on the steep part of its Coulomb friction.
 _CHORD = 1e-3
-_FASTEST = 20.0  # rad/s, three times what any UR can do: a wrist without friction and rotor inertia knows no bounds
-_MEMORY = 1.5  # s before a window that fill the lag of viscous friction: three of the longest lags seen (0.43 s)
-_PAST = 0.02  # s between the speeds of that past: a lag below is none
+_FASTEST = 20.0  # [rad/s] three times what any UR can do: a wrist without friction and rotor inertia knows no bounds
+_MEMORY = 1.5  # [s] before a window that fill the lag of viscous friction: three of the longest lags seen (0.43 s)
+_PAST = 0.02  # [s] between the speeds of that past: a lag below is none
 
 
 @dataclass(frozen=True)
 class FreeRun:
     """Windows of a log in which the model ran freely."""
 
-    start: Array  # (W,) s, stamp at which the model was let go
-    error: Array  # (W, n) rad, model less arm at the end
+    start: Array  # (W,) [s], stamp at which the model was let go
+    error: Array  # (W, n) [rad], model less arm at the end
     moving: NDArray[np.bool_]  # (W, n) whether the joint moved, in one direction, at start and end of the window
 
     @property
@@ -49,14 +49,14 @@ class FreeRun:
 class Starts:
     """Windows to run through: where the arm is let go, what drives it, and where it was at the end."""
 
-    time: Array  # (W,) s
-    q: Array  # (W, n) rad
-    qd: Array  # (W, n) rad/s
-    past: Array  # (P, W, n) rad/s, speeds at multiples of _PAST before, from now backwards; a log's first before it
+    time: Array  # (W,) [s]
+    q: Array  # (W, n) [rad]
+    qd: Array  # (W, n) [rad/s]
+    past: Array  # (P, W, n) [rad/s], speeds at multiples of _PAST before, from now backwards; a log's first before it
     tau: Array  # (S, W, n) Nm in the middle of each step, the drive's delay counted
-    end: Array  # (W, n) rad, the arm at the end
+    end: Array  # (W, n) [rad], the arm at the end
     moving: NDArray[np.bool_]  # (W, n)
-    step: float  # s
+    step: float  # [s]
 
     def taken(self, rows: NDArray[np.int64]) -> Starts:
         """Some of the windows."""

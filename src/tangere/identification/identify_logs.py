@@ -31,10 +31,10 @@ from tangere.types import Array, Event
 
 HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and are not used, where nobody says
 WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
-LEAST_MOTION = 1.0  # s in which some joint moves, for a log to teach or to judge: what identification needs at least
+LEAST_MOTION = 1.0  # [s] in which some joint moves, for a log to teach or to judge: what identification needs at least
 BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
 FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
-LEAST_TO_SPLIT = 12.0  # s of a single log below which all of it is used: a quarter less would cost more than it tells
+LEAST_TO_SPLIT = 12.0  # [s] of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
 @dataclass(frozen=True)

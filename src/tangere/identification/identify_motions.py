@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification.findings import Finding, gravity_findings
-from tangere.identification.links import considered, excitation, link_freedom, torque_scales
+from tangere.identification.links import chosen_link_sigma, excitation, payload_covariance, torque_scales
 from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
 from tangere.identification.recorder import smooth_log, smoothing, torque_delay
@@ -55,9 +55,9 @@ def identify(
     Least squares over windows of 20 ms, each joint weighted by its own spread, contacts and stops bounded by Huber's
     weights; regularised towards the arm's data sheet where the logs say nothing; every link a body that can exist.
     Terms of friction that the logs do not support (SUPPORT) are left out; how far links may leave the data sheet is
-    chosen on parts of the logs that the fit did not see (link_freedom); accelerations are such that noise does not
+    chosen on parts of the logs that the fit did not see (chosen_link_sigma); accelerations are such that noise does not
     shrink inertia (accelerations). Friction is smoothed as the logs were, where they were (smoothing). A payload's
-    covariance counts what links and gains may be off (considered).
+    covariance counts what links and gains may be off (payload_covariance).
 
     robot: with the payload that is mounted, where it is known; its own rotor inertia does not matter. motions: tau in
     Nm. gain: Nm/A with which tau was made from currents, to be kept in the model; None (the log holds torques) also
@@ -157,7 +157,7 @@ def _with_link_sigma(task: _Task, rows: Windows) -> tuple[_Task, _Fit]:
     fit = _fit(task, rows)
     if task.inertial != "links":
         return task, fit
-    task = dataclasses.replace(task, link_sigma=link_freedom(fit.problem, fit.solution, len(fit.problem.bodies)))
+    task = dataclasses.replace(task, link_sigma=chosen_link_sigma(fit.problem, fit.solution, len(fit.problem.bodies)))
     return task, _fit(task, rows)
 
 
@@ -185,7 +185,7 @@ def _once_more(fit: _Fit, motions: Sequence[Motion], gain: Array | None, halfway
     if task.inertial != "payload":
         return fit
     known = rows.tau - fit.problem.rows.tau
-    wider = considered(fit.problem, fit.solution, known, link_prior(task.robot.model, 1.0)[1])
+    wider = payload_covariance(fit.problem, fit.solution, known, link_prior(task.robot.model, 1.0)[1])
     return dataclasses.replace(fit, solution=dataclasses.replace(fit.solution, covariance=wider))
 
 

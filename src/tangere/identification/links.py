@@ -1,4 +1,4 @@
-"""What is known of links beside their fit: freedom, scales of torque, covariance of a payload, excitation."""
+"""What is known of links beside their fit: how far from the data sheet, scales of torque, covariance, excitation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 3000  # windows that are used for the choice, evenly taken: a minute; the
 # Sum over the joints of the logarithm of the squared error by which a wider choice must be better: what two logs of one
 # simulated arm differ by (0.5 % per joint).
 MARGIN = 0.03
-LEAST = 12.0  # s of windows below which a part is too short to judge: the narrowest
+LEAST = 12.0  # [s] of windows below which a part is too short to judge: the narrowest
 # Relative standard deviation of a link from its data sheet while a payload is sought: half way (in ratio) between the
 # exact sheet and the freedom of a fit of links; cables and covers are a few per cent, a forgotten bracket more.
 LINKS = 0.1
@@ -36,20 +36,19 @@ _ROUNDS = 6  # of Gauss-Newton; the scales change by less than 1e-4 after four
 # Wald statistic of the scales together below which all stay 1. With 4 loaded joints it is 4 +- 3 by chance: seven
 # standard deviations.
 SUPPORT = 25.0
-LEAST_LOAD = 0.1  # Nm, mean |g| below which a joint feels no gravity: its scale stays 1 (the first and the last)
+LEAST_LOAD = 0.1  # [Nm] mean |g| below which a joint feels no gravity: its scale stays 1 (the first and the last)
 _POSES = 200  # random states: three times as many rows as parameters already give the rank, with certainty
 _RANK = 1e-9  # of the largest singular value: rounding is at 1e-14, the weakest real direction of a UR at 1e-4
 
 
-def link_freedom(problem: Problem, solution: Solution, links: int) -> float:
+def chosen_link_sigma(problem: Problem, solution: Solution, links: int) -> float:
     """The relative standard deviation of the links under which unseen parts of the logs are predicted best.
 
     Four folds inside the logs that are used, whole logs where there are four, else stretches of time; every fold is
     predicted by a fit to the other three (friction and all). Joints count alike: the sum of the logarithms of their
-    mean squared errors, each error bounded by Huber's limit, decides, the narrowest
-    within MARGIN of the best. Which terms of friction are there is taken from
-    the whole, for all choices alike.
-    problem, solution: of all rows, the freedom being LINK_SIGMA. links: how many there are.
+    mean squared errors decides, each error bounded by Huber's limit. The narrowest choice within MARGIN of the best is
+    taken. Which terms of friction are there is taken from the whole, for all choices alike.
+    problem, solution: of all rows, with LINK_SIGMA. links: how many there are.
     """
     rows, own = problem.rows, slice(0, SIZE * links)
     if len(rows.tau) * rows.period < LEAST:
@@ -84,7 +83,7 @@ def _taken(rows: Windows, at: NDArray[np.int64]) -> Windows:
     )  # fmt: skip
 
 
-def considered(problem: Problem, solution: Solution, known: Array, link_information: Array) -> Array:
+def payload_covariance(problem: Problem, solution: Solution, known: Array, link_information: Array) -> Array:
     """Covariance (m, m) of the estimate with what was held fixed, but is not exactly known, considered (Schmidt).
 
         P + K S K^T,   K = -P A^T W B

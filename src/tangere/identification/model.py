@@ -49,14 +49,14 @@ class IdentifiedModel:
     logs: tuple[tuple[str, str], ...]  # name and sha256 of each log
     moved: tuple[bool, ...]  # (n,) whether the joint moved enough for its friction to be told
     findings: tuple[Finding, ...] = ()  # what does not fit or cannot be told
-    before: Array = field(default_factory=lambda: np.zeros(0))  # (n,) Nm, residual rms while moving, arm's data alone
-    after: Array = field(default_factory=lambda: np.zeros(0))  # (n,) Nm, the same with this model
+    before: Array = field(default_factory=lambda: np.zeros(0))  # (n,) [Nm], residual rms while moving, arm's data alone
+    after: Array = field(default_factory=lambda: np.zeros(0))  # (n,) [Nm], the same with this model
     unseen: bool = False  # whether these figures are of logs that were not used
     # (n,) what torque was multiplied by, against the gains that were given, so that all joints feel one gravity
     scale: Array = field(default_factory=lambda: np.ones(0))
     gravity: Array | None = None  # (3,) m/s2 in base axes, where it is not that of the arm's own file
     detection: Mapping[str, Any] = field(default_factory=dict)  # thresholds of a tuned model, as its file has them
-    # (n,) Nm, as `after`, with what each log had shown of its friction before a sample taken off (FrictionState)
+    # (n,) [Nm], as `after`, with what each log had shown of its friction before a sample taken off (FrictionState)
     following: Array = field(default_factory=lambda: np.zeros(0))
     # drives for running freely, where those that explain the torque best have no rotor and run away (refined)
     twin: DriveModel | None = None

@@ -18,13 +18,13 @@ from tangere.types import Array
 LINK_SIGMA = 0.3
 # A tool that nobody mentioned is what is most often wrong: the last link may also differ by a body such as this one.
 _TOOL = Link("tool", 1.0, np.array([0.0, 0.0, 0.05]), 0.0025 * np.eye(3))  # 1 kg, 5 cm out, 5 cm of gyration radius
-PAYLOAD_MASS = 5.0  # kg, standard deviation of an unknown payload's mass; its first moment: PAYLOAD_ARM times it
-PAYLOAD_ARM = 0.15  # m from the flange: tools and what they hold are seldom further out
+PAYLOAD_MASS = 5.0  # [kg] standard deviation of an unknown payload's mass; its first moment: PAYLOAD_ARM times it
+PAYLOAD_ARM = 0.15  # [m] from the flange: tools and what they hold are seldom further out
 # Reflected rotor inertia where the arm's data has none, in kg m2 per Nm of peak torque: 0.011 to 0.018 in a UR10e's
 # controller, 0.004 to 0.010 found on a UR3e; taken as known to its own size.
 ROTOR_PER_TORQUE = 0.015
 _OFFSET = 0.03  # of peak torque, standard deviation of a joint's offset; 0.016 is the largest that was seen
-# rad/s at which friction as a whole is known to a share of itself (_SPREAD_SEEN, _SPREAD_UNSEEN), each apart: three
+# [rad/s] at which friction as a whole is known to a share of itself (_SPREAD_SEEN, _SPREAD_UNSEEN), each apart: three
 # numbers, Coulomb, viscous and quadratic, and three speeds up to what arms are moved at. Not the numbers themselves: a
 # slow log that finds less Coulomb friction then says nothing of fast motion. Errors that are alike at all speeds
 # (correlation 0.75) predicted fast motion of a UR10e from slow worse by a fifth.
@@ -34,7 +34,7 @@ _KNOWN_ROTOR = 0.1
 _SEEN_ROTOR = 0.5  # of one that was identified on another arm of the type
 _LOAD = 0.2  # of the load itself; 0.05 to 0.1 was seen on a UR3e
 _RIPPLE = 0.01  # of peak torque; 0.011 in the first wrist of a UR3e
-_PEAK = 100.0  # Nm, where the arm's data has no peak torque
+_PEAK = 100.0  # [Nm] where the arm's data has no peak torque
 # Friction of single arms of these types, identified from the recordings that the project is tried on: Coulomb [Nm],
 # viscous [Nm s/rad], quadratic [Nm s2/rad2], load [-]. The UR10e's Coulomb and viscous terms are in its model file.
 _SEEN: dict[str, dict[str, tuple[float, ...]]] = {
@@ -56,7 +56,7 @@ _COULOMB_SHARE, _VISCOUS_SHARE = 0.055, 0.06
 # How far friction of another arm, or of this one at another temperature, is from the numbers: a share of the friction
 # itself at a usual speed, one standard deviation. Grease halves its viscosity over some 20 K, single gears differ by a
 # fifth; where not even the type was seen, the scatter of the shares above.
-_USUAL_SPEED = 0.5  # rad/s
+_USUAL_SPEED = 0.5  # [rad/s]
 _SPREAD_SEEN, _SPREAD_UNSEEN = 0.25, 0.5
 SURE = 0.15  # standard error of a share of friction up to which it is believed: less than what arms of a type differ by
 ONE_WAY = 0.1  # share of the motion in the rarer direction below which offset and friction cannot be told apart
@@ -94,7 +94,7 @@ def payload_prior(model: Model) -> tuple[Array, Array]:
     sigma = PAYLOAD_MASS * np.array([1.0, PAYLOAD_ARM, PAYLOAD_ARM, PAYLOAD_ARM])
     information[last, last] = 1.0 / sigma**2
     mean = np.zeros(size)
-    mean[size - SIZE] = 1.0  # kg: inside m > 0, far inside its own uncertainty
+    mean[size - SIZE] = 1.0  # [kg] inside m > 0, far inside its own uncertainty
     return mean, information
 
 

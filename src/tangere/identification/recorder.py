@@ -12,7 +12,7 @@ from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, group
 from tangere.robots import Robot
 from tangere.types import Array
 
-LONGEST = 0.024  # s by which reported torque may lag: filters of drives take some ms, one cycle of the recorder 8 ms
+LONGEST = 0.024  # [s] by which reported torque may lag: filters of drives take some ms, one cycle of the recorder 8 ms
 FEWEST = 3  # samples that are tried at least: slow recorders lag by one or two
 _BETTER = 0.98  # a lag must leave less than this share of the squared error (mean over joints), or there is none
 _CLEAR = 3.0  # standard deviations by which a delay must be better than none, all joints together
@@ -20,12 +20,12 @@ _AGREE = 2.0 / 3.0  # of the joints that must be better with it: a delay is the 
 _BLOCK = 50  # windows (1 s) whose errors count as one: friction errs the same way for some tenths of a second
 _ROWS = 4000  # per joint, evenly taken: enough for one number, and the cost stays below that of the fit itself
 _SMALL = 1e-5  # of the largest singular value: columns below are combinations of others
-# rad: friction that turns round over a distance (teeth and bearings that bend before they slide) lags as well, in
+# [rad] friction that turns round over a distance (teeth and bearings that bend before they slide) lags as well, in
 # travel instead of time. Measured on harmonic drives it is some tenths of a milliradian to some milliradians.
 _MEMORY = np.array([1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
-_STEP = 0.0025  # s in which friction's memory is followed, speeds between samples taken as linear: it turns within one
+_STEP = 0.0025  # [s] step in which friction's memory is followed, speeds between samples taken as linear
 _SHARE = 0.2  # of the rate: a log that is silent only above has not been smoothed by more than its recorder
-_SHORTEST = 5.0  # s: of a shorter log too few reversals are left to tell; 7 s told it within 5 %
+_SHORTEST = 5.0  # [s] of a shorter log too few reversals are left to tell; 7 s told it within 5 %
 # Cutoffs that are tried, as shares of the frequency above which nothing is left: 0.42 for friction's steps
 _TRIED = 0.42 * np.geomspace(0.5, 2.0, 17)  # 9 % from one to the next, the error is a parabola over some 30 %
 _SMOOTHER = 0.7  # of the squared error (mean over joints) that smoothed friction may leave at most; found: 0.07 to 0.2
@@ -56,11 +56,7 @@ def torque_delay(rows: Windows, motions: list[Motion], *, memory: bool = True) -
         use = np.flatnonzero(~rows.standing[:, j] if memory else rows.moving[:, j])
         use = use[:: max(1, len(use) // _ROWS)]
         A = np.concatenate([rows.Y[use, j], *(part[use, j] for part in friction)], axis=1)
-        scale = np.sqrt(np.mean(A**2, axis=0))
-        U, s, _ = np.linalg.svd(A[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
-        U = U[:, s > _SMALL * s[0]]
-        target = torques[use, j]
-        square = (target - U @ (U.T @ target)) ** 2
+        square = _unexplained(A, torques[use, j]) ** 2
         error = np.mean(square, axis=0)
         if not error[0] > 0.0:
             continue
@@ -168,9 +164,14 @@ def _left(rows: Windows, ends: int) -> Array:
     for j in np.flatnonzero(moving.sum(axis=0) >= LEAST_WINDOWS):
         use = moving[:, j]
         A = np.concatenate([rows.Y[use, j], rows.F[use, j]], axis=1)
-        scale = np.sqrt(np.mean(A**2, axis=0))
-        U, s, _ = np.linalg.svd(A[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
-        U = U[:, s > _SMALL * s[0]]
-        rest = rows.tau[use, j] - U @ (U.T @ rows.tau[use, j])
-        left.append(float(np.mean(rest**2)) + 1e-12)  # Nm2: a log that a model made leaves nothing
+        # [Nm2] a log that a model made leaves nothing
+        left.append(float(np.mean(_unexplained(A, rows.tau[use, j]) ** 2)) + 1e-12)
     return np.array(left)
+
+
+def _unexplained(A: Array, target: Array) -> Array:
+    """What no combination of the columns of A (K, m) explains of target (K, ...): target - U U^T target."""
+    scale = np.sqrt(np.mean(A**2, axis=0))
+    U, s, _ = np.linalg.svd(A[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
+    U = U[:, s > _SMALL * s[0]]
+    return np.asarray(target - U @ (U.T @ target))

@@ -16,7 +16,7 @@ from tangere.observe.replay import replay_momentum
 from tangere.robots import Robot
 from tangere.types import Array
 
-SETTLING = 0.2  # s after the start of a log that are left out of the figures: ten time constants of the observer
+SETTLING = 0.2  # [s] after the start of a log that are left out of the figures: ten time constants of the observer
 
 
 def momentum_residual(robot: Robot, drive: DriveModel, motion: Motion, gain: ArrayLike = GAIN) -> Array:

@@ -13,7 +13,7 @@ from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
 from tangere.robots import Robot
 from tangere.types import Array
 
-WINDOW = 0.02  # s, about the lag of the momentum observer at its default gain: what identification and detection see
+WINDOW = 0.02  # [s] about the lag of the momentum observer at its default gain: what identification and detection see
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
 ROWS = 2000  # samples looked at where one number of a joint is wanted, evenly taken: a slope needs no more
 LEAST_ROWS = 50  # of a joint in motion, for such a number
@@ -21,7 +21,7 @@ LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers 
 TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
 _STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
 _SILENT = 6.0  # times the cutoff: above, a smoothed log's speeds hold nothing; found: 1.6
-# rad/s below which a sample counts as rest: ten times the noise of a UR's velocity (0.002 rad/s). While moving, the
+# [rad/s] below which a sample counts as rest: ten times the noise of a UR's velocity (0.002 rad/s). While moving, the
 # controller's target current contains its friction feed-forward and the target moment does not.
 REST = 0.02
 # Samples in a row at rest, of which the tenth at either end is left out: a turning point or a start is shorter at any
@@ -70,7 +70,7 @@ def was_smoothed(motion: Motion, cutoff: float) -> bool:
 class Midpoints:
     """Between each two usable neighbours of a log: what the momentum residual is made of."""
 
-    h: Array  # (K,) s
+    h: Array  # (K,) [s]
     q: Array  # (K, n)
     qd: Array
     qdd: Array  # difference quotient of the velocity
@@ -137,8 +137,8 @@ class Windows:
     moving: NDArray[np.bool_]  # (W, n): above the standstill speed all through the window, one direction
     standing: NDArray[np.bool_]  # (W, n): below it all through
     log: NDArray[np.int64]  # (W,) which log
-    period: float  # s, length of a window
-    mean_load: Array  # (n,) Nm, mean |g|
+    period: float  # [s] length of a window
+    mean_load: Array  # (n,) [Nm], mean |g|
 
 
 def grouped(m: Midpoints) -> tuple[NDArray[np.int64], Array]:

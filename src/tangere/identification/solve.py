@@ -14,13 +14,13 @@ from tangere.types import Array
 
 HUBER = 1.345  # standard deviations: costs 5 % of efficiency for normal errors, bounds the pull of contacts and stops
 ROUNDS = 6  # of reweighting; in the last the spread of a joint changes by at most 3 % (recordings of UR10 and UR3e)
-BLOCK = 1.0  # s over which errors of neighbouring windows are taken as dependent
+BLOCK = 1.0  # [s] over which errors of neighbouring windows are taken as dependent
 # Weight of the logarithmic barrier at the end, in units of chi^2 / 2: with 4 eigenvalues per link and 3 positive
 # numbers per joint the cost of staying inside is below 42 * 0.01 = 0.4, less than the statistics can tell.
 BARRIERS = (1.0, 0.1, 0.01)
 NEWTON_STEPS = 60  # per barrier; 24 to 56 for all three together were seen
 NEWTON_DONE = 1e-8  # half the squared decrement, in units of chi^2 / 2
-# Nm, smallest spread that a joint is given: the resolution of a UR's current times its gain. A simulated log without
+# [Nm] smallest spread that a joint is given: the resolution of a UR's current times its gain. A simulated log without
 # noise would otherwise be weighted without bound.
 LEAST_SPREAD = 1e-3
 _ROUNDING = 1e-13  # of the cost: a decrement below is not seen in a difference of two costs
@@ -32,7 +32,7 @@ QUANTILE = 0.6  # of |error| that a trial is judged by: up to four tenths of the
 # parts of every real log fit better than others, but not by this much; a long touch does. Not calibrated
 CLEARLY = 0.4
 OUTSIDE = 6.0  # standard deviations from which on a sample does not belong to the rest
-FLOOR = 0.5  # Nm: below, nothing is called an error; quantisation and unmodelled inertia are of that size
+FLOOR = 0.5  # [Nm] below, nothing is called an error; quantisation and unmodelled inertia are of that size
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Solution:
     x: Array
     covariance: Array  # (m, m), zero where not free; the prior included
     information: Array  # (m, m), of the data alone
-    spread: Array  # (n,) Nm, robust standard deviation of the windows while moving
+    spread: Array  # (n,) [Nm], robust standard deviation of the windows while moving
     dependence: Array  # (n,) how many neighbouring windows are worth one independent one
     weights: Array  # (W, n) of the windows in the information
 

@@ -11,7 +11,7 @@ from tangere.observe.friction_state import FILM_SPEED, FILM_TRAVEL
 from tangere.observe.inertial import SIZE
 from tangere.types import Array
 
-# rad/s, a factor of about two from one to the next; the error changes by a few percent between neighbours
+# [rad/s] a factor of about two from one to the next; the error changes by a few percent between neighbours
 WIDTHS = (0.004, 0.008, 0.015, 0.03, 0.06, 0.12)
 _ROUNDS = 4  # of reweighting, for each width: contacts and stops must not choose it
 _BETTER = 0.98  # a width other than the default must leave less than this share of the cost
@@ -20,7 +20,7 @@ _RIDGE = 1e-6  # of the largest column's square: only against columns that a log
 # had 2 to 4.5 % over 40 runs, two logs of a UR10e differ by 7 to 13 % in its wrists.
 SHARE = 0.08
 WORTH = 4.0  # logs that this counts for: fewer say little about a spread
-BLOCK = 2.0  # s: what is left after identification repeats itself for 1 to 3 s (40 runs of a UR3e)
+BLOCK = 2.0  # [s] what is left after identification repeats itself for 1 to 3 s (40 runs of a UR3e)
 CLIP = 3.0  # standard deviations of a window that count: contacts and stops are no friction
 FILM_SUPPORT = 5.0  # standard deviations that a film must be away from 0, as for the optional terms of friction
 

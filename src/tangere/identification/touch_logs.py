@@ -28,8 +28,8 @@ from tangere.model.model import Payload
 from tangere.robots import Robot
 from tangere.types import Array
 
-# Nm/A by the joint's peak torque [Nm]: the sizes of UR's joints, as their controllers' targets tell them on a UR10e and
-# a UR3e. For an arm whose own gains nobody has measured the nearest size (by ratio) is assumed.
+# Gain [Nm/A] by the joint's peak torque [Nm]: the sizes of UR's joints, as the controllers' targets tell them on a
+# UR10e and a UR3e. For an arm whose own gains nobody has measured the nearest size (by ratio) is assumed.
 _SIZES = ((9.0, 3.7), (28.0, 7.572), (54.0, 10.8), (150.0, 9.839), (330.0, 11.976))
 # Relative standard deviation up to which a gain read from the log goes before that of the arm's data: targets recorded
 # with six digits are exact to 1e-3 or better, with four they scatter by per cents.
@@ -39,7 +39,7 @@ _DISAGREE = 0.02  # relative difference between the log's gain and that used fro
 # of some kg 20 %; another size of arm makes it a third or three times
 _PLAUSIBLE = 1.8
 _LEAST_SHARE = 0.9  # of the current's variance that gravity and friction must explain before a gain is taken from it
-# Nm that the target moment must reach to tell a gain. Both targets come from one computation, so that their quotient
+# [Nm] that the target moment must reach to tell a gain. Both targets come from one computation, so that their quotient
 # is exact up to the last recorded digit: 1e-6 of 1e-3 Nm is 0.1 %. A joint that carries nothing (the first and often
 # the last of a UR on a table) has exactly 0 and tells nothing.
 LEAST_MOMENT = 1e-3
@@ -62,8 +62,8 @@ class TouchLog:
     q_des: Array | None = None  # (N, n) what the controller wanted, where the log has it
     qd_des: Array | None = None
     qdd_des: Array | None = None
-    target_moment: Array | None = None  # (N, n) Nm, gravity included, friction not
-    target_current: Array | None = None  # (N, n) A
+    target_moment: Array | None = None  # (N, n) [Nm], gravity included, friction not
+    target_current: Array | None = None  # (N, n) [A]
 
     @property
     def torque(self) -> bool:
@@ -251,8 +251,8 @@ def _by_size(peak: float) -> float:
 class DriveGains:
     """Nm per A of motor current, joint by joint, with its standard deviation and whether the log could tell it."""
 
-    gain: Array  # (n,) Nm/A, nan where not observable
-    sigma: Array  # (n,) Nm/A, nan where not observable
+    gain: Array  # (n,) [Nm/A], nan where not observable
+    sigma: Array  # (n,) [Nm/A], nan where not observable
     observable: tuple[bool, ...]
     reasons: tuple[str, ...]  # "" where observable, else why not
 

@@ -25,15 +25,15 @@ _CHANGED = (*FITTED, "rotor_inertia")
 # Of the rotor inertia that is known of the arm or of its peak torque: where less than this share was found, friction
 # may be late. Found on a UR10e: 0.8 to 1.3; on a UR3e 1 to 2.6, 0.7 where it can hardly be told; on a UR10 0 to 0.55.
 LEAST_ROTOR = 0.75
-SHORTEST = 0.05  # s: a shorter lag changes nothing in 0.2 s, and the joint keeps its drive
-_STEP = 0.002  # s of integration, twice that of a free run: errors change by less than 3 %
+SHORTEST = 0.05  # [s] a shorter lag changes nothing in 0.2 s, and the joint keeps its drive
+_STEP = 0.002  # [s] of integration, twice that of a free run: errors change by less than 3 %
 _MOST = 300  # windows, evenly taken: half a minute of motion is enough for four numbers, and the fit takes seconds
 _FEWEST = 10  # windows in which a joint must move, else it keeps what it has
 _ROUNDS = 6  # of Gauss-Newton; the last changes errors by less than 1 %
-_INDEPENDENT = 1.0  # s apart, errors of free runs count as independent: friction errs the same way for some tenths
+_INDEPENDENT = 1.0  # [s] apart, errors of free runs count as independent: friction errs the same way for some tenths
 _SHARE = 0.5 * WINDOW / _INDEPENDENT  # what a window counts: half a window after the one before
-_LAG = 0.5  # s, standard deviation of a lag of which nothing is known: the longest seen is 0.4
-_FIRST = 0.1  # s, lag with which the search begins: at 0 there is no slope
+_LAG = 0.5  # [s] standard deviation of a lag of which nothing is known: the longest seen is 0.4
+_FIRST = 0.1  # [s] lag with which the search begins: at 0 there is no slope
 _NUDGE = 0.05  # standard deviations by which a number is changed for the slope of the errors
 _DAMPING = 1e-3  # of Levenberg and Marquardt, at first
 

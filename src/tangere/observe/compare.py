@@ -20,7 +20,7 @@ from tangere.observe.sliding_mode import SlidingModeObserver
 from tangere.robots import Robot
 from tangere.types import Array, Friction, Observer, State
 
-# s after reset and after the onset that count neither for errors nor for the quiet level: five time constants of
+# [s] after reset and after the onset that count neither for errors nor for the quiet level: five time constants of
 # 20 ms, after which 1 % of a step is left of a first-order lag, 4 % of a Butterworth filter of second order
 SETTLE = 0.1
 ROUNDS = 3  # times that each observer is run for its cost; the best counts, the others met another process
@@ -31,12 +31,12 @@ class Comparison:
     """One observer on one run with one push, on the joint that was pushed where not said otherwise."""
 
     name: str
-    delay: float  # s from the onset until |r| exceeds its largest value before the push; inf: never (no false alarm)
-    half_rise: float  # s until r has changed by half the push, counted from its mean over `settle` before; inf: never
-    peak_error: float  # Nm, largest |r - tau_ext|, the first `settle` seconds of the run and of the push left out
-    rms: float  # Nm, of the same
-    rms_all: Array  # (n,) Nm, of the same for every joint
-    cost: float  # s per update, best of some rounds
+    delay: float  # [s] from the onset until |r| exceeds its largest value before the push; inf: never (no false alarm)
+    half_rise: float  # [s] until r has changed by half the push, counted from its mean over `settle` before; inf: never
+    peak_error: float  # [Nm] largest |r - tau_ext|, the first `settle` seconds of the run and of the push left out
+    rms: float  # [Nm] of the same
+    rms_all: Array  # (n,) [Nm], of the same for every joint
+    cost: float  # [s] per update, best of some rounds
 
 
 def all_observers(robot: Robot, gain: ArrayLike = GAIN, friction: Friction | None = None) -> dict[str, Observer]:

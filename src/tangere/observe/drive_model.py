@@ -11,12 +11,12 @@ from tangere.errors import InvalidValue
 from tangere.model.model import Drives
 from tangere.types import Array
 
-# rad/s over which Coulomb friction turns round, where no log says otherwise. On 40 runs of a UR3e the held-out residual
-# of the elbow falls from 0.190 to 0.172 Nm between 0.02 and 0.01 and no further below; the noise of a UR's velocity
-# (some 1e-3 rad/s) forbids much less. Other recorders may need more: identification chooses, joint by joint. (Ten times
-# as much, on a UR10, was a log that had been smoothed.)
+# [rad/s] over which Coulomb friction turns round, where no log says otherwise. On 40 runs of a UR3e what is left of the
+# elbow's torque, on logs that were not used, falls from 0.190 to 0.172 Nm between 0.02 and 0.01 and no further below;
+# the noise of a UR's velocity (some 1e-3 rad/s) forbids much less. Other recorders may need more: identification
+# chooses, joint by joint. (Ten times as much, on a UR10, was a log that had been smoothed.)
 WIDTH = 0.008
-# rad/s below which a joint counts as standing: ten times the noise of a UR's velocity, and 2.5 widths, where the
+# [rad/s] below which a joint counts as standing: ten times the noise of a UR's velocity, and 2.5 widths, where the
 # smooth Coulomb term has reached 98.7 %.
 STANDSTILL = 0.02
 # Orders of the ripple per turn of the joint. The strain wave gears of UR arms have a ratio of 101: 200 teeth on the
@@ -43,32 +43,32 @@ class DriveModel:
     Entries are nan where not known (gain) and 0 where a term is not supported by data.
     """
 
-    gain: Array  # (n,) Nm per A of motor current, nan where not known
-    rotor_inertia: Array  # (n,) kg m2 on the joint side
-    coulomb: Array  # (n,) Nm
-    viscous: Array  # (n,) Nm s/rad
-    offset: Array  # (n,) Nm
-    quadratic: Array  # (n,) Nm s2/rad2, usually negative: shear thinning of the grease
-    load: Array  # (n,) Nm of friction per Nm of gravity torque
+    gain: Array  # (n,) [Nm/A] of motor current, nan where not known
+    rotor_inertia: Array  # (n,) [kg m2] on the joint side
+    coulomb: Array  # (n,) [Nm]
+    viscous: Array  # (n,) [Nm s/rad]
+    offset: Array  # (n,) [Nm]
+    quadratic: Array  # (n,) [Nm s2/rad2], usually negative: shear thinning of the grease
+    load: Array  # (n,) [Nm] of friction per Nm of gravity torque
     ripple: Array  # (n, 2 len(orders)) Nm: a, b of each order
-    stiction: Array  # (n,) Nm, half width of what a standing joint may hide
-    spread: Array  # (n,) Nm, standard deviation of what is left while moving
-    mean_load: Array  # (n,) Nm, mean |g| over the motions the model comes from, for torque(qd) without a position
+    stiction: Array  # (n,) [Nm], half width of what a standing joint may hide
+    spread: Array  # (n,) [Nm], standard deviation of what is left while moving
+    mean_load: Array  # (n,) [Nm], mean |g| over the motions the model comes from, for torque(qd) without a position
     orders: tuple[int, ...] = RIPPLE_ORDERS
-    width: Array = field(default_factory=lambda: np.array(WIDTH))  # (n,) rad/s, or one for all
-    standstill: float = STANDSTILL  # rad/s
-    delay: float = 0.0  # s by which reported torque lags reported motion: tau at t belongs to q and qd of t - delay
+    width: Array = field(default_factory=lambda: np.array(WIDTH))  # (n,) [rad/s], or one for all
+    standstill: float = STANDSTILL  # [rad/s]
+    delay: float = 0.0  # [s] by which reported torque lags reported motion: tau at t belongs to q and qd of t - delay
     # What FrictionState takes off a residual, 0: nothing. (n,) Nm of friction that a lubricant's film hides while it
     # lags behind the speed; (n,) Nm, standard deviation of Coulomb friction from one log to the next; and what of the
     # rest still counts after a second of motion, (n,) Nm2 s
     film: Array = field(default_factory=lambda: np.array(0.0))
     level_sigma: Array = field(default_factory=lambda: np.array(0.0))
     level_noise: Array = field(default_factory=lambda: np.array(0.0))
-    # (n,) s by which viscous and quadratic friction follow the speed when a twin runs freely (free_run, refined); a law
-    # of the speed now (torque, friction) has none
+    # (n,) [s] by which viscous and quadratic friction follow the speed when a twin runs freely (free_run, refined).
+    # A law of the speed now (torque, friction) has none
     lag: Array = field(default_factory=lambda: np.array(0.0))
-    # Hz, cutoff of the low-pass, forwards and backwards, of the logs that the model comes from; 0: none. The law itself
-    # is the arm's, with the steps that such logs have lost (unsmoothed gives them back)
+    # [Hz] cutoff of the low-pass, forwards and backwards, of the logs that the model comes from; 0: none. The law is
+    # the arm's, with the steps that such logs have lost (unsmoothed gives them back)
     smoothing: float = 0.0
     _orders: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _scale: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))

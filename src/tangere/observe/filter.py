@@ -16,7 +16,7 @@ class BalanceFilter:
 
     __slots__ = ("_balance", "_gain", "_start", "residual", "robot")
 
-    residual: Array  # (n,) Nm, the newest estimate; a new array at each sample
+    residual: Array  # (n,) [Nm], the newest estimate; a new array at each sample
 
     def __init__(self, robot: Robot, balance: Balance, gain: ArrayLike | None, residual: ArrayLike | None) -> None:
         self.robot = robot

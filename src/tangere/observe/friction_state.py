@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from tangere.observe.drive_model import DriveModel
 from tangere.types import Array
 
-# rad/s by which a film has become thick, and rad of travel over which it follows the speed. Joint 1 of a UR3e at 0.03
-# to 0.1 rad/s needs 0.2 to 0.4 rad to reach its friction; the rms of 40 runs changes by less than 2 % between 0.05 and
-# 0.1 rad/s and between 0.08 and 0.15 rad.
+# [rad/s] by which a film has become thick, and [rad] of travel over which it follows the speed. Joint 1 of a UR3e at
+# 0.03 to 0.1 rad/s needs 0.2 to 0.4 rad to reach its friction; the rms of 40 runs changes by less than 2 % between
+# 0.05 and 0.1 rad/s and between 0.08 and 0.15 rad.
 FILM_SPEED = 0.05
 FILM_TRAVEL = 0.08
-# s over which the level of a day is forgotten: grease warms up over minutes. On a UR3e 20 s and an hour differ by 2 %.
+# [s] over which the level of a day is forgotten: grease warms up in minutes. On a UR3e 20 s and an hour differ by 2 %.
 MEMORY = 60.0
 # Standard deviations (of the level as it is known by then, and of what else is left, together) that one sample counts
 # for at most: a push, ten times larger and more, teaches as little as that
 LIMIT = 2.0
 MOST = 3.0  # standard deviations that the level may reach: what is more is no friction
-LONGEST = 0.1  # s without a sample, beyond which nothing is learned from the next
-STEP = 0.01  # s from one look at film and level to the next: half the lag of the residual; between, samples are cheap
+LONGEST = 0.1  # [s] without a sample, beyond which nothing is learned from the next
+STEP = 0.01  # [s] from one look at film and level to the next: half the lag of the residual; between, samples are cheap
 
 
 class FrictionState:
@@ -61,8 +61,8 @@ class FrictionState:
         self.level = np.zeros(self._drive.dof)  # a (n,) Nm: more friction than the law has
         self._variance = self._prior.copy()
         self._thin = np.zeros(self._drive.dof)  # w (n,)
-        self._more = np.zeros(self._drive.dof)  # (n,) Nm, friction beyond its law as of the last look
-        self._age = 0.0  # s since then
+        self._more = np.zeros(self._drive.dof)  # (n,) [Nm], friction beyond its law as of the last look
+        self._age = 0.0  # [s] since then
 
     @property
     def sigma(self) -> Array:

@@ -23,7 +23,7 @@ ANSWER = 0.84  # probability from which a link is named: in simulation such answ
 MU = 0.5  # friction of skin, cloth or wood on a painted or rubber-clad link: 0.3 to 0.7
 FORCES = (10.0, 300.0)  # N; below nothing is isolated, above it is an accident. Flat in log(force) between
 RATIO = 1.5  # of neighbouring sizes of force: with 20 % spread around each the row is flat to a few per cent
-SPACING = 0.02  # m between patches: half the radius of a wrist, over which the surface is still nearly a parabola
+SPACING = 0.02  # [m] between patches: half the radius of a wrist, over which the surface is still nearly a parabola
 TWO = 0.02  # prior probability of more than one push at a time: rare, and no more than a guess
 SHOWN = 0.01  # alternatives less likely than this are not worth a line
 WEAK = 7.0  # standard deviations of chi2 above its mean: below, the residual itself is hardly more than noise
@@ -36,7 +36,7 @@ Reason = Literal["", "too weak", "ambiguous", "not one push"]
 class ToolWrench:
     """Force and moment of the environment on the robot at the tcp, base axes."""
 
-    wrench: Array  # (6,) N, Nm
+    wrench: Array  # (6,) [N] and [Nm]
     covariance: Array  # (6, 6)
 
 
@@ -69,11 +69,11 @@ class Candidate:
     link: int | None  # counted from 1
     probability: float
     point: Array | None = None  # (3,) m in the link's own frame (DH: the distal frame)
-    point_in_base: Array | None = None  # (3,) m
-    force: Array | None = None  # (3,) N of the environment on the robot, base axes
+    point_in_base: Array | None = None  # (3,) [m]
+    force: Array | None = None  # (3,) [N] of the environment on the robot, base axes
     normal: Array | None = None  # (3,) outwards, base axes
-    spread: float = math.nan  # m, expected distance of the true point from this one, if the link is right
-    force_range: tuple[float, float] = (math.nan, math.nan)  # N, central 95 % of its size
+    spread: float = math.nan  # [m] expected distance of the true point from this one, if the link is right
+    force_range: tuple[float, float] = (math.nan, math.nan)  # [N] central 95 % of its size
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from tangere.observe.inertial import SIZE, parameters_of
 from tangere.robots import Robot
 from tangere.types import Array
 
-BLOCK = 0.05  # s averaged before anything is compared: at 100 Hz five samples, of which one may be wrong
-LONGEST = 0.5  # s of a contact that are averaged at most: the arm moves on, and one posture stands for all of it
-LATEST = 2.0  # s after the onset that are looked at: later, what was learned before it is stale
+BLOCK = 0.05  # [s] averaged before anything is compared: at 100 Hz five samples, of which one may be wrong
+LONGEST = 0.5  # [s] of a contact that are averaged at most: the arm moves on, and one posture stands for all of it
+LATEST = 2.0  # [s] after the onset that are looked at: later, what was learned before it is stale
 MASS_ERROR = 0.1  # of each link's mass, standard deviation: what a data sheet and forgotten cables are worth
 # of a joint's offset and Coulomb friction, standard deviation in spreads (Thresholds.spread): free motion shows about
 # half of a wrong friction as change. 1 to 3 differ little in simulation
 DOUBT = 2.0
-WIDTH = 0.02  # rad/s over which a wrong Coulomb friction turns round: the standstill speed
-SPEED = 1.0  # rad/s at which a wrong viscous friction counts as much as a wrong Coulomb friction: a UR's default speed
-# s^0.5: density of white noise that gives the change channel a spread of 1. Two lags of 50 and 150/s leave 18.75 of its
-# square, the mean before adds 2
+WIDTH = 0.02  # [rad/s] over which a wrong Coulomb friction turns round: the standstill speed
+SPEED = 1.0  # [rad/s] at which a wrong viscous friction counts as much as a wrong Coulomb one: a UR's default speed
+# [s^0.5] density of white noise that gives the change channel a spread of 1. Two lags of 50 and 150/s leave 18.75 of
+# its square, the mean before adds 2
 NOISE = 0.22
 PRIOR_BLOCKS = 5.0  # that this noise counts for against what the blocks before show, which is known to a third
 
@@ -87,7 +87,7 @@ def added(
     # noise: pairs of blocks against the next pair, which hardly shows what changes slowly or the noise of a velocity
     pair = 0.5 * (Y[: max(0, old - 1)] + Y[1 : max(1, old)])
     own = 0.5 * BLOCK * np.sum((pair[2:] - pair[:-2]) ** 2, axis=0)  # half of the pairs overlap
-    variance = (PRIOR_BLOCKS * (NOISE * spread) ** 2 + own) / (PRIOR_BLOCKS + 0.5 * max(0, old - 3))  # Nm2 s
+    variance = (PRIOR_BLOCKS * (NOISE * spread) ** 2 + own) / (PRIOR_BLOCKS + 0.5 * max(0, old - 3))  # [Nm2 s]
     weight = np.sqrt(seconds[:old, None] / variance)
     A = (Phi[:old] * weight[:, :, None]).reshape(-1, 4 * n) * sigma
     P = np.linalg.inv(np.eye(4 * n) + A.T @ A)

@@ -71,7 +71,7 @@ def placed(robot: Robot, q: Array, surfaces: list[LinkSurface]) -> Patches:
 class Prior:
     """What is believed of a push before anything is felt."""
 
-    sizes: Array  # (k,) N, a geometric row
+    sizes: Array  # (k,) [N], a geometric row
     sigma_n: float  # relative spread around each size
     sigma_t: float  # tangential force against normal force, per direction
 
@@ -82,12 +82,12 @@ class Hypotheses:
 
     patch: Rows  # (h,) row of Patches
     log_evidence: Array  # (h,) with the prior's weight
-    point: Array  # (h, 3) m, base axes
-    force: Array  # (h, 3) N, base axes
+    point: Array  # (h, 3) [m], base axes
+    force: Array  # (h, 3) [N], base axes
     normal: Array  # (h, 3)
     misfit: Array  # (h,) squared Mahalanobis distance of what is left
-    size_sd: Array  # (h,) N, of the force's size within the hypothesis
-    point_sd: Array  # (h,) m, of the point within the hypothesis
+    size_sd: Array  # (h,) [N], of the force's size within the hypothesis
+    point_sd: Array  # (h,) [m], of the point within the hypothesis
 
 
 def explain(patches: Patches, prior: Prior, white: Array, residual: Array) -> Hypotheses:

@@ -15,11 +15,11 @@ from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
 from tangere.types import Array, Friction, State
 
-VELOCITY_NOISE = 0.002  # rad/s, standard deviation per sample seen in recordings of a resting UR10e
+VELOCITY_NOISE = 0.002  # [rad/s] standard deviation per sample seen in recordings of a resting UR10e
 # Nm / sqrt(Hz) per Nm of tau_max: density of the torque noise of a UR10e (2.3 2.0 .9 .29 .43 .30 Nm at 100 Hz) over
 # its tau_max (330 330 150 56 56 56) lies between 5.2e-4 and 7.7e-4 for all six joints
 _TORQUE_NOISE = 6.3e-4
-PERIOD = 2e-3  # s, the nominal period (500 Hz) that turns noise per sample into a density for the design
+PERIOD = 2e-3  # [s] the nominal period (500 Hz) that turns noise per sample into a density for the design
 
 
 class KalmanObserver(BalanceFilter):
@@ -93,7 +93,7 @@ class KalmanObserver(BalanceFilter):
         if not self._variance:
             self._settle(R)
         missed = float(state.time) - self._last - h
-        missed = missed if missed > 0.5 * h else 0.0  # s without a sample; less than half a period is jitter of stamps
+        missed = missed if missed > 0.5 * h else 0.0  # [s] without a sample; below half a period: jitter
         self._last = float(state.time)
         f, errors, variance = [], [], []
         joints = zip(y, self._r, self._e, self._variance, R, self._q_p, self._gain.tolist(), strict=True)

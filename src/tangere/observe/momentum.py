@@ -13,7 +13,7 @@ from tangere.observe.inputs import initial_residual, longest_period, per_joint, 
 from tangere.robots import Robot
 from tangere.types import Array, Friction, State
 
-# 1/s: 20 ms time constant. A push is felt to 95 % after 60 ms, while the velocity noise of a UR (some 1e-3 rad/s)
+# [1/s] 20 ms time constant. A push is felt to 95 % after 60 ms, while the velocity noise of a UR (some 1e-3 rad/s)
 # times M and K stays below about 1 Nm at the shoulder.
 GAIN = 50.0
 

@@ -11,7 +11,7 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import Motion, identify, links
-from tangere.identification.links import CHOICES, link_freedom
+from tangere.identification.links import CHOICES, chosen_link_sigma
 from tangere.identification.samples import windows
 from tangere.model.model import Payload
 
@@ -42,7 +42,7 @@ def _choice(change: float) -> float:
     base = tangere.robot("ur10e")
     fit = sys.modules["tangere.identification.identify_motions"]._answer
     solution, problem = fit(base, windows(base, [_log(_arm(change, 3), 5, 30.0)]), "links", (101, 200, 202))
-    return link_freedom(problem, solution, 6)
+    return chosen_link_sigma(problem, solution, 6)
 
 
 def test_an_arm_like_its_data_sheet_keeps_it_and_another_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_too_short_to_judge_takes_the_narrowest() -> None:
     base = tangere.robot("ur10e")
     fit = sys.modules["tangere.identification.identify_motions"]._answer
     solution, problem = fit(base, windows(base, [_log(base, 5, 8.0)]), "links", (101, 200, 202))
-    assert link_freedom(problem, solution, 6) == CHOICES[0]
+    assert chosen_link_sigma(problem, solution, 6) == CHOICES[0]
 
 
 def test_a_payload_is_not_more_certain_than_the_links_before_it() -> None:
