@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from tangere.apps.drawing.drawing import draw, drawing_robot
+from tangere.apps.drawing.drawing import Simulated, draw, drawing_robot
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.fit import DoesNotFit
 from tangere.apps.drawing.plan.plan import plan_drawing
@@ -40,8 +40,9 @@ x, y, z = canvas.origin
 print(f"wall at x = {x:.2f} m, circle about z = {z:.2f} m; the arm could press with {plan.check.force_max:.0f} N there")
 print(f"{plan.draw_length:.3f} m to draw, about {plan.duration:.1f} s")
 
+stage = Simulated(canvas_error=(2e-3, math.radians(1.0)), seed=1)
 for controller in ("hybrid", "height-pi"):
-    drawn = draw(arm, plan, force=FORCE, controller=controller, canvas_error=(2e-3, math.radians(1.0)), seed=1)
+    drawn = draw(arm, plan, stage, force=FORCE, controller=controller)
     s = drawn.summary
     assert not drawn.aborted, drawn.aborted
     print(

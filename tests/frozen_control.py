@@ -10,7 +10,7 @@ from test_control_force_touch import descent
 from test_control_simulator import Wave, simulate
 from test_reactions import KINDS, MOVE, ROBOT, Q, contact_at
 
-from tangere.apps.drawing.drawing import CanvasError, draw, drawing_robot
+from tangere.apps.drawing.drawing import CanvasError, Simulated, draw, drawing_robot
 from tangere.apps.drawing.force.hybrid_force import VelocityFilter
 from tangere.apps.drawing.force.surface import (
     Found,
@@ -216,8 +216,9 @@ def force_parts() -> dict[str, Any]:
 
 
 DRAWINGS: dict[str, dict[str, Any]] = {
-    "hard": {"stiffness": 1e5}, "soft": {"stiffness": 2e3, "controller": "height-pi"},
-    "tilted": {"canvas_error": CanvasError(0.002, 0.02)}, "no sensor": {"sensor": "none"},
+    "hard": {"stage": Simulated(stiffness=1e5)},
+    "soft": {"stage": Simulated(stiffness=2e3), "controller": "height-pi"},
+    "tilted": {"stage": Simulated(canvas_error=CanvasError(0.002, 0.02))}, "no sensor": {"stage": Simulated("none")},
 }  # fmt: skip
 
 

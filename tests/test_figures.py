@@ -21,11 +21,12 @@ from test_study_tables import answer, free, touch
 from test_study_tables import made as studied
 
 import tangere
-from tangere.apps.drawing.drawing import draw, drawing_robot, touch_delays
+from tangere.apps.drawing.drawing import draw, drawing_robot
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.summary import touch_delays
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.numbers import arm_of

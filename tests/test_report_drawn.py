@@ -32,8 +32,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
 def with_figures(done: Drawn, **figures: Any) -> Drawn:
     """The same drawing by the first controller alone, with other figures."""
     name, result = next(iter(done.results.items()))
-    summary = result.summary | figures
-    return Drawn(done.prepared, {name: replace(result, summary=summary)}, done.summary | figures, done.folder)
+    changed = replace(result, figures=replace(result.figures, **figures))
+    return Drawn(done.prepared, {name: changed}, done.summary | figures, done.folder)
 
 
 def test_a_whole_drawing_has_no_alarm(done: Drawn) -> None:
@@ -48,7 +48,7 @@ def test_missing_strokes_and_a_pen_off_the_paper_are_an_alarm(done: Drawn) -> No
     assert torn.missing == 2
     assert alarm_of(torn) == ("The drawing is not whole", "2 of 3 strokes were not drawn, or not whole.")
     assert "2 of 3 strokes were not drawn, or not whole" in drawn_html(torn)
-    assert lacking({"strokes": 1, "strokes_drawn": 0, "contact_lost_s": 0.0, "draw_s": 9.0}) == (
+    assert lacking(replace(done.main.figures, strokes=1, strokes_drawn=0, contact_lost_s=0.0, draw_s=9.0)) == (
         "1 of 1 stroke was not drawn, or not whole"
     )
     hopping = with_figures(done, contact_lost_s=0.06, draw_s=10.0)
@@ -60,7 +60,7 @@ def test_missing_strokes_and_a_pen_off_the_paper_are_an_alarm(done: Drawn) -> No
 
 def test_with_two_controllers_it_is_said_whose(done: Drawn) -> None:
     second = done.results["height-pi"]
-    both = {**done.results, "height-pi": replace(second, summary=second.summary | {"strokes_drawn": 0})}
+    both = {**done.results, "height-pi": replace(second, figures=replace(second.figures, strokes_drawn=0))}
     torn = replace(done, results=both)
     assert torn.incomplete == "height-pi: 1 of 1 stroke was not drawn, or not whole"
     assert drawn_html(done).count(" Controller: hybrid.") == 4  # two maps, two plots
@@ -68,8 +68,9 @@ def test_with_two_controllers_it_is_said_whose(done: Drawn) -> None:
 
 
 def test_a_stiffness_that_was_not_found_is_not_shown_as_found(done: Drawn) -> None:
-    assert stiffness_text({"stiffness_hat": 20191.4, "stiffness_learned": True}) == "20200"
-    assert stiffness_text({"stiffness_hat": 1e5, "stiffness_learned": False}) == "none, the controller took 100000"
+    assert stiffness_text(replace(done.main.figures, stiffness_hat=20191.4, stiffness_learned=True)) == "20200"
+    unknown = replace(done.main.figures, stiffness_hat=1e5, stiffness_learned=False)
+    assert stiffness_text(unknown) == "none, the controller took 100000"
     page = drawn_html(with_figures(done, stiffness_hat=1e5, stiffness_learned=False))
     assert "none, the controller took 100000" in page
 

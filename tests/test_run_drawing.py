@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.drawing import CanvasError, DrawingResult, _sensor, draw, drawing_robot, heavier, touch_delays
+from tangere.apps.drawing.drawing import CanvasError, DrawingResult, OnPlant, Simulated, draw, drawing_robot, heavier
 from tangere.apps.drawing.force.task import MODES, PenTask
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.summary import DrawingFigures, touch_delays
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.mcap_read import read_mcap
 from tangere.plants.scene.bodies import Bump, Hole
+from tangere.types import Array, Command, State
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed (extra sim)")
 
@@ -97,7 +100,7 @@ def test_height_pi_on_the_same_drawing(plan: DrawingPlan) -> None:
 @pytest.mark.parametrize(("stiffness", "seed"), [(2e3, 1), (1e5, 2)])
 def test_soft_and_hard_paper(plan: DrawingPlan, stiffness: float, seed: int) -> None:
     """Nobody tells the controller; 1e5 N/m is 10 um per newton, so it may have 0.25 N."""
-    summary = draw(ROBOT, plan, stiffness=stiffness, seed=seed).summary
+    summary = draw(ROBOT, plan, Simulated(stiffness=stiffness, seed=seed)).summary
     assert summary["aborted"] == ""
     assert summary["stiffness_hat"] == pytest.approx(stiffness, rel=0.2)
     assert summary["force_rms_error_n"] <= 0.25
@@ -108,7 +111,7 @@ def test_soft_and_hard_paper(plan: DrawingPlan, stiffness: float, seed: int) -> 
 def test_a_canvas_off_by_3_mm_and_2_degrees_with_a_bump(plan: DrawingPlan) -> None:
     """No stroke is missing and the force is within 0.4 N rms, unknown to the planner."""
     error = CanvasError(-3e-3, np.radians(2.0), 0.3, bumps=(Bump(0.07, 0.08, 5e-4, 0.01),))
-    summary = draw(ROBOT, plan, canvas_error=error).summary
+    summary = draw(ROBOT, plan, Simulated(canvas_error=error)).summary
     assert summary["aborted"] == ""
     assert summary["force_rms_error_n"] <= 0.4
     assert summary["ink_coverage"] >= 0.99
@@ -116,7 +119,7 @@ def test_a_canvas_off_by_3_mm_and_2_degrees_with_a_bump(plan: DrawingPlan) -> No
 
 def test_without_a_sensor(plan: DrawingPlan) -> None:
     """Each touch is found within 10 ms, none in the air; nothing is missing."""
-    result = draw(ROBOT, plan, sensor="none")
+    result = draw(ROBOT, plan, Simulated(sensor="none"))
     summary = result.summary
     assert summary["aborted"] == ""
     delays = touch_delays(result.log, result.log["wrench_true"][:, :3] @ plan.canvas.T_base_canvas[:3, 2])
@@ -130,7 +133,7 @@ def test_without_a_sensor(plan: DrawingPlan) -> None:
 
 def test_soft_paper_without_a_sensor(plan: DrawingPlan) -> None:
     """2e3 N/m: the stiffness is learnt by the first press (10 % is sure, so 20 %), and the force is steady."""
-    summary = draw(ROBOT, plan, sensor="none", stiffness=2e3, seed=1).summary
+    summary = draw(ROBOT, plan, Simulated(sensor="none", stiffness=2e3, seed=1)).summary
     assert summary["aborted"] == ""
     assert summary["stiffness_hat"] == pytest.approx(2e3, rel=0.2)
     assert summary["force_rms_error_n"] <= 0.4  # a third of it at the other strokes: the first is drawn while learning
@@ -143,7 +146,7 @@ def test_soft_paper_with_the_builtin_sensor() -> None:
     """The zero is taken in the air, above paper that rises by 2.5 mm: no creep from stroke to stroke, 3 mm apart."""
     lines = tuple(np.array([[0.0, y], [0.01, y]]) for y in (0.0, 0.003, 0.006, 0.009))
     plan = plan_drawing(ROBOT, Strokes(lines, (0.2, 0.2)), Canvas.table(ROBOT))
-    result = draw(ROBOT, plan, sensor="builtin", stiffness=2e3, seed=1)
+    result = draw(ROBOT, plan, Simulated(sensor="builtin", stiffness=2e3, seed=1))
     summary, mode = result.summary, result.log["mode"]
     true = result.log["wrench_true"][:, :3] @ plan.canvas.T_base_canvas[:3, 2]
     assert np.all(true[mode == MODES.index("listen")] <= 0.0)
@@ -156,7 +159,7 @@ def test_soft_paper_with_the_builtin_sensor() -> None:
 @pytest.mark.parametrize("sensor", ["builtin", "none"])
 def test_hard_paper_with_a_force_that_is_late(plan: DrawingPlan, sensor: Any) -> None:
     """1e5 N/m, where 1 N is 10 um: friction that begins and ends costs no more force than it is."""
-    summary = draw(ROBOT, plan, sensor=sensor, stiffness=1e5, seed=1).summary
+    summary = draw(ROBOT, plan, Simulated(sensor=sensor, stiffness=1e5, seed=1)).summary
     assert summary["aborted"] == ""
     assert summary["force_rms_error_n"] <= 0.5  # 0.2 and 0.35 by what the sensors know
     assert max(summary["force_max_n"], summary["force_touch_max_n"]) <= 9.0  # a touch of 10 mm/s: 5 N on top of a ramp
@@ -176,7 +179,7 @@ def test_a_hole_stops_lifts_and_is_reported(
     plan: DrawingPlan, hole: tuple[float, float, float, float], stroke: int, controller: Any
 ) -> None:
     """Whatever the edge carries the pen sinks by 3 mm at most; it ends a lift of 20 mm (less 2 mm) above the paper."""
-    result = draw(ROBOT, plan, controller=controller, canvas_error=CanvasError(hole=Hole(*hole)))
+    result = draw(ROBOT, plan, Simulated(canvas_error=CanvasError(hole=Hole(*hole))), controller=controller)
     assert f"in stroke {stroke}" in result.aborted
     height = heights(result)
     assert height.min() > -3e-3
@@ -207,7 +210,7 @@ def test_a_pen_that_sinks_is_in_a_hole_whatever_force_it_feels(plan: DrawingPlan
 
 def test_a_stroke_that_begins_in_a_hole_ends_above_the_paper(plan: DrawingPlan) -> None:
     """The circle begins 8 mm right of the middle: the search ends 2.5 mm and 20 degrees below the first line."""
-    result = draw(ROBOT, plan, canvas_error=CanvasError(hole=Hole(0.008, 0.0, 0.006, 0.006)))
+    result = draw(ROBOT, plan, Simulated(canvas_error=CanvasError(hole=Hole(0.008, 0.0, 0.006, 0.006))))
     assert "no paper found" in result.aborted
     assert heights(result).min() > -0.0205
     assert heights(result)[-1] > 18e-3
@@ -215,7 +218,7 @@ def test_a_stroke_that_begins_in_a_hole_ends_above_the_paper(plan: DrawingPlan) 
 
 def test_no_paper_at_all_ends_above_the_plane(plan: DrawingPlan) -> None:
     """Paper 25 mm too low: the search ends at 20 mm, and the pen goes back to 20 mm (less 2) above the plan."""
-    result = draw(ROBOT, plan, canvas_error=(-0.025, 0.0))
+    result = draw(ROBOT, plan, Simulated(canvas_error=(-0.025, 0.0)))
     assert "no paper found within 20 mm" in result.aborted
     assert heights(result)[-1] - 0.025 > 18e-3
 
@@ -223,7 +226,7 @@ def test_no_paper_at_all_ends_above_the_plane(plan: DrawingPlan) -> None:
 @pytest.mark.parametrize("offset", [0.012, 0.02])
 def test_paper_far_above_the_plan_is_met_gently_and_reported(plan: DrawingPlan, offset: float) -> None:
     """The guard is at 15 N; the pen then moves at 50 mm/s at most, v sqrt(k m) = 12 N more at the very worst."""
-    result = draw(ROBOT, plan, canvas_error=(offset, 0.0))
+    result = draw(ROBOT, plan, Simulated(canvas_error=(offset, 0.0)))
     assert re.search(r"pressed with \d+ N where no paper was expected, .* mm above the planned paper", result.aborted)
     assert 15.0 <= result.summary["force_touch_max_n"] < 27.0
     assert heights(result)[-1] > 17e-3
@@ -231,7 +234,7 @@ def test_paper_far_above_the_plan_is_met_gently_and_reported(plan: DrawingPlan, 
 
 
 def test_the_integral_at_its_limit_and_an_unknown_stiffness_are_said(plan: DrawingPlan) -> None:
-    summary = draw(ROBOT, plan, model_error=0.5).summary
+    summary = draw(ROBOT, plan, Simulated(model_error=0.5)).summary
     assert summary["integral_limit_s"] > 1.0
     assert any("integral was at its limit" in remark for remark in summary["remarks"])
 
@@ -245,7 +248,7 @@ def test_defaults_have_no_remarks(drawn: DrawingResult) -> None:
 
 def test_noise_off_silences_the_builtin_sensor_too() -> None:
     """Bias, drift and delay are no noise: they stay."""
-    loud, quiet, double = (_sensor("builtin", scale, 0) for scale in (1.0, 0.0, 2.0))
+    loud, quiet, double = (Simulated("builtin", noise=scale).wrench_sensor() for scale in (1.0, 0.0, 2.0))
     assert loud is not None
     assert quiet is not None
     assert double is not None
@@ -260,13 +263,13 @@ def test_misuse(plan: DrawingPlan) -> None:
     with pytest.raises(UnknownName, match="hybrid, height-pi"):
         draw(ROBOT, plan, controller="pid")  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="ideal, builtin, none"):
-        draw(ROBOT, plan, sensor="skin")  # type: ignore[arg-type]
+        draw(ROBOT, plan, Simulated(sensor="skin"))  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="model_error"):
-        draw(ROBOT, plan, model_error=-0.6)
+        draw(ROBOT, plan, Simulated(model_error=-0.6))
     with pytest.raises(InvalidValue, match=r"-0\.5 to 1"):
-        draw(ROBOT, plan, model_error=5.0)
+        draw(ROBOT, plan, Simulated(model_error=5.0))
     with pytest.raises(InvalidValue, match="noise"):
-        draw(ROBOT, plan, noise=-1.0)
+        draw(ROBOT, plan, Simulated(noise=-1.0))
     with pytest.raises(InvalidValue, match="force"):
         draw(ROBOT, plan, force=0.0)
     assert heavier(ROBOT, 0.0).mass_matrix(np.ones(6)) == pytest.approx(ROBOT.mass_matrix(np.ones(6)))
@@ -288,13 +291,61 @@ def test_nothing_is_hidden_beside_the_drawing_alone(drawn: DrawingResult, plan: 
 
 def test_a_touch_in_the_air_is_told_from_a_lost_paper(plan: DrawingPlan) -> None:
     """Noise that the controller does not know of; with a hole in the paper the pen did touch."""
-    loud = draw(ROBOT, plan, noise=8.0)
+    loud = draw(ROBOT, plan, Simulated(noise=8.0))
     normal = plan.canvas.T_base_canvas[:3, 2]
     assert loud.aborted
     assert not np.any(loud.log["wrench_true"][:, :3] @ normal > 0.0)
     assert loud.summary["touch_delay_ms"] is None  # no contact, no delay
     assert loud.summary["stiffness_learned"] is False
     assert any("felt in the air in stroke 1, the paper was not found" in remark for remark in loud.summary["remarks"])
-    hole = draw(ROBOT, plan, canvas_error=CanvasError(hole=Hole(0.07, 0.08, 0.01, 0.02)))
+    hole = draw(ROBOT, plan, Simulated(canvas_error=CanvasError(hole=Hole(0.07, 0.08, 0.01, 0.02))))
     assert hole.aborted
     assert not any("in the air" in remark for remark in hole.summary["remarks"])
+
+
+class Untold:
+    """A plant with the four methods of hardware: no truth, and no wrench if that is asked for."""
+
+    def __init__(self, plant: Any, wrench: bool) -> None:
+        self._plant, self._wrench = plant, wrench
+        self.period, self.dof = plant.period, plant.dof
+
+    def reset(self, q: Array, qd: Array | None = None) -> State:
+        return self._seen(self._plant.reset(q, qd))
+
+    def read(self) -> State:
+        return self._seen(self._plant.read())
+
+    def write(self, command: Command) -> None:
+        self._plant.write(command)
+
+    def close(self) -> None:
+        self._plant.close()
+
+    def _seen(self, state: State) -> State:
+        return state if self._wrench else State(state.time, state.period, state.q, state.qd, state.tau)
+
+
+@pytest.mark.parametrize("sensor", ["ideal", "none"])
+def test_any_plant_with_a_pose_and_a_wrench_or_torques_draws(plan: DrawingPlan, sensor: str) -> None:
+    """The same arm and paper once with truth and once without: the same torques, and figures by what was measured."""
+    told: Any = Simulated(sensor, seed=2)  # type: ignore[arg-type]
+    known = draw(ROBOT, plan, told)
+    bare = draw(ROBOT, plan, OnPlant(Untold(told.plant(ROBOT, plan), sensor != "none"), sensor))  # type: ignore[arg-type]
+    assert "T_true" not in bare.log
+    assert np.array_equal(bare.log["tau"], known.log["tau"])
+    assert bare.paper is None
+    assert bare.robot is ROBOT
+    one, two = bare.figures, known.figures
+    assert one.strokes_drawn == two.strokes_drawn == 3
+    assert one.path_rms_mm == pytest.approx(two.path_rms_mm, abs=0.02)
+    assert one.force_mean_n == pytest.approx(two.force_mean_n, abs=0.1)
+    assert one.touch_delay_ms is None  # nobody knows when it truly touched
+    assert two.touch_delay_ms is not None
+    assert one.remarks == ()
+    assert len(bare.ink) == pytest.approx(len(known.ink), rel=0.05)  # without the ramps of touch and lift
+
+
+def test_figures_go_into_a_summary_and_come_back(drawn: DrawingResult) -> None:
+    record = json.loads(json.dumps(drawn.summary))
+    assert DrawingFigures.of_record({**record, "something": "else"}) == drawn.figures

@@ -22,9 +22,10 @@ from tangere.apps.drawing.draw_picture import (
     on_found,
     prepare,
 )  # fmt: skip
-from tangere.apps.drawing.drawing import DrawingResult, drawn_ink, heavier, real_paper
+from tangere.apps.drawing.drawing import DrawingResult, Simulated, heavier
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.settings import DrawingSettings
+from tangere.apps.drawing.summary import DrawingFigures, drawn_ink
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
@@ -48,7 +49,7 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
     settings, robot = prepared.settings, prepared.robot
     summary = _summary(place)
     prepared = replace(prepared, seconds=summary["plan"]["seconds"])  # of the run, not of having planned it again
-    paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
+    stage = Simulated.told(settings, prepared.canvas)
     if "probe" in summary:
         found = Canvas.from_pose(summary["plan"]["canvas"], prepared.canvas.size)
         prepared = on_found(prepared, found, summary["probe"])
@@ -61,9 +62,9 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
         run = RunResult(
             log, (), own["aborted"], Timing.of(log, period), wall, period, interventions=own["interventions"]
         )
-        results[controller] = DrawingResult(
-            run, drawn_ink(log, prepared.canvas), own, paper, heavier(robot, settings.model_error)
-        )
+        ink = drawn_ink(log, prepared.canvas, robot)
+        real = heavier(robot, settings.model_error)
+        results[controller] = DrawingResult(run, ink, DrawingFigures.of_record(own), stage.paper, real)
     return Drawn(prepared, results, summary, place)
 
 

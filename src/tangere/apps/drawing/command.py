@@ -119,7 +119,7 @@ def _video(done: Drawn) -> None:
 
     result = done.main
     pen = Pen(length=float(result.robot.model.T_flange_tcp[2, 3]))
-    filmed = SimpleNamespace(robot=result.robot, scene=Scene((result.paper,), pen))
+    filmed = SimpleNamespace(robot=result.robot, scene=Scene(() if result.paper is None else (result.paper,), pen))
     marks = ink_marks(result.ink, done.prepared.canvas, INK)
     try:
         write_video(filmed, result.log, done.folder / "video.mp4", marks=marks)
@@ -153,14 +153,14 @@ def _tell(done: Drawn) -> None:
             print(f"aborted{f' ({name})' if len(names) > 1 else ''}: {result.aborted}")
         if result.run.log_error:
             print(f"the log is not complete: {result.run.log_error}")
-        for remark in result.summary["remarks"]:
+        for remark in result.figures.remarks:
             print(f"note: {remark}")
     for note in done.prepared.notes if "probe" in done.summary else ():
         if note.startswith("the paper was found"):
             print(f"note: {note}")
     rows = []
     for key, label, unit in FIGURES:
-        values = [result.summary.get(key) for result in done.results.values()]
+        values = [getattr(result.figures, key) for result in done.results.values()]
         factor = 100.0 if unit == "%" else 1.0
         rows.append((label, *("-" if value is None else f"{factor * value:.4g}" for value in values), unit))
     if done.incomplete:

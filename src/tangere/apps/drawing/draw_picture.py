@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.drawing.drawing import DrawingResult, draw, drawing_robot, heavier, real_paper
+from tangere.apps.drawing.drawing import DrawingResult, Simulated, draw, drawing_robot, heavier
 from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_bytes, write_ink
 from tangere.apps.drawing.picture.shipped import shipped_picture, shipped_pictures
 from tangere.apps.drawing.plan.canvas import Canvas
@@ -24,6 +24,7 @@ from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
 from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.summary import DrawingFigures
 from tangere.apps.drawing.svg.write import write_svg
 from tangere.errors import InvalidValue, UnknownName
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
@@ -78,28 +79,29 @@ class Drawn:
     @property
     def missing(self) -> int:
         """Strokes that were not drawn, or not whole; of all controllers."""
-        return sum(r.summary["strokes"] - r.summary["strokes_drawn"] for r in self.results.values())
+        return sum(r.figures.strokes - r.figures.strokes_drawn for r in self.results.values())
 
     @property
     def incomplete(self) -> str:
         """What the drawing lacks, in words: strokes, or contact for long; "" if it is whole."""
         said = []
         for name, result in self.results.items():
-            lacks = lacking(result.summary)
+            lacks = lacking(result.figures)
             if lacks:
                 said.append(f"{name}: {lacks}" if len(self.results) > 1 else lacks)
         return "; ".join(said)
 
 
-def lacking(summary: Mapping[str, Any]) -> str:
+def lacking(figures: DrawingFigures) -> str:
     """What one controller's drawing lacks, by its figures; "" if nothing."""
     said = []
-    strokes, missing = summary["strokes"], summary["strokes"] - summary["strokes_drawn"]
+    missing = figures.strokes - figures.strokes_drawn
     if missing > 0:
         verb = "was" if missing == 1 else "were"
-        said.append(f"{missing} of {counted(strokes, 'stroke')} {verb} not drawn, or not whole")
-    if summary["contact_lost_s"] > OFF_PAPER * summary["draw_s"]:
-        lost, share = summary["contact_lost_s"], 100.0 * summary["contact_lost_s"] / summary["draw_s"]
+        said.append(f"{missing} of {counted(figures.strokes, 'stroke')} {verb} not drawn, or not whole")
+    lost = figures.contact_lost_s
+    if lost > OFF_PAPER * figures.draw_s:
+        share = 100.0 * lost / figures.draw_s
         said.append(f"the pen was off the paper for {lost:.2g} s, {share:.1f} % of the time it drew")
     return ", ".join(said)
 
@@ -187,18 +189,17 @@ def execute_drawing(
     write_bytes(picture, folder / COPY / prepared.picture.name)
     _write_plan(prepared, folder)
     results: dict[str, DrawingResult] = {}
-    paper = real_paper(prepared.canvas, settings.surface, settings.stiffness, settings.friction, settings.seed)
-    common: dict[str, Any] = {"sensor": settings.sensor, "model_error": settings.model_error}
-    common |= {"noise": settings.noise, "seed": settings.seed, "progress": progress, "paper": paper}
+    stage = Simulated.told(settings, prepared.canvas)
     probed = None
     if settings.probe:
-        probed = probe(prepared.robot, prepared.canvas, area=_box(prepared.strokes), **common)
+        probed = probe(prepared.robot, prepared.canvas, stage, area=_box(prepared.strokes), progress=progress)
         prepared = on_found(prepared, probed.canvas, probed.summary)
         plan = prepared.plan
     for controller in settings.controllers:
         name = namer(settings, controller)
         result = draw(
-            prepared.robot, plan, force=settings.force, controller=controller, log=folder / name(LOG), **common
+            prepared.robot, plan, stage, force=settings.force, controller=controller, log=folder / name(LOG),
+            progress=progress,
         )  # fmt: skip
         results[controller] = result
         write_ink(result.ink, folder / name(INK))
@@ -248,7 +249,7 @@ def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict
         **asdict(plan.check),
     }
     several = len(results) > 1
-    said = [f"{name}: {r}" if several else r for name, result in results.items() for r in result.summary["remarks"]]
+    said = [f"{name}: {r}" if several else r for name, result in results.items() for r in result.figures.remarks]
     summary["notes"] = [*prepared.notes, *said]
     if len(results) > 1:
         summary["controllers"] = {name: result.summary for name, result in results.items()}

@@ -21,6 +21,7 @@ from tangere.apps.drawing.ink_map import coloured_map, plan_view
 from tangere.apps.drawing.picture.picture import read_picture
 from tangere.apps.drawing.picture.tracing import fitted
 from tangere.apps.drawing.strokes.make import area
+from tangere.apps.drawing.summary import DrawingFigures
 from tangere.apps.drawing.svg.read import is_svg, read_svg
 from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
@@ -169,15 +170,15 @@ def _picture(done: Drawn) -> Raw | None:
 def _figures(done: Drawn) -> Section:
     rows: list[tuple[object, ...]] = []
     for key, name, factor in ROWS:
-        values = [result.summary.get(key) for result in done.results.values()]
+        values = [getattr(result.figures, key) for result in done.results.values()]
         if all(value is None for value in values):
             continue
         rows.append((name, *("–" if v is None else number(factor * v if factor != 1.0 else v, 4) for v in values)))
-    delays = [result.summary.get("touch_delay_ms") for result in done.results.values()]
+    delays = [result.figures.touch_delay_ms for result in done.results.values()]
     if any(delays):
         cells = ("–" if d is None else f"{number(d['mean'], 3)}, {number(d['max'], 3)}" for d in delays)
         rows.append(("contact found after, mean and longest [ms]", *cells))
-    stiffness = (stiffness_text(result.summary) for result in done.results.values())
+    stiffness = (stiffness_text(result.figures) for result in done.results.values())
     rows.append(("paper and pen: stiffness found [N/m]", *stiffness))
     head = ("", *done.results) if len(done.results) > 1 else ()
     text = (
@@ -187,7 +188,7 @@ def _figures(done: Drawn) -> Section:
         f"real UR5e in force mode at 1 to 10 N deviates by {PUBLISHED} N on average."
     )
     parts = [tag("p", text), table(head, rows)]
-    said = [remark for result in done.results.values() for remark in result.summary["remarks"]]
+    said = [remark for result in done.results.values() for remark in result.figures.remarks]
     if said:
         parts.append(tag("ul", *(tag("li", remark) for remark in said)))
     found = done.summary.get("probe")
@@ -200,10 +201,10 @@ def _figures(done: Drawn) -> Section:
     return Section("figures", "How it went", join(*parts))
 
 
-def stiffness_text(summary: Mapping[str, Any]) -> str:
+def stiffness_text(figures: DrawingFigures) -> str:
     """The stiffness that was found; where none was, the one that the controller used instead."""
-    value = number(int(round(float(summary["stiffness_hat"]), -2)))
-    return value if summary["stiffness_learned"] else f"none, the controller took {value}"
+    value = number(int(round(figures.stiffness_hat, -2)))
+    return value if figures.stiffness_learned else f"none, the controller took {value}"
 
 
 def _force(done: Drawn, command: str) -> list[Section]:

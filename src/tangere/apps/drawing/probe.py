@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.drawing.drawing import DrawingResult, draw
+from tangere.apps.drawing.drawing import DrawingResult, Stage, draw
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.make import DOT
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import NoSolution
-from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -46,7 +45,7 @@ class Probed:
             "tilt_deg": math.degrees(self.tilt),
             "uneven_rms_mm": 1e3 * self.rms,
             "duration_s": self.result.run.duration,
-            "force_max_n": self.result.summary["force_touch_max_n"],
+            "force_max_n": self.result.figures.force_touch_max_n,
         }
 
 
@@ -59,24 +58,23 @@ def probe_points(size: tuple[float, float]) -> Array:
 def probe(
     robot: Robot,
     canvas: Canvas,
-    paper: Body,
+    stage: Stage | None = None,
     area: tuple[float, float] | None = None,
     *,
     force: float = FORCE,
     progress: Callable[[float, float], None] | None = None,
-    **options: Any,
 ) -> Probed:
     """Touch the paper at the corners and the middle of `area` (width, height) [m] about the canvas's middle.
 
     Each touch is a mark of 0.3 mm, pressed with `force` [N]. The height is that of the pen's tip by the joints and the
-    robot that is believed in, less what the paper gives way: force / stiffness found. options: as for run.drawing.draw.
+    robot that is believed in, less what the paper gives way: force / stiffness found. stage: where, as for draw.
     Raises NoSolution where the paper is not found.
     """
     middle = probe_points(canvas.size if area is None else area)
     way = 0.5 * np.array((DOT, 0.0))
     marks = Strokes(tuple(np.stack((p - way, p + way)) for p in middle), canvas.size)
     plan = plan_drawing(robot, marks, canvas, force=force, lift=LIFT, offer=False)
-    result = draw(robot, plan, force=force, paper=paper, progress=progress, **options)
+    result = draw(robot, plan, stage, force=force, progress=progress)
     log = result.log
     drawing = log["mode"] == MODES.index("draw")
     strokes = log["stroke"]
@@ -84,7 +82,7 @@ def probe(
         raise NoSolution(f"the paper was not found by touch: {result.aborted}")
     tip = canvas.from_base(robot.pose(log["q"][drawing])[:, :3, 3])
     points = np.array([tip[strokes[drawing] == i + 1].mean(axis=0) for i in range(len(middle))])
-    points[:, 2] += force / result.summary["stiffness_hat"]
+    points[:, 2] += force / result.figures.stiffness_hat
     touched = canvas.to_base(points)
     fit = canvas.touched(touched)
     return Probed(canvas.corrected(touched), points, fit.height, fit.tilt, fit.rms, result)
