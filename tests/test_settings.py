@@ -80,6 +80,14 @@ def test_every_unit_is_read_with_and_without_a_space_and_by_its_own_kind_only() 
         assert unit in str(refused.value)  # the valid ones are named
 
 
+def test_units_in_si() -> None:
+    assert {unit: factor for unit, (_, factor) in UNITS.items() if factor != 1.0} == pytest.approx({
+        "%": 0.01, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "mm": 1e-3, "cm": 1e-2, "deg": math.pi / 180.0,
+        "mm/s": 1e-3, "cm/s": 1e-2, "deg/s": math.pi / 180.0, "kN": 1e3, "g": 1e-3, "N/mm": 1e3, "kHz": 1e3,
+        "1/min": 60.0, "1/day": 1.0 / 24.0,
+    })  # fmt: skip
+
+
 def test_a_bare_number_has_the_documented_unit_and_any_other_of_its_kind_is_understood() -> None:
     angles = Setting("q", "deg", (), "joint positions", size=())
     assert angles.read("0,-90,90") == (0.0, -90.0, 90.0)

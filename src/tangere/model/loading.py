@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tangere.errors import InvalidValue, ModelFileError, UnknownName
+from tangere.errors import InvalidValue, ModelFileError, UnknownName, unknown
 from tangere.model.assemble import assemble
 from tangere.model.fields import read_toml
 from tangere.model.model import Array, Model, Payload
@@ -127,4 +127,5 @@ def _arm(given: str | os.PathLike[str]) -> Path:
         return path
     if str(given).lower() in {path.stem for path in _DATA.glob("*.toml")}:
         return _DATA / f"{str(given).lower()}.toml"
-    raise UnknownName(f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml or .urdf")
+    said = f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml or .urdf"
+    raise unknown("robot", str(given), names(), said)

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.apps.touch.options import (
-    arm_of,
-    arm_options,
-    extrapolated,
-    hours_text,
-    model_of,
-    note,
-    sample_rate,
-    tell,
-)
+from tangere.apps.touch import options
 from tangere.errors import InvalidValue
 from tangere.report.terminal import Bar, table
 
@@ -53,7 +44,7 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB")
-    arm_options(p)
+    options.arm_options(p)
     p.add_argument("--model", required=True, metavar="FILE", help="the model file that `tangere identify` wrote")
     p.add_argument(
         "--rate", action="append", default=[], metavar="R/h",
@@ -70,7 +61,7 @@ def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
     """False alarms per hour and samples per second from tune's --rate (any number of them) and --sample-rate."""
     from tangere.observe.detect import RATE
 
-    alarms, hertz = RATE, sample_rate(sampling, "--sample-rate")
+    alarms, hertz = RATE, options.sample_rate(sampling, "--sample-rate")
     for word in words:
         if found := _RATE.fullmatch(word.strip()):
             alarms = float(found[1]) * _PER_HOUR[found[2]]
@@ -79,7 +70,7 @@ def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
             continue
         if "/" in word:
             raise InvalidValue(f"--rate: false alarms as NUMBER/h, /min or /day, got {word!r}")
-        told = sample_rate(word, "--rate")
+        told = options.sample_rate(word, "--rate")
         # slower than two samples per second is no recording of an arm: who types 0.1 means false alarms
         if told is not None and told < 2.0 and "hz" not in word.lower():
             raise InvalidValue(f"--rate {word}: say {word}/h for false alarms per hour, or {word}Hz for a sample rate")
@@ -97,8 +88,8 @@ def tune(arguments: argparse.Namespace) -> int:
     if out.suffix != ".toml":
         raise InvalidValue(f"--out: a model file ends in .toml, got {arguments.out!r}")
     alarms, hertz = rates(arguments.rate, arguments.sample_rate)
-    arm, payload = arm_of(arguments)
-    model = model_of(arguments, arm, thresholds=False)
+    arm, payload = options.arm_of(arguments)
+    model = options.model_of(arguments, arm, thresholds=False)
     believed = belief(arm, model, payload=payload)
     bar = Bar()
     logs = []
@@ -110,11 +101,11 @@ def tune(arguments: argparse.Namespace) -> int:
     finally:
         bar.end()
     for log in logs:
-        tell(log.name, log.problems)
+        options.tell(log.name, log.problems)
     for text in done.doubts[:_NOTES]:
-        note(text)
+        options.note(text)
     if len(done.doubts) > _NOTES:
-        note(f"and {len(done.doubts) - _NOTES} more of the kind")
+        options.note(f"and {len(done.doubts) - _NOTES} more of the kind")
     done.model.write(out)
     print(promise(done, alarms))
     print(f"\nmodel:  {out}")
@@ -129,7 +120,7 @@ def tune(arguments: argparse.Namespace) -> int:
 def promise(done: Tuned, asked: float) -> str:
     """Thresholds and what they promise, for a terminal."""
     t = done.thresholds
-    of = extrapolated(t, f"{hours_text(t.hours)} of free motion")
+    of = options.extrapolated(t, f"{options.hours_text(t.hours)} of free motion")
     lines = [f"{done.model.name}: thresholds for {t.rate:.3g} false alarms per hour, {of}"]
     if t.rate > 1.001 * asked:
         lines[0] += f" ({asked:.3g}/h was asked for)"
@@ -146,7 +137,7 @@ def promise(done: Tuned, asked: float) -> str:
     lines += [
         "moving / turning (starts, stops, reverses) / standing",
         "",
-        f"on the same {hours_text(hours)}: {found} alarms{within}, {stops} stops recognised; these logs set the "
-        "thresholds, so that they are no judge of them",
+        f"on the same {options.hours_text(hours)}: {found} alarms{within}, {stops} stops recognised; these logs set "
+        "the thresholds, so that they are no judge of them",
     ]
     return "\n".join(lines)
