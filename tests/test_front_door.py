@@ -117,3 +117,31 @@ print(sorted(before), sorted(folders), "tangere.control.guard" in after, "tanger
 """
     said = python(code, root).strip()
     assert said == "['tangere.lazy'] ['tangere.control', 'tangere.plants'] True False"
+
+
+def test_fmu_takes_the_name_of_an_arm(tmp_path: Path) -> None:
+    from tangere.apps.fmu.build import LINUX, compiler_of
+
+    if compiler_of(LINUX) is None:
+        pytest.skip("no C compiler")
+    written = tangere.fmu("fk", robot="ur5e", out=tmp_path / "UR5e.fmu", platforms=[LINUX])
+    assert written.path == tmp_path / "UR5e.fmu"
+    assert written.size == written.path.stat().st_size
+
+
+def test_draw_is_the_command_as_a_function(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    pytest.importorskip("cv2")
+    picture = tmp_path / "line.svg"
+    line = '<path d="M1 1L8 8" stroke="#000"/>'
+    picture.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{line}</svg>')
+    done = tangere.draw(picture, tangere.robot("ur5e"), out=tmp_path / "drawn", force=3.0, size=0.03)
+    assert done.missing == 0
+    assert done.prepared.settings.force == 3.0
+    left = {path.name for path in (tmp_path / "drawn").iterdir()}
+    assert {"report.html", "summary.json", "log.mcap", "ink.csv"} <= left
+    with pytest.raises(tangere.InvalidValue, match="a drawing mounts its own pen"):
+        tangere.draw(picture, tangere.robot("ur5e", payload=1.0), out=tmp_path / "no")
+    with pytest.raises(tangere.InvalidValue, match="force"):
+        tangere.draw(picture, out=tmp_path / "no", force=-3.0)
+    assert not (tmp_path / "no").exists()
