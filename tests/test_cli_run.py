@@ -97,7 +97,7 @@ def test_an_unknown_scenario_is_one_line(capsys: Captured) -> None:
 
 
 def test_run_leaves_a_folder_and_says_the_few_numbers(tmp_path: Path, capsys: Captured) -> None:
-    assert main(["run", "hold", *SHORT, *PUSH, "--out", str(tmp_path / "a")]) == 0
+    assert main(["run", "hold", *SHORT, *PUSH, "--set", "threshold=5", "--out", str(tmp_path / "a")]) == 0
     out, err = capsys.readouterr()
     assert err == ""  # no terminal: no progress bar
     assert re.search(r"^tracking rms +\S+ +mm$", out, re.MULTILINE)

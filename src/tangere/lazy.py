@@ -10,7 +10,6 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,6 @@ def attach(package: str, more: Sequence[str] = ()) -> tuple[Callable[[str], Any]
     """`__getattr__` and `__dir__` of a package; more: names that the package makes itself.
 
         __getattr__, __dir__ = attach(__name__)
-
-    A module or folder inside the package that the stub does not offer is found too, and not shown.
     """
     names: dict[str, tuple[str, str]] = {}
 
@@ -47,9 +44,9 @@ def attach(package: str, more: Sequence[str] = ()) -> tuple[Callable[[str], Any]
     def find(name: str) -> Any:
         if name == "__all__":
             return sorted(known())
-        if name.startswith("_") or (name not in known() and find_spec(f"{package}.{name}") is None):
+        if name.startswith("__") or name not in known():
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        module, attribute = names.get(name, (f"{package}.{name}", ""))
+        module, attribute = names[name]
         loaded = import_module(module)
         value = getattr(loaded, attribute) if attribute else loaded
         setattr(sys.modules[package], name, value)  # asked once

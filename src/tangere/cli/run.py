@@ -145,6 +145,8 @@ def _tell(summary: dict[str, Any], where: Path) -> None:
             rows.append((label, f"{touched[key]:.4g}", unit))
     print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
     for event in summary["events"]:
+        if not event.get("alarm", True):
+            continue  # a stop, a wanted contact
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
         torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
         true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"

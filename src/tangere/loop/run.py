@@ -292,7 +292,9 @@ class _Loop:
                     if not first:
                         residuals = tuple([observer.update(state) for observer in observers])
                     r = residuals[0]
-                    state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r, state.qd_target)
+                    # what was wanted a period ago, where nobody says better: it tells a stop from a push
+                    target = state.qd_target if reference is None or state.qd_target is not None else reference.qd
+                    state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r, target)
                     if self.detector is not None:
                         self._detect(state, r)
                 stage = "controller"
@@ -370,7 +372,7 @@ class _Loop:
         touching = detector.touching
         event = detector.update(state, residual)
         if event is not None:
-            word = "touch" if event.kind == "unknown" else event.kind
+            word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
             size = float(event.residual_nm[event.joint - 1])
             self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
             self.recorder.event(event)

@@ -7,7 +7,8 @@ import importlib.util
 import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +17,11 @@ from tangere.apps.scenarios.settings import RunSettings
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
+from tangere.model.fields import read_toml
+from tangere.model.model import Payload
 from tangere.observe.acceleration import AccelerationObserver
-from tangere.observe.detect import Detector, Thresholds
+from tangere.observe.detect import Detector, Thresholds, wanted
+from tangere.observe.friction_state import FrictionState
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
@@ -26,7 +30,10 @@ from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
 from tangere.settings import doubts, merged, settings_of
-from tangere.types import Controller, Observer, Plant
+from tangere.types import Controller, Friction, Observer, Plant
+
+if TYPE_CHECKING:
+    from tangere.identification.belief import Belief
 
 # Nm: the guard's limit for a joint whose arm states none (those of 003): beyond any arm, finite so that NaN shows
 UNLIMITED = 1e4
@@ -85,8 +92,19 @@ def own_settings(scenario: Scenario) -> list[str]:
     return [n for n, one in settings_of(scenario.settings).items() if n not in common or one != common[n]]
 
 
-def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot]:
-    """The simulated arm and the believed one."""
+def _belief(model: str | None, arm: Robot, payload: Payload | None) -> Belief | None:
+    """What a model file of identify or tune says of the arm; None where `model` is a parameter set or another file."""
+    file = None if model is None or not model.endswith(".toml") else Path(model)
+    if file is None or not file.is_file() or "identified" not in read_toml(file):
+        return None
+    from tangere.identification import read_model
+    from tangere.identification.belief import belief
+
+    return belief(arm, read_model(file), payload=payload)
+
+
+def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
+    """The simulated arm and the believed one, and what a model file says of its drives."""
     base = robot(s.robot, parameters=s.parameters)
     pen, tool = None, None
     if tool_mass:  # a pen as long as the tool; 002's 100 mm where the arm has no tool
@@ -94,15 +112,18 @@ def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot]:
         length = float(base.model.T_flange_tcp[2, 3]) or Pen().length
         pen, tool = Pen(length=length).payload(mass), (0.0, 0.0, length)
         base = robot(s.robot, parameters=s.parameters, payload=pen, tool=tool)
-    known = bool(np.all(np.isfinite(base.drives.rotor_inertia)))
-    rotor = s.drives and known
-    believed = robot(s.robot, parameters=s.model or s.parameters, payload=pen, tool=tool)
+    rotor = s.drives and bool(np.all(np.isfinite(base.drives.rotor_inertia)))
+    known = _belief(s.model, base, pen)
+    if known is not None:
+        believed = known.robot
+    else:
+        believed = robot(s.robot, parameters=s.model or s.parameters, payload=pen, tool=tool)
     if rotor:
         base = Robot(base.model, rotor_inertia=True)
-        believed = Robot(believed.model, rotor_inertia=base.rotor_inertia)
+        believed = believed if known is not None else Robot(believed.model, rotor_inertia=base.rotor_inertia)
     if s.mass != 1.0 or s.payload is not None:
-        return twin(base, mass=s.mass, payload=s.payload), believed
-    return base, believed
+        base = twin(base, mass=s.mass, payload=s.payload)
+    return base, believed, known
 
 
 def _friction(true: Robot, s: Any) -> JointFriction | None:
@@ -126,9 +147,10 @@ def build(
     chosen = scenario_of(scenario)
     told = dict(given) if not pushes else {**given, "push": tuple(pushes)}
     settings = _fitted(chosen, told)
-    true, believed = _robots(settings, chosen.tool_mass)
+    true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)
-    world = World(true, believed, friction, friction if settings.friction_model == "same" else None, settings)
+    law: Friction | None = friction if known is None else known.drive
+    world = World(true, believed, friction, law if settings.friction_model == "same" else None, settings, known)
     motion = chosen.motion(world)
     end = settings.duration or motion.trajectory.duration
     late = [push for push in settings.push if push.start >= end]
@@ -144,7 +166,7 @@ def build(
     controller = Guarded(motion.controller, believed, period=settings.period, torque_max=torque_max)
     return Built(
         chosen, settings, world, motion, _plant(world, motion, settings), controller, observers,
-        _detector(world, settings), doubts(settings, told),
+        _detector(world, motion, settings), doubts(settings, told),
     )  # fmt: skip
 
 
@@ -157,10 +179,7 @@ def _fitted(scenario: Scenario, told: Mapping[str, Any]) -> Any:
 
 
 def _plant(world: World, motion: Motion, settings: Any) -> Plant:
-    sensors = None
-    if settings.sensors != "ideal":
-        sensors = SensorModel.preset(settings.sensors, settings.period, settings.seed)
-    options: dict[str, Any] = {"friction": world.friction, "sensors": sensors, "pushes": settings.push}
+    options: dict[str, Any] = {"friction": world.friction, "sensors": _sensors(settings), "pushes": settings.push}
     stiction = settings.friction == "stiction"
     if settings.plant == "rigid":
         if stiction or motion.scene is not None:
@@ -173,8 +192,41 @@ def _plant(world: World, motion: Motion, settings: Any) -> Plant:
     return MujocoPlant(world.true, settings.period, stiction=stiction, **options)
 
 
-def _detector(world: World, settings: Any) -> Detector:
-    dof, name = world.believed.dof, world.believed.name
-    if len(settings.threshold) not in (1, dof):
-        raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
-    return Detector(Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof))
+def _sensors(settings: Any) -> SensorModel | None:
+    ideal = settings.sensors == "ideal"
+    return None if ideal else SensorModel.preset(settings.sensors, settings.period, settings.seed)
+
+
+def _detector(world: World, motion: Motion, settings: Any) -> Detector:
+    """With the believed thresholds; a contact that is wanted raises no alarm."""
+    detector = _believed(world, settings)
+    if motion.presses:
+        detector.wanted = wanted(world.believed.dof)
+    return detector
+
+
+def _believed(world: World, settings: Any) -> Detector:
+    """Constant thresholds where they are told, those of a tuned model where it has some, else from what is declared."""
+    believed = world.believed
+    dof, name = believed.dof, believed.name
+    if settings.threshold is not None:
+        if len(settings.threshold) not in (1, dof):
+            raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
+        return Detector(Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof))
+    law: Any = world.believed_friction
+    if world.belief is not None and world.belief.tuned:
+        drive, thresholds = world.belief.drive, world.belief.thresholds
+        if thresholds.gain != settings.observer_gain:
+            raise InvalidValue(
+                f"observer_gain: {thresholds.gain:g} 1/s, which the thresholds of {settings.model} were learned with, "
+                f"got {settings.observer_gain:g}"
+            )
+        return Detector(
+            thresholds, robot=believed, stiction=drive.stiction, memory=FrictionState(drive), answered=True
+        )
+    thresholds = Thresholds.of_noise(
+        believed, settings.period, _sensors(settings), law, gain=settings.observer_gain,
+        mass_error=settings.uncertainty_mass, friction_error=settings.uncertainty_friction,
+        sticks=settings.friction == "stiction",
+    )  # fmt: skip
+    return Detector(thresholds, robot=believed, stiction=None if law is None else law.coulomb, answered=True)

@@ -22,6 +22,7 @@ from tangere.types import Array, Controller, Friction, Trajectory
 
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built
+    from tangere.identification.belief import Belief
     from tangere.loop.result import RunResult
 
 BENT = 45.0  # deg: every other joint of another arm, so that it is not stretched
@@ -36,6 +37,7 @@ class World:
     friction: JointFriction | None
     believed_friction: Friction | None
     settings: Any  # the scenario's own group
+    belief: Belief | None = None  # where a model file of identify or tune was named: drives, thresholds
 
     @property
     def planner(self) -> Robot:
@@ -58,6 +60,7 @@ class Motion:
     scene: Scene | None = None  # what the arm can touch; only MuJoCo has contacts
     record_contacts: bool = False
     reaction: Any = None  # who is told of a touch
+    presses: bool = False  # whether the tool presses on something with intent: that is no touch
 
 
 @dataclass(frozen=True)

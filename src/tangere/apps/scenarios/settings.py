@@ -52,9 +52,11 @@ class RunSettings:
     # poles at -sqrt(kp): 1e5 is one period of 3 ms, faster than any drive; below 1 a joint takes seconds
     kp: float = setting(100.0, "1/s2", "gain of computed torque and operational space", usual=(1.0, 1e5))
     observer_gain: float = setting(50.0, "1/s", "K of the momentum observer")
-    threshold: tuple[float, ...] = setting(
-        (5.0,), "Nm", "residual that counts as a touch, one or one per joint", size=()
+    threshold: tuple[float, ...] | None = setting(
+        None, "Nm", "residual that counts as a touch, one or one per joint; else from sensors and uncertainty", size=()
     )  # fmt: skip
+    uncertainty_mass: float = setting(0.05, "", "of the believed masses, as a share: detection allows for it")
+    uncertainty_friction: float = setting(0.2, "", "of the believed friction, as a share: detection allows for it")
     acceleration_residual: bool = flag(
         False, "also the residual from differentiated velocities (000 section 5.1)"
     )  # fmt: skip

@@ -106,7 +106,7 @@ def motion(world: World) -> Motion:
     pen = Pen(length=length, stiffness=s.wall_stiffness)
     rubbing = 0.0 if s.pose == "own" else 0.3
     wall = surface("wall", point, NORMAL, time_constant=WALL, friction=rubbing)  # type: ignore[arg-type]
-    return Motion(trajectory, controller, RAMP, {"controller": name}, scene=Scene((wall,), pen))
+    return Motion(trajectory, controller, RAMP, {"controller": name}, scene=Scene((wall,), pen), presses=True)
 
 
 def findings(built: Built, result: RunResult) -> Findings:

@@ -17,6 +17,7 @@ from tangere.observe.detect.onset import WINDOW, onset
 from tangere.observe.detect.signals import CHANGE, CHANNELS, IMPACT, LEVEL, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
+from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.isolation_added import added as what_was_added
 from tangere.robots import Robot
@@ -57,7 +58,9 @@ class Detector:
     watched. robot: for telling payloads; None: not told. isolator: link, point and force of each event, at REFINED
     times after its onset and at its end (some 20 ms each: for logs, not for a loop). stiction (n,) [Nm]: of the drive
     model, what a standing joint may hide from isolation. gain_error: of a torque, standard deviation of what drive
-    gains make uncertain in it.
+    gains make uncertain in it. memory: what friction remembers, taken off the residual before; None: nothing.
+    answered: whether alarms have somebody who may stop the arm, as in a run: such a stop is no explanation of the alarm
+    before it, and what another joint feels while the first swings out is an event of its own.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
 
@@ -69,6 +72,8 @@ class Detector:
         isolator: ContactIsolator | None = None,
         stiction: Array | None = None,
         gain_error: float = GAIN_ERROR,
+        memory: FrictionState | None = None,
+        answered: bool = False,
     ) -> None:
         self.thresholds = thresholds
         self.robot = robot if robot is not None else None if isolator is None else isolator.robot
@@ -76,7 +81,7 @@ class Detector:
         n = thresholds.dof
         if self.robot is not None and self.robot.dof != n:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
-        self.gain_error = gain_error
+        self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
         self._table = np.concatenate((thresholds.table, thresholds.spread[None], thresholds.scale[None]))
         self._arm = np.zeros((3 * n, 3 * n))  # of change, impact and shock, one below the other
@@ -101,7 +106,9 @@ class Detector:
         self.stops.reset()
         if self._crossing is not None:
             self._crossing.reset()
-        self.score = 0.0
+        self.score, self._last = 0.0, -inf
+        if self.memory is not None:
+            self.memory.reset()
         self._events: list[Event] = []
         self._open = False
         self._past: deque[_Sample] = deque()
@@ -149,6 +156,9 @@ class Detector:
         if self._crossing is not None:
             return self._cross(self._crossing, state.time, residual)
         time, q, qd, tau = state.time, state.q, state.qd, state.tau
+        if self.memory is not None:
+            residual = self.memory.update(time - self._last, residual, qd, hold=self.signals.frozen)
+            self._last = time
         signals, stops = self.signals, self.stops
         stopping = stops.update(time, qd, state.qd_target)
         watched = signals.update(time, residual, qd)
@@ -268,6 +278,7 @@ class Detector:
     def _follow(self, time: float, ratio: Array, score: float, stopping: bool) -> Event | None:
         event = self._events[-1]
         self._during.append(self._past[-1])
+        stopping = stopping and not (self.answered and event.alarm)
         if stopping and event.kind != "stop" and time - event.time_s <= FORERUNNER:
             self._events[-1] = replace(
                 event, kind="stop", confidence=0.9, alternatives=((event.kind, 0.1),), masked=True,
@@ -281,6 +292,10 @@ class Detector:
             if not stopping:
                 self._finish(time)
             return None
+        quiet = self.answered and self._below is not None and not (ratio[:, event.joint - 1] > OFF).any()
+        if quiet and score > 1.0:  # it was over, and another joint feels something
+            self._finish(self._below)
+            return self._raise(time, ratio, self._none, False)
         if score > self._peak:
             self._peak = score
             self._events[-1] = event = replace(event, score=score)

@@ -71,7 +71,7 @@ class Signals:
 
     def __init__(self, n: int = 6, gain: float = GAIN, standstill: float = STANDSTILL) -> None:
         self.n, self._gain, self.standstill = n, float(gain), float(standstill)
-        self._known: dict[float, tuple[Array, Array, float]] = {}  # of each period: _step's matrices
+        self._known: dict[float, tuple[Array, Array, float]] = {}  # of each period: matrices of step_of
         self.version = 0
         self.reset()
 
@@ -133,7 +133,7 @@ class Signals:
                 self._lapse += h
             else:
                 self._regimes(code, self._moving, h)
-        learning, held, lag = self._known.get(h) or self._step(h)
+        learning, held, lag = self._known.get(h) or self.step_of(h)
         self._age += h
         inputs, frozen = self._inputs, self.frozen
         inputs[6] = residual
@@ -160,7 +160,7 @@ class Signals:
         self.ready = self._age > SETTLING
         return self.ready
 
-    def _step(self, h: float) -> tuple[Array, Array, float]:
+    def step_of(self, h: float) -> tuple[Array, Array, float]:
         """One period as a matrix of (s, f, g, d, b, residual before, residual), with b learning and held; b's lag.
 
         Rows of the product: s, f, g, d, b, y, then d - b, f - b and g - b now, and with the new b the first two of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from math import inf, isfinite, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,10 @@ from tangere.observe.detect.hysteresis import Hysteresis
 from tangere.observe.detect.signals import CHANNELS, GAIN, REGIMES
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
+
+if TYPE_CHECKING:
+    from tangere.observe.detect.noise import DryFriction, Noise
+    from tangere.robots import Robot
 
 _ROWS = (*CHANNELS, "spread")
 SCHEMA = 2  # of the table [detection]; 1 had one number for the whole arm, and no speed
@@ -162,6 +166,31 @@ class Thresholds:
             rows, rows, rows, rows, rows, np.eye(dof), np.zeros((len(CHANNELS) - 1, dof, dof)), notes=(note,),
             hysteresis=limits,
         )  # fmt: skip
+
+    @classmethod
+    def of_noise(
+        cls,
+        robot: Robot,
+        period: float,
+        sensors: Noise | None = None,
+        friction: DryFriction | None = None,
+        **stated: Any,
+    ) -> Thresholds:
+        """Without any free motion, from what is declared: sensors, and how well the model is believed.
+
+            level:                  hypot(mass_error |g + M qdd| + friction_error |law|, SIGMAS noise)
+            change, impact, shock:  hypot(mass_error d|g + M qdd|, friction_error d|law|, SIGMAS noise)
+
+        with the largest of each over the postures of `robot` (what is believed) at a UR's usual speed, d: within the
+        time over which the mean before is learned, and the noise that each signal makes of the sensors' (its impulse
+        response). A wrong model is slow and a touch is quick. period [s] of the samples; sensors: None for perfect
+        ones; friction: the law that is believed, None for none; stated: gain [1/s], mass_error (0.05),
+        friction_error (0.2), shares of what is believed; sticks: whether dry friction holds a joint that stands.
+        Nothing is promised.
+        """
+        from tangere.observe.detect.noise import of_noise
+
+        return of_noise(robot, period, sensors, friction, **stated)
 
     @classmethod
     def of_quiet(cls, residuals: ArrayLike, margin: float = QUIET_MARGIN, floor: float = 0.1) -> Thresholds:
