@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tangere
+from tangere.types import State
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -42,6 +45,16 @@ def golden() -> dict[str, Any]:
     """The golden numbers of a UR10e (three configurations with FK, J, M, C, g, and the IK of one)."""
     numbers: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "golden.json").read_text())
     return numbers
+
+
+@pytest.fixture(scope="session")
+def pushed_run() -> tuple[list[State], float]:
+    """A moving UR10e in irregular periods of 0.2 to 4 ms, pushed from the stamp [s] that is given with it."""
+    from test_observe_momentum import PUSH, simulate
+
+    periods = np.random.default_rng(7).uniform(2e-4, 4e-3, 300)
+    start = float(np.sum(periods[:100]))
+    return simulate(tangere.robot("ur10e"), periods, PUSH, start=start), start
 
 
 @pytest.fixture

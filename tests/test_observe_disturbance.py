@@ -23,21 +23,14 @@ def robot():
     return tangere.robot("ur10e")
 
 
-@pytest.fixture(scope="module")
-def run(robot):
-    periods = np.random.default_rng(7).uniform(2e-4, 4e-3, 300)
-    start = float(np.sum(periods[:100]))
-    return simulate(robot, periods, PUSH, start=start), start
-
-
 def held(robot, periods, push=PUSH):
     """An arm held at rest against a push."""
     tau, times = robot.gravity_torque(REST) - push, np.cumsum([0.0, *periods])
     return [State(t, h, REST, np.zeros(6), tau) for t, h in zip(times, [periods[0], *periods], strict=True)]
 
 
-def test_it_follows_its_differential_equation_while_the_arm_moves(robot, run):
-    samples, start = run
+def test_it_follows_its_differential_equation_while_the_arm_moves(robot, pushed_run):
+    samples, start = pushed_run
     gain = np.array([20.0, 50.0, 80.0, 120.0, 200.0, 400.0])
     r = residuals(DisturbanceObserver(robot, gain), samples)
     root = np.sqrt(gain)
@@ -108,8 +101,8 @@ def test_friction_belongs_to_the_model(robot):
 
 
 @pytest.mark.parametrize("what", ["q", "qd", "tau", "period", "time"])
-def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, run, what):
-    samples = list(run[0])
+def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, pushed_run, what):
+    samples = list(pushed_run[0])
     bad = 0.0 if what == "period" else samples[199].time if what == "time" else getattr(samples[200], what) * np.nan
     samples[200] = dataclasses.replace(samples[200], **{what: bad})
     r = residuals(DisturbanceObserver(robot, K), samples)
@@ -126,11 +119,11 @@ def test_a_broken_first_sample_puts_the_design_off(robot):
     assert r[-1, 1] == pytest.approx(20.0 * -np.expm1(-K * 0.099), rel=1e-9)
 
 
-def test_warm_start_and_misuse(robot, run):
+def test_warm_start_and_misuse(robot, pushed_run):
     observer = DisturbanceObserver(robot, K, residual=PUSH)
-    first = residuals(observer, run[0])
+    first = residuals(observer, pushed_run[0])
     assert np.array_equal(first[0], PUSH)
-    assert np.array_equal(residuals(observer, run[0]), first)
+    assert np.array_equal(residuals(observer, pushed_run[0]), first)
     assert np.array_equal(observer.gain, np.full(6, K))
     with pytest.raises(InvalidValue, match="posture"):
         DisturbanceObserver(robot, posture=[1.0])

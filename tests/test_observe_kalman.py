@@ -34,13 +34,6 @@ def robot():
     return tangere.robot("ur10e")
 
 
-@pytest.fixture(scope="module")
-def run(robot):
-    periods = np.random.default_rng(7).uniform(2e-4, 4e-3, 300)
-    start = float(np.sum(periods[:100]))
-    return simulate(robot, periods, PUSH, start=start), start
-
-
 @pytest.mark.parametrize("mass", [0.05, 8.0])
 @pytest.mark.parametrize("torque_noise", [1e-4, 0.2, 5.0])
 def test_half_the_power_passes_at_the_gain_whatever_mass_and_noise(mass, torque_noise):
@@ -63,9 +56,9 @@ def test_without_torque_noise_it_is_the_butterworth_filter(robot):
     assert ours[:, 1].max() > 20.5
 
 
-def test_it_is_the_textbook_recursion_with_van_loans_covariance(robot, run):
+def test_it_is_the_textbook_recursion_with_van_loans_covariance(robot, pushed_run):
     linalg = pytest.importorskip("scipy.linalg")
-    samples, _ = run
+    samples, _ = pushed_run
     velocity, density, period = 0.003, np.array([0.3, 0.2, 0.1, 0.05, 0.04, 0.03]), 2e-3
     gain = np.array([20.0, 50.0, 80.0, 120.0, 200.0, 400.0])
     observer = KalmanObserver(robot, gain, velocity_noise=velocity, torque_noise=density, period=period)
@@ -122,8 +115,8 @@ def test_the_variance_is_that_of_its_error(rng):
     assert np.mean(errors[50:]) == pytest.approx(1.0, abs=0.045)
 
 
-def test_on_the_arm_a_push_and_nothing_else(robot, run):
-    samples, start = run
+def test_on_the_arm_a_push_and_nothing_else(robot, pushed_run):
+    samples, start = pushed_run
     r = residuals(KalmanObserver(robot, K), samples)
     since = np.array([s.time - start for s in samples])
     assert np.abs(r[since <= 0.0]).max() < 1.6e-3  # the trapezium, as for the momentum observer
@@ -132,8 +125,8 @@ def test_on_the_arm_a_push_and_nothing_else(robot, run):
 
 
 @pytest.mark.parametrize("what", ["q", "qd", "tau", "period", "time"])
-def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, run, what):
-    samples = list(run[0])
+def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, pushed_run, what):
+    samples = list(pushed_run[0])
     bad = 0.0 if what == "period" else samples[199].time if what == "time" else getattr(samples[200], what) * np.nan
     samples[200] = dataclasses.replace(samples[200], **{what: bad})
     observer = KalmanObserver(robot, K)
@@ -144,8 +137,8 @@ def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot
     assert np.abs(r[-1] - PUSH).max() < 0.3  # settled to 1 % again, less two periods
 
 
-def test_what_was_missed_adds_to_the_variance(robot, run):
-    samples = run[0]
+def test_what_was_missed_adds_to_the_variance(robot, pushed_run):
+    samples = pushed_run[0]
     observer = KalmanObserver(robot, K)
     assert np.isinf(observer.variance).all()
     residuals(observer, samples[:100])
@@ -158,18 +151,18 @@ def test_what_was_missed_adds_to_the_variance(robot, run):
     assert np.all(observer.variance > 1.5 * settled)
 
 
-def test_a_broken_first_sample_begins_later(robot, run):
-    samples = [dataclasses.replace(run[0][0], q=np.full(6, np.nan)), *run[0][1:]]
+def test_a_broken_first_sample_begins_later(robot, pushed_run):
+    samples = [dataclasses.replace(pushed_run[0][0], q=np.full(6, np.nan)), *pushed_run[0][1:]]
     r = residuals(KalmanObserver(robot, K), samples)
     assert not r[:2].any()
     assert np.abs(r[-1] - PUSH).max() < 0.05
 
 
-def test_warm_start_and_misuse(robot, run):
+def test_warm_start_and_misuse(robot, pushed_run):
     observer = KalmanObserver(robot, K, residual=PUSH)
-    first = residuals(observer, run[0])
+    first = residuals(observer, pushed_run[0])
     assert np.array_equal(first[0], PUSH)
-    assert np.array_equal(residuals(observer, run[0]), first)
+    assert np.array_equal(residuals(observer, pushed_run[0]), first)
     assert np.array_equal(observer.gain, np.full(6, K))
     for name in ("velocity_noise", "torque_noise", "period"):
         with pytest.raises(InvalidValue, match=name):

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from test_observe_momentum import PUSH, K, residuals, simulate
+from test_observe_momentum import PUSH, K, residuals
 
 import tangere
 from tangere.errors import InvalidValue
@@ -21,15 +21,8 @@ def robot():
     return tangere.robot("ur10e")
 
 
-@pytest.fixture(scope="module")
-def run(robot):
-    periods = np.random.default_rng(7).uniform(2e-4, 4e-3, 300)
-    start = float(np.sum(periods[:100]))
-    return simulate(robot, periods, PUSH, start=start), start
-
-
-def test_a_push_is_reached_in_finite_time_and_then_exactly(robot, run):
-    samples, start = run
+def test_a_push_is_reached_in_finite_time_and_then_exactly(robot, pushed_run):
+    samples, start = pushed_run
     r = residuals(SlidingModeObserver(robot, K, step=STEP), samples)
     since = np.array([s.time - start for s in samples])
     # climbs 20 Nm at 1650 Nm/s in 12 ms; with its overshoot it is over within 5 / K. After that only the trapezium's
@@ -40,8 +33,8 @@ def test_a_push_is_reached_in_finite_time_and_then_exactly(robot, run):
     assert first_order > 5e-3 * 20
 
 
-def test_about_1_over_k_for_a_push_of_the_step(robot, run):
-    samples, start = run
+def test_about_1_over_k_for_a_push_of_the_step(robot, pushed_run):
+    samples, start = pushed_run
     for step in (20.0, 40.0):
         r = residuals(SlidingModeObserver(robot, K, step=step), samples)[:, 1]
         reached = next(s.time for s, value in zip(samples, r, strict=True) if value >= 20.0) - start
@@ -49,9 +42,9 @@ def test_about_1_over_k_for_a_push_of_the_step(robot, run):
         assert reached == pytest.approx(20.0 / (1.1 * K * step), abs=6e-3)
 
 
-def test_the_implicit_equations_hold_at_every_sample(robot, run):
+def test_the_implicit_equations_hold_at_every_sample(robot, pushed_run):
     """Second way: e and sigma of the run satisfy the inclusions they are the solution of."""
-    samples, _ = run
+    samples, _ = pushed_run
     step = 10.0  # Nm: 20 Nm take 36 ms, some 18 samples
     L = K * step
     S, T = 1.1 * L, 1.5 * np.sqrt(L)
@@ -76,17 +69,17 @@ def test_the_implicit_equations_hold_at_every_sample(robot, run):
 
 
 @pytest.mark.parametrize("step", [1.0, 1e3, 1e6])
-def test_stable_and_still_for_any_rate(robot, run, step):
+def test_stable_and_still_for_any_rate(robot, pushed_run, step):
     """No chatter: the explicit form would swing by S h = 2e5 Nm at the last of these."""
-    r = residuals(SlidingModeObserver(robot, K, step=step), run[0])
+    r = residuals(SlidingModeObserver(robot, K, step=step), pushed_run[0])
     assert np.abs(r[:100]).max() < 5e-3
     if step > 1.0:
         assert np.abs(r[-50:] - PUSH).max() < 5e-3
 
 
 @pytest.mark.parametrize("what", ["q", "qd", "tau", "period", "time"])
-def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, run, what):
-    samples = list(run[0])
+def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot, pushed_run, what):
+    samples = list(pushed_run[0])
     bad = 0.0 if what == "period" else samples[199].time if what == "time" else getattr(samples[200], what) * np.nan
     samples[200] = dataclasses.replace(samples[200], **{what: bad})
     r = residuals(SlidingModeObserver(robot, K, step=STEP), samples)
@@ -97,11 +90,11 @@ def test_a_broken_or_repeated_sample_holds_the_residual_and_is_left_behind(robot
     assert np.abs(r[-1] - PUSH).max() < 5e-3
 
 
-def test_warm_start_default_step_and_misuse(robot, run):
+def test_warm_start_default_step_and_misuse(robot, pushed_run):
     observer = SlidingModeObserver(robot, residual=PUSH)
-    first = residuals(observer, run[0])
+    first = residuals(observer, pushed_run[0])
     assert np.array_equal(first[0], PUSH)
-    assert np.array_equal(residuals(observer, run[0]), first)
+    assert np.array_equal(residuals(observer, pushed_run[0]), first)
     assert np.array_equal(observer.step, 0.1 * robot.tau_max)
     assert np.array_equal(observer.gain, np.full(6, 50.0))
     with pytest.raises(InvalidValue, match="step"):
