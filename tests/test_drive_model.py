@@ -10,6 +10,7 @@ import pytest
 
 import tangere
 from tangere.dynamics.friction import JointFriction
+from tangere.identification.samples import TERMS, friction_terms
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 
 N = 6
@@ -48,6 +49,16 @@ def test_friction_is_its_equation(drive: DriveModel, rng: np.random.Generator) -
     want = np.array([[_law(drive, j, q[k, j], qd[k, j], g[k, j]) for j in range(N)] for k in range(50)])
     # the arguments of the ripple reach 400 rad, whose rounding alone is 1e-13
     np.testing.assert_allclose(drive.friction(q, qd, g), want, atol=1e-11)
+
+
+def test_the_columns_of_identification_are_the_same_law(drive: DriveModel, rng: np.random.Generator) -> None:
+    """friction_terms times the terms is friction, and rotor inertia beside it."""
+    q, qd, qdd, g = rng.uniform(-2.0, 2.0, (4, 50, drive.dof))
+    named = {name: getattr(drive, name) for name in TERMS}
+    values = np.concatenate([np.stack([named[name] for name in TERMS], axis=-1), drive.ripple], axis=-1)
+    F = friction_terms(q, qd, qdd, g, drive.orders, drive.width)
+    want = drive.friction(q, qd, g) + drive.rotor_inertia * qdd
+    np.testing.assert_allclose(np.einsum("kjt,jt->kj", F, values), want, rtol=1e-12, atol=1e-12)
 
 
 def test_torque_of_velocity_alone_is_the_law_at_the_mean_load_without_ripple(

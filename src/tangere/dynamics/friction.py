@@ -17,6 +17,17 @@ from tangere.model.model import Drives
 WIDTH = 0.02
 
 
+def sliding_friction(qd: Array, scale: Array | float, coulomb: Array, viscous: Array) -> Array:
+    """coulomb tanh(qd scale) + viscous qd (..., n) [Nm]: the part of friction that all laws in Python have in common.
+
+    qd (..., n) [rad/s], scale: 1 / width [s/rad], coulomb [Nm], viscous [Nm s/rad]. Not checked, it runs every period.
+    """
+    out: Array = np.tanh(qd * scale)
+    out *= coulomb
+    out += viscous * qd
+    return out
+
+
 @dataclass(frozen=True)
 class JointFriction:
     """Torque that opposes the motion of each joint, with the sign of M qdd + C qd + g + friction = tau + tau_ext.
@@ -65,9 +76,7 @@ class JointFriction:
 
     def torque(self, qd: Array) -> Array:
         """friction(qd) (..., n) [Nm] for qd (..., n) [rad/s]; not checked, it is called every period."""
-        viscous: Array = self.viscous * qd
-        if self._dry:
-            dry = np.tanh(qd * self._scale)
-            dry *= self.coulomb
-            viscous += dry
-        return viscous
+        if not self._dry:
+            viscous: Array = self.viscous * qd
+            return viscous
+        return sliding_friction(qd, self._scale, self.coulomb, self.viscous)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere.dynamics.friction import sliding_friction
 from tangere.errors import InvalidValue
 from tangere.model.model import Drives
 from tangere.types import Array
@@ -125,21 +126,20 @@ class DriveModel:
 
     def torque(self, qd: Array) -> Array:
         """Friction (..., n) [Nm] at the mean load and without ripple, for observers that ask with the velocity only."""
-        out = np.tanh(qd * self._scale)
-        out *= self._coulomb
-        out += (self.viscous + self.quadratic * np.abs(qd)) * qd
-        out += self.offset
-        return np.asarray(out, dtype=np.float64)
+        return self._without_ripple(qd, self._coulomb)
 
     def friction(self, q: Array, qd: Array, gravity_torque: Array) -> Array:
         """The whole law (..., n) [Nm]; gravity_torque: g(q) (..., n) [Nm] of the robot. Not checked, cheap."""
-        out = np.tanh(qd * self._scale)
-        out *= self.coulomb + self.load * np.abs(gravity_torque)
-        out += (self.viscous + self.quadratic * np.abs(qd)) * qd
-        out += self.offset
+        out = self._without_ripple(qd, self.coulomb + self.load * np.abs(gravity_torque))
         if self.orders:
             angle = q[..., None] * self._orders
             out += np.sum(self.ripple[:, 0::2] * np.sin(angle) + self.ripple[:, 1::2] * np.cos(angle), axis=-1)
+        return np.asarray(out, dtype=np.float64)
+
+    def _without_ripple(self, qd: Array, coulomb: Array) -> Array:
+        """The law of the speed (..., n) [Nm], with the Coulomb friction (..., n) [Nm] of a load."""
+        out = sliding_friction(qd, self._scale, coulomb, self.viscous + self.quadratic * np.abs(qd))
+        out += self.offset
         return np.asarray(out, dtype=np.float64)
 
     def moving(self, qd: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
