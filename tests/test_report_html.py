@@ -384,3 +384,16 @@ def test_the_page_comes_to_life_without_a_word(data: RunData, tmp_path: Path) ->
     assert re.search(r'<html lang="en" class="live">', done.stdout)
     assert '<div class="zoombar" hidden="">' in done.stdout
     assert re.search(r'<div class="player">.*?<output>0.00 s</output>', done.stdout, re.DOTALL)
+
+
+def test_events_are_shaded_while_they_last_and_told_as_the_summary_knows_them(data: RunData) -> None:
+    from tangere.report.section import event_bands
+
+    (band,) = event_bands(data)
+    assert (band.start, band.end) == (1.01, 2.02)
+    lasting = replace(data, events=(replace(data.events[0], end_s=None),))
+    assert event_bands(lasting)[0].end == data.time[-1]
+    ((event, entry),) = data.judged
+    assert (event.torque_nm, entry["torque_nm"], entry["true_torque_nm"]) == (5.1, 19.9, 20.0)
+    ((_, alone),) = replace(data, summary={}).judged
+    assert alone == {"torque_nm": 5.1}  # what the event itself says

@@ -28,7 +28,8 @@ def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
 
     log = a_log()
     write_mcap(log, tmp_path / "log.mcap")
-    write_manifest(Manifest.of(["tangere", "run", "a b"], {"robot": "ur10e", "push": {"joint": 2}}), tmp_path)
+    told = {"robot": "ur10e", "push": {"joint": 2}, "radius": 0.1}
+    write_manifest(Manifest.of(["tangere", "run", "a b"], told, units={"radius": "m"}), tmp_path)
     write_json(
         {
             "aborted": "stopped",
@@ -41,6 +42,7 @@ def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
     found = RunData.of(tmp_path)
     assert found.command == "tangere run 'a b'"
     assert found.parameters["push joint"] == 2
+    assert found.parameters["radius [m]"] == 0.1
     assert found.robot == "ur10e"
     assert found.aborted == "stopped"
     assert found.blocks["controller"] == "mine"

@@ -112,7 +112,7 @@ def test_summary_report_and_show(result: RunResult, tmp_path: Path, monkeypatch:
     assert result.summary["events"][0]["joint"] == 3
     assert result.summary["events"][0]["delay_ms"] is not None  # the push that the plant was told of
     assert result.summary is result.summary  # computed once
-    assert result.robot is result.setup.robot is not None
+    assert result.data().robot is result.robot is result.setup.robot is not None  # itself, not one of the same name
     path = result.report(tmp_path / "a page.html", name="Springs & dampers")
     assert "Springs &amp; dampers" in path.read_text()
     opened: list[str] = []
@@ -169,6 +169,7 @@ def test_an_overview_holds_every_peak() -> None:
     assert seen.low["q"].shape == seen.high["q"].shape == (100, 2)
     np.testing.assert_array_equal(seen.high["cost"], 2.0)
     assert seen.high["q"][:, 1].max() == 9.0
+    assert not np.isinf(seen.high["q"]).any()  # what is not finite does not count
     assert np.isfinite(seen.low["q"][0, 0])  # one bad sample hides no bin
     rows = slice(int(np.searchsorted(time, seen.time[40])), int(np.searchsorted(time, seen.time[41])))
     np.testing.assert_array_equal(seen.low["q"][40], q[rows].min(axis=0))
