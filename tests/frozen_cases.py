@@ -25,6 +25,7 @@ from typing import Any
 from frozen_reduce import CONTACT, EXACT, SMOOTH, difference, lines, options, reduce_file
 
 FOLDER = Path(__file__).resolve().parent / "frozen"
+TESTS = str(FOLDER.parent)
 
 
 def command_line(words: Sequence[str]) -> int:
@@ -56,7 +57,10 @@ FILES = {"square.svg": SQUARE, "own.toml": OWN, "broken.toml": BROKEN, "empty.cs
 
 @dataclass(frozen=True)
 class Case:
-    """commands: DATA stands for the folder of recordings. rtol: of numbers. stdin: file that the last one reads."""
+    """commands: DATA stands for the folder of recordings, TESTS for that of the tests.
+
+    rtol: of numbers. stdin: file that the last one reads.
+    """
 
     name: str
     commands: tuple[str, ...]
@@ -80,14 +84,14 @@ def execute(case: Case, folder: Path, data: Path | None) -> dict[str, Any]:
     code, out, err = 0, "", ""
     with _inside(folder):
         for i, command in enumerate(case.commands):
-            words = [word.replace("DATA", str(data)) for word in shlex.split(command)]
+            words = [word.replace("DATA", str(data)).replace("TESTS", TESTS) for word in shlex.split(command)]
             stdin = case.stdin if i + 1 == len(case.commands) else None
             code, out, err = _call(words, stdin)
             if i + 1 < len(case.commands) and code:
                 raise AssertionError(f"{case.name}: {command}: exit code {code}: {err}")
 
     def anonymous(text: str) -> str:
-        for path, name in ((folder, "FOLDER"), (data, "DATA")):
+        for path, name in ((folder, "FOLDER"), (data, "DATA"), (TESTS, "TESTS")):
             text = text if path is None else text.replace(str(path), name)
         return text
 
@@ -205,6 +209,11 @@ def _logs() -> Iterator[Case]:
     yield Case("watch_ur3e_stamps", ("watch --json DATA/ur3e_rtde/WEIGHTS-PLOT.csv --robot ur3e",), CONTACT)
     words = "identify DATA/ur3e_rtde/L1L2.csv DATA/ur3e_rtde/L2L3.csv DATA/ur3e_rtde/L3L4.csv --robot ur3e --holdout 0"
     yield Case("identify_ur3e_rtde", (f"{words} --inertial none --out out/model.toml",), CONTACT)
+    twin, how = "TESTS/data/ur5e_simulated.npz", "--rate 100 --columns q,qd,torque --robot ur5e"
+    for key in ("touched", "stop"):
+        yield Case(f"watch_twin_{key}", (f"watch --json {twin}:{key} {how} {page}",), CONTACT)
+    words = f"identify {twin}:free {twin}:touched {how} --inertial none --holdout 0 --out out/model.toml"
+    yield Case("identify_twin_touched", (words,), CONTACT)
     yield Case("identify_ur3e", (f"{MODEL} --out out/model.toml",), CONTACT)
     tune = f"{TUNE} --model model.toml --out out/tuned.toml --report out/page.html"
     yield Case("tune_ur3e", (f"{MODEL} --out model.toml --no-report", tune), CONTACT)
