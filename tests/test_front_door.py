@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.metadata
 import pkgutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -111,6 +113,21 @@ print(sorted(before), sorted(folders), "tangere.control.guard" in after, "tanger
 """
     said = python(code, root).strip()
     assert said == "['tangere.lazy'] ['tangere.control', 'tangere.plants'] True False"
+
+
+def test_a_checkout_knows_its_version(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an installed package: what pyproject.toml says; where that is not there either, "unknown"."""
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    stated = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert tangere.__version__ == stated
+    monkeypatch.setattr(tangere, "__file__", str(tmp_path / "site-packages" / "tangere" / "__init__.py"))
+    assert tangere.__version__ == "unknown"
+    (tmp_path / "pyproject.toml").write_text("[tool.other]")
+    assert tangere.__version__ == "unknown"
 
 
 def test_fmu_takes_the_name_of_an_arm(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from test_import import python
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.figures.columns import columns_figure, columns_table
+from tangere.figures.figure import columns_figure, columns_table
 from tangere.kernels import shapes
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose_from_ur, ur_from_pose
@@ -206,7 +207,10 @@ def test_an_arm_is_drawn() -> None:
     bodies = [e for e in root.iter() if (e.get("class") or "").startswith("solid")]
     assert len(bodies) > UR.dof
     assert "Universal Robots UR5e" in figure.svg
-    assert figure._repr_html_() == figure._repr_svg_() == figure.svg
+    assert figure._repr_svg_() == figure.svg
+    image = re.fullmatch(r'<img alt="[^"]+" src="data:image/svg\+xml;base64,([^"]+)">', figure._repr_html_())
+    assert image is not None
+    assert base64.b64decode(image[1]).decode() == figure.svg
     assert repr(figure) == "Figure('Universal Robots UR5e, drawn to scale', 640 x 480)"
     assert UR.plot(np.array([Q, Q]) + [[0.0], [0.1]], frames=True).svg.count('class="frame"') == 8
     assert OTHER.plot(np.zeros(5)).svg != figure.svg

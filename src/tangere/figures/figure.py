@@ -1,17 +1,23 @@
-"""A figure that stands alone: SVG with its own style, shown by a notebook, saved to a file."""
+"""A figure that stands alone: SVG with its own style, in a notebook or a file; columns over time as one."""
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.figures.markup import Raw, number, tag
+from tangere.figures.axes import Axes, curve, marks, span
+from tangere.figures.markup import Raw, join, number, tag, text
+
+Array = NDArray[np.float64]
+PANEL_WIDTH, PANEL_HEIGHT = 720, 170  # [px] of one panel: six joints stay apart, four panels fit a screen
+CURVES = "abcdef"  # of the first six curves; then again
 
 # Colours and lines of report/style.css for a drawing outside a page: light, since a paper or a notebook is.
 STYLE = """\
@@ -68,7 +74,9 @@ class Figure:
         return self.svg
 
     def _repr_html_(self) -> str:
-        return self.svg
+        """As an image, so that its style stays inside."""
+        data = base64.b64encode(self.svg.encode()).decode()
+        return f'<img alt="{text(self.title)}" src="data:image/svg+xml;base64,{data}">'
 
     def __repr__(self) -> str:
         return f"Figure({self.title!r}, {self.width} x {self.height})"
@@ -83,3 +91,39 @@ def small_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Raw:
     """A table as HTML for a notebook; cells are escaped."""
     top = tag("tr", *(tag("th", cell) for cell in head))
     return tag("table", tag("thead", top), tag("tbody", *(tag("tr", *(tag("td", c) for c in row)) for row in rows)))
+
+
+def columns_figure(title: str, time: Array, columns: Mapping[str, tuple[Array, str]]) -> Figure:
+    """A panel per column, one above the other: name -> values (N,) or (N, k) and their unit, over time (N,) [s]."""
+    panels = []
+    for k, (name, (values, unit)) in enumerate(columns.items()):
+        drawn = _panel(name, unit, time, values if values.ndim == 2 else values[:, None])
+        panels.append(tag("g", drawn, transform=f"translate(0 {k * PANEL_HEIGHT})"))
+    return Figure(title, join(*panels), PANEL_WIDTH, PANEL_HEIGHT * max(1, len(panels)))
+
+
+def _panel(name: str, unit: str, time: Array, values: Array) -> Raw:
+    finite = time[np.isfinite(time)]
+    start, stop = (float(finite[0]), float(finite[-1])) if finite.size else (0.0, 1.0)
+    stop = stop if stop > start else start + 1.0
+    axes = Axes(PANEL_WIDTH, PANEL_HEIGHT, (start, stop), span([values]), right=18, top=22)
+    parts = [tag("text", f"{name} [{unit}]" if unit else name, class_="title", x=axes.left, y=14)]
+    parts += axes.rows(marks(*axes.y, 5)) + axes.columns(marks(*axes.x, 6, "s"))
+    across = axes.across(time)
+    for k, column in enumerate(values.T):
+        style = CURVES[k % len(CURVES)]
+        parts.append(tag("path", class_=f"line {style}", d=curve(across, axes.up(column))))
+        if values.shape[1] > 1:  # which joint has which colour
+            at = PANEL_WIDTH - axes.right - 14 * (values.shape[1] - 1 - k)
+            parts.append(tag("text", str(k + 1), class_=f"y key {style}", x=at, y=14))
+    return join(*parts)
+
+
+def columns_table(columns: Mapping[str, tuple[Array, str]]) -> Raw:
+    """Name, unit, width, smallest and largest finite value of each column."""
+    rows = []
+    for name, (values, unit) in columns.items():
+        finite = values[np.isfinite(values)]
+        ends = number_row([finite.min(), finite.max()]) if finite.size else ["–", "–"]
+        rows.append((name, unit, str(1 if values.ndim == 1 else values.shape[1]), *ends))
+    return small_table(("column", "unit", "width", "smallest", "largest"), rows)
