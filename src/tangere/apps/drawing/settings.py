@@ -157,6 +157,7 @@ class DrawingSettings:
         "auto", "centre lines of a line drawing, edges of a photograph, or what the picture looks like",
         ("auto", "lines", "edges"),
     )  # fmt: skip
+    # a calm hand's
     speed: float = setting(
         0.05, "m/s", "of the pen on the paper", low=0.0, above=True, high=SPEED_MAX, metavar="SPEED"
     )

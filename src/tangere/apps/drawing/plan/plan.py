@@ -26,8 +26,8 @@ from tangere.planning.samples import PERIOD
 from tangere.robots import Robot
 from tangere.types import Array
 
-# m/s on the paper and above it: a calm hand's 50 mm/s; UR's own default for linear moves, 250 mm/s
-SPEED, TRAVEL_SPEED = 0.05, 0.25
+# m/s above the paper: UR's own default for linear moves
+TRAVEL_SPEED = 0.25
 # m/s2 along the line, m/s2 across it, m/s3: at 50 mm/s circles of 10 mm radius are drawn at full speed; 1.5 N for the 5
 # kg felt at a UR5e's tip; the acceleration builds up over 50 ms, slower than a UR's first bending mode (10 to 15 Hz)
 ACCELERATION, CENTRIPETAL, JERK = 0.5, 0.25, 10.0
@@ -44,7 +44,7 @@ SETTLE = 0.2
 # Force overshoot at touch-down, as a share of the force; and the most a touch may be fast [m/s]
 OVERSHOOT, TOUCH_SPEED_MAX = 0.3, 0.01
 # N/m: stiffness of pen and paper together that the touch speed is reckoned with
-STIFFNESS = 2e4
+STIFFNESS = DrawingSettings.stiffness
 # rad/s2: half of what UR accepts for its own joint moves at most (40 rad/s2); ten times its default
 JOINT_ACCELERATION = 14.0
 # Most samples of a plan: 220 MB
@@ -58,14 +58,14 @@ def plan_drawing(
     strokes: Strokes,
     canvas: Canvas,
     *,
-    speed: float = SPEED,
+    speed: float = DrawingSettings.speed,
     travel_speed: float = TRAVEL_SPEED,
     lift: float = LIFT,
     centripetal: float = CENTRIPETAL,
     acceleration: float = ACCELERATION,
     jerk: float = JERK,
     tolerance: float = TOLERANCE,
-    force: float = 5.0,
+    force: float = DrawingSettings.force,
     stiffness: float = STIFFNESS,
     touch_speed: float | None = None,
     touch_height: float = TOUCH_HEIGHT,
