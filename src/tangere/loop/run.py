@@ -375,13 +375,15 @@ class _Loop:
             word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
             size = float(event.residual_nm[event.joint - 1])
             self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
-            self.recorder.event(event)
             if self.reaction is not None and event.alarm:
                 self.reaction.on_event(event)
-            for feed in self.feeds:
-                feed.event(event)
         elif touching and not detector.touching:
             self.recorder.note(state.time, "touch: ended")
+            event = detector.events[-1]
+        if event is not None:
+            self.recorder.event(event)
+            for feed in self.feeds:
+                feed.event(event)
 
     def _intervened(self, time: float, note: str) -> None:
         """Count what the controller noted; write it down when it begins, not in every period."""
