@@ -11,12 +11,11 @@ from tangere.planning.joint_motions import (
     Sine as Sine,
     moved_to as moved_to,
 )
-from tangere.planning.limits import Limits as Limits
 from tangere.planning.orientation import Constant as Constant, Slerp as Slerp, Waypoints as Waypoints
 from tangere.planning.path_trajectory import PathTrajectory as PathTrajectory
 from tangere.planning.paths import Circle as Circle, Line as Line, arc as arc
 from tangere.planning.polyline import Polyline as Polyline
-from tangere.planning.samples import Sampled as Sampled
+from tangere.planning.samples import Limits as Limits, Sampled as Sampled
 from tangere.planning.timing import JerkLimited as JerkLimited, SmoothRate as SmoothRate, Stretched as Stretched
 from tangere.planning.velocity_ik import (
     FollowedPath as FollowedPath,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.planning.limits import Limits
 from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Circle, positive, unit
-from tangere.planning.samples import PERIOD
+from tangere.planning.samples import PERIOD, Limits
 from tangere.planning.timing import SmoothRate
 from tangere.robots import Robot
 from tangere.types import Array

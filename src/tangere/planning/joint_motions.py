@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
-from tangere.planning.limits import Limits, violations
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import positive
-from tangere.planning.samples import PERIOD, Sampled, at_rest
+from tangere.planning.samples import PERIOD, Limits, Sampled, at_rest, violations
 from tangere.planning.timing import SmoothRate, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array, Reference, Trajectory

@@ -9,9 +9,8 @@ from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.kinematics.resolution import damped_inverse, damping_schedule
 from tangere.planning.branches import joint_path
-from tangere.planning.limits import MARGIN, Limits, Violation, violations
 from tangere.planning.paths import Path, positive
-from tangere.planning.samples import ON_GRID, PERIOD, Sampled
+from tangere.planning.samples import MARGIN, ON_GRID, PERIOD, Limits, Sampled, Violation, violations
 from tangere.planning.timing import Stretched, TimeLaw
 from tangere.robots import Robot
 from tangere.types import Array

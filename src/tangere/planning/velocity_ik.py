@@ -16,10 +16,9 @@ from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.kinematics.rotation import rotation_error
 from tangere.model.conventions import official_from_flipped_elbow
-from tangere.planning.limits import Limits, violations
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import Circle, Path, positive
-from tangere.planning.samples import Sampled
+from tangere.planning.samples import Limits, Sampled, violations
 from tangere.planning.timing import SmoothRate, TimeLaw
 from tangere.robots import Robot
 from tangere.types import Array

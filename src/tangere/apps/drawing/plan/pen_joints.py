@@ -16,8 +16,8 @@ from tangere.errors import NoSolution
 from tangere.kernels.solutions import IKSolutions
 from tangere.planning.branches import joint_path
 from tangere.planning.joint_motions import JointMove
-from tangere.planning.limits import MARGIN, Limits, violations
 from tangere.planning.path_trajectory import JUMP, grid, softened_inverse
+from tangere.planning.samples import MARGIN, Limits, violations
 from tangere.robots import Robot
 from tangere.types import Array
 

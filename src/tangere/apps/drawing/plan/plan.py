@@ -20,9 +20,8 @@ from tangere.apps.drawing.settings import DrawingSettings
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.planning.joint_motions import JointMove
-from tangere.planning.limits import Limits
 from tangere.planning.paths import positive
-from tangere.planning.samples import PERIOD
+from tangere.planning.samples import PERIOD, Limits
 from tangere.robots import Robot
 from tangere.types import Array
 
