@@ -13,7 +13,7 @@ import tangere
 from tangere.control.guard import Guarded
 from tangere.errors import InvalidValue
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.result import RunResult
+from tangere.loop.result import RunResult, Setup
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
@@ -177,3 +177,15 @@ def test_an_overview_holds_every_peak() -> None:
     few = Overview.of(Log({"time": time[:3], "q": q[:3]}))
     np.testing.assert_array_equal(few.low["q"], q[:3])
     assert Overview.of(Log({"time": time[:0], "q": q[:0]})).time.shape == (0,)
+
+
+def test_parts_of_ones_own_may_mean_other_things_by_our_names() -> None:
+    """A run that has ended must not be lost because a part has an attribute of ours with something else in it."""
+
+    class Odd:
+        robot, pushes, gain, thresholds = "mine", 3, "high", np.ones(6)
+
+    setup = Setup.of(Odd(), Odd(), [Odd()], Odd(), None)
+    assert (setup.robot, setup.pushes, setup.gain, setup.thresholds) == (None, (), Setup().gain, None)
+    assert setup.parts == {"controller": "Odd", "plant": "Odd", "observer": "Odd", "detection": "Odd"}
+    assert Setup.of(None, None, [], None, None) == Setup()

@@ -17,11 +17,11 @@ from tangere.logs.stored import Overview, StoredColumns
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN
+from tangere.robots import Robot
 from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.report.data import RunData
-    from tangere.robots import Robot
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,30 @@ class Setup:
 
     @classmethod
     def of(cls, plant: Any, controller: Any, observers: Iterable[Any], detector: Any, trajectory: Any) -> Setup:
-        """From the parts of a run, by their class names; None for a part that there was not."""
+        """From the parts of a run, by their class names; None for a part that there was not.
+
+        Parts are anybody's own: what one calls robot, pushes, gain or thresholds counts only if it is one.
+        """
         from tangere.report.data import push_words
 
         watching = list(observers)
         known = (getattr(part, "robot", None) for part in (plant, controller, *watching))
-        pushes = tuple(getattr(plant, "pushes", ()))
+        told = getattr(plant, "pushes", ())
+        told = told if isinstance(told, tuple | list) else ()
+        pushes = tuple(push for push in told if hasattr(push, "start") and hasattr(push, "duration"))
         names = {
             "reference": _name(trajectory), "controller": _name(controller), "plant": _name(plant),
             "observer": ", ".join(_name(observer) for observer in watching), "detection": _name(detector),
-            "push": push_words(vars(pushes[0])) if pushes else "",
+            "push": push_words(getattr(pushes[0], "__dict__", {})) if pushes else "",
         }  # fmt: skip
-        thresholds = getattr(detector, "thresholds", None)
+        gain = getattr(watching[0], "gain", GAIN) if watching else GAIN
+        level = getattr(getattr(detector, "thresholds", None), "level", None)
         return cls(
-            next((robot for robot in known if robot is not None), None),
+            next((robot for robot in known if isinstance(robot, Robot)), None),
             {key: name for key, name in names.items() if name},
             pushes,
-            getattr(watching[0], "gain", GAIN) if watching else GAIN,
-            None if thresholds is None else np.asarray(thresholds.level[0], dtype=np.float64),
+            gain if isinstance(gain, float | np.ndarray) else GAIN,
+            np.array(level[0], dtype=np.float64) if isinstance(level, np.ndarray) and level.ndim == 2 else None,
         )
 
 
