@@ -30,8 +30,7 @@ from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.plants import MujocoPlant, Push, PushForce, RigidPlant, Stuck, TorqueLoss
 from tangere.plants.faults import TorqueOffset
-from tangere.plants.sensors import SensorModel
-from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
+from tangere.plants.sensors import SensorModel, WithWrenchSensor, WrenchSensor
 from tangere.types import Array, Command, Reference, State
 
 TOUCH = 60  # period of the touch: 5 ms each

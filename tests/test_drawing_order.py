@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from drawing_benchmark import photograph, sorted_by_vpype
 
-from tangere.apps.drawing.strokes.make import on_grid, strokes_of
-from tangere.apps.drawing.strokes.order import _ends, _start, ordered, two_opt
+from tangere.apps.drawing.strokes.make import _ends, _start, on_grid, ordered, strokes_of, two_opt
 from tangere.apps.drawing.strokes.strokes import Strokes, closed
 from tangere.apps.drawing.strokes.tour import Tour, nearest
 from tangere.apps.drawing.svg.write import write_svg

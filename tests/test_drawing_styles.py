@@ -10,7 +10,7 @@ from drawing_benchmark import photograph  # noqa: E402
 from drawing_truth import check_guarantee, dense, drawing, farthest, random_lines  # noqa: E402
 
 from tangere.apps.drawing.files import rendered  # noqa: E402
-from tangere.apps.drawing.picture.edges import otsu_of  # noqa: E402
+from tangere.apps.drawing.picture.line_art import otsu_of  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
 from tangere.apps.drawing.picture.shipped import shipped_picture  # noqa: E402
 from tangere.apps.drawing.picture.tracing import trace  # noqa: E402

@@ -22,7 +22,7 @@ from tangere.observe.detect.signals import Signals
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.isolation_added import added, observer_input
 from tangere.observe.replay import replay_momentum
-from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
+from tangere.plants.sensors import WithWrenchSensor, WrenchSensor
 from tangere.types import State
 
 LATER = 100.0  # s; stamps there round to 1.4e-14 s, a speed of 1 rad/s to as many rad: 1e-9 Nm behind a stiff loop

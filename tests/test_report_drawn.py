@@ -14,8 +14,7 @@ pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
 from tangere.apps.drawing.draw_picture import DrawingSettings, Drawn, draw_picture, lacking
-from tangere.apps.drawing.ink import Ink
-from tangere.apps.drawing.ink_map import CLASSES, colour, coloured_map
+from tangere.apps.drawing.ink import CLASSES, Ink, colour, coloured_map
 from tangere.apps.drawing.page import alarm_of, drawn_html, stiffness_text
 
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20">

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue, UnknownName
-from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
+from tangere.plants.sensors import WithWrenchSensor, WrenchSensor
 from tangere.types import Array, Command, State
 
 

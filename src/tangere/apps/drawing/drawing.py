@@ -28,16 +28,14 @@ from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.scene.bodies import Body, Bump, Hole
 from tangere.plants.scene.bodies import paper as lay
 from tangere.plants.scene.scene import Pen, Scene
-from tangere.plants.sensors import SensorModel
+from tangere.plants.sensors import NOISE_SPEED, NOISE_WRENCH, SensorModel, WithWrenchSensor, WrenchSensor
 from tangere.plants.twins import twin
-from tangere.plants.wrench_sensor import WithWrenchSensor, WrenchSensor
 from tangere.robots import Robot
 from tangere.robots import robot as make_robot
 from tangere.types import Array, Plant
 
 PEN_LENGTH, PEN_MASS = 0.15, 0.1  # [m], [kg]: a pen in a holder; the flange then stays 150 mm off the paper
 TIP_RADIUS = 5e-4  # [m]: a liner of 1 mm
-NOISE_WRENCH, NOISE_SPEED = 0.1, 0.002  # [N] and [rad/s] per 1 kHz sample
 MARGIN = 0.05  # [m] of paper beyond the canvas on each side
 # [1/s]: momentum observer where it takes the sensor's place. A faster one hears the noise of the speed (M K 0.002
 # rad/s, 0.4 Nm at 100/s), a slower one makes the force late

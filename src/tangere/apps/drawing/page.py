@@ -16,8 +16,7 @@ import numpy as np
 from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, namer
 from tangere.apps.drawing.files import png_bytes, rendered
 from tangere.apps.drawing.force.task import MODES
-from tangere.apps.drawing.ink import distance
-from tangere.apps.drawing.ink_map import coloured_map, plan_view
+from tangere.apps.drawing.ink import coloured_map, distance, plan_view
 from tangere.apps.drawing.picture.picture import read_picture
 from tangere.apps.drawing.picture.tracing import fitted
 from tangere.apps.drawing.strokes.make import area

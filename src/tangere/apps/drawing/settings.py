@@ -195,7 +195,16 @@ class DrawingSettings:
         if self.canvas_points is not None and self.canvas != "table":
             raise InvalidValue(f"canvas: either three touched points or {self.canvas!r}, not both")
         if self.bump is not None or self.hole is not None:
-            _ = self.surface  # a bump or hole that cannot be is refused before anything is planned
+            self.refuse_impossible()
+
+    def refuse_impossible(self) -> None:
+        """Raise InvalidValue for a bump or a hole that cannot be, before anything is planned."""
+        from tangere.plants.scene.bodies import Bump, Hole
+
+        if self.bump is not None:
+            Bump(*self.bump)
+        if self.hole is not None:
+            Hole(*self.hole)
 
     @property
     def surface(self) -> CanvasError:

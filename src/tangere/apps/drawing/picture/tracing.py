@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tangere.apps.drawing.picture.crossings import contracted, lines_of
-from tangere.apps.drawing.picture.edges import edge_mask
-from tangere.apps.drawing.picture.line_art import hollowed, ink_image, line_mask, outlined, softened
+from tangere.apps.drawing.picture.line_art import edge_mask, hollowed, ink_image, line_mask, outlined, softened
 from tangere.apps.drawing.picture.picture import Picture, enlarged, opencv
 from tangere.apps.drawing.picture.skeleton import Mask, pixel_graph, pruned, thinned
 from tangere.apps.drawing.strokes.strokes import Strokes
