@@ -10,6 +10,7 @@ from simulated_logs import COLUMNS, FILE, FRICTION, RATE, STOPS, TOUCHES, logs
 
 import tangere
 from tangere.identification.belief import belief, learned
+from tangere.identification.findings import Finding, Kind
 from tangere.identification.identify_logs import Identification, identification
 from tangere.identification.touch_logs import TouchLog, touch_log
 from tangere.logs.recordings import recordings
@@ -124,3 +125,15 @@ def test_thresholds_of_free_logs_feel_the_touches(free: Identification) -> None:
     assert len(seen.alarms) == len(TOUCHES)
     for event, (start, *_) in zip(seen.alarms, TOUCHES, strict=True):
         assert start <= event.time_s <= start + LATEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_learned"),
+    [("currents", False), ("other arm", False), ("better arm", True), ("misfit", True), ("gain", True)],
+)
+def test_nothing_is_learned_from_a_log_of_another_arm_or_unit(kind: Kind, is_learned: bool) -> None:
+    """A slope that is merely off may be friction or a tool: then the log still tells its own friction."""
+    log = dataclasses.replace(_read("free"), findings=(Finding(kind, "so it is"),))
+    same, believed = learned(log, ROBOT)
+    assert any("learned from this log itself" in text for text in believed.notes) == is_learned
+    assert is_learned or same is log
