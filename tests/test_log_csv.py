@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.logs.csv_log import read_csv, write_csv
+from tangere.logs.csv_log import CsvRows, read_csv, write_csv
 from tangere.logs.log import Log, MissingColumn
 from tangere.logs.stream import follow
 
@@ -193,3 +193,36 @@ def test_a_table_that_opens_now(data_dir):
     log = read_csv(data_dir / "ur3e_rtde" / "WEIGHTS-PLOT.csv")
     assert log["W1"].shape == (len(log), 6)
     assert np.all(np.diff(log.time) == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "ours", "factor"),
+    [("deg", "rad", np.pi / 180), ("deg/s", "rad/s", np.pi / 180), ("ms", "s", 1e-3), ("us", "s", 1e-6),
+     ("ns", "s", 1e-9), ("mm", "m", 1e-3), ("mA", "A", 1e-3), ("Nm", "Nm", 1.0)],
+)  # fmt: skip
+def test_every_unit_that_is_understood(tmp_path, unit, ours, factor):
+    log = _read(tmp_path, f"t,x [{unit}]", "0,3")
+    assert log["x"][0] == pytest.approx(3 * factor, rel=1e-15)
+    assert log.unit("x") == ours
+
+
+@pytest.mark.parametrize("bad", [10, 11])
+def test_a_tenth_of_the_lines_may_be_bad(tmp_path, bad):
+    rows = [f"{k},1" for k in range(100)]
+    rows[20 : 20 + bad] = ["1"] * bad
+    if bad == 10:
+        assert len(_read(tmp_path, "t,x", *rows)) == 90
+    else:
+        with pytest.raises(InvalidValue, match="only 89 of 100 lines can be used"):
+            _read(tmp_path, "t,x", *rows)
+
+
+def test_lines_at_once_are_counted_as_lines_one_by_one():
+    lines = ["0,1,2", "1,2,3", "2,3,4"]
+    rows, again = CsvRows(columns="t,x:2"), CsvRows(columns="t,x:2")
+    first = [rows.numbers(line) for line in lines]
+    assert np.array_equal(np.vstack([again.numbers(lines[0]), again.plain(lines[1:])]), first)
+    assert (rows.rows, rows.lines) == (again.rows, again.lines) == (3, 3)
+    assert again.plain(["3,4"]) is None
+    assert again.plain(["3,x,4"]) is None
+    assert (again.rows, again.lines) == (3, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import struct
 import subprocess
@@ -61,12 +62,16 @@ def test_another_reader_finds_the_same_messages(rng, tmp_path):
     reader = pytest.importorskip("mcap.reader", reason="the package mcap is not installed")
     decoder = pytest.importorskip("mcap_ros2.decoder", reason="the package mcap-ros2-support is not installed")
     log = some_log(rng, 1500)
+    log = dataclasses.replace(log, columns={**log.columns, "time": 0.4 * log.time})  # the last note is behind its end
+    log = dataclasses.replace(log, events=({"time_s": 0.5, "end_s": None}, {"time_s": 0.5, "end_s": 0.7}))
     names = [f"joint_{i + 1}" for i in range(6)]
     write_mcap(log, tmp_path / "log.mcap", joints=names)
     with (tmp_path / "log.mcap").open("rb") as file:
         mcap = reader.make_reader(file, validate_crcs=True, decoder_factories=[decoder.DecoderFactory()])
         assert mcap.get_header().profile == "ros2"
         statistics = mcap.get_summary().statistics
+        assert statistics.message_start_time == round(log.time[0] * 1e9)
+        assert statistics.message_end_time == round(0.8 * 1e9)  # of the last note
         found: dict[str, list] = {}
         for schema, channel, message, ros in mcap.iter_decoded_messages():
             found.setdefault(channel.topic, []).append((schema.name, message, ros))
@@ -90,6 +95,8 @@ def test_another_reader_finds_the_same_messages(rng, tmp_path):
     assert labels == [("time", 1), ("cost", 1)]
     assert [ros.data[0] for _, _, ros in found["/tangere/columns"]] == log.time.tolist()
     assert [ros.msg for _, _, ros in found["/tangere/notes"]] == [note.text for note in log.notes]
+    assert [m.sequence for _, m, _ in found["/tangere/notes"]] == [0, 1, 2]
+    assert [m.log_time for _, m, _ in found["/tangere/events"]] == [500_000_000, 700_000_000]  # begun, ended
     blocks = [ros for _, _, ros in found["/tangere/blocks"]]
     sizes = [[(d.label, d.size) for d in ros.layout.dim] for ros in blocks]
     assert sizes == [[("rows", n), ("qdd_des", 6), ("wrench_true", 6), ("T_des", 12)] for n in (1024, 476)]

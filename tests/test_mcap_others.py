@@ -19,15 +19,17 @@ from tangere.logs.recordings import read
 from tangere.logs.ros_messages import DEFINITIONS
 
 
-def test_a_viewer_finds_the_arm_its_frames_and_poses(rng, tmp_path):
+@pytest.mark.parametrize("arm", ["ur5e", "scara"])
+def test_a_viewer_finds_the_arm_its_frames_and_poses(rng, tmp_path, arm):
     """/robot_description, /tf and /tf_static together place the tcp where the robot's own kinematics does."""
     reader = pytest.importorskip("mcap.reader", reason="the package mcap is not installed")
     decoder = pytest.importorskip("mcap_ros2.decoder", reason="the package mcap-ros2-support is not installed")
-    robot = tangere.robot("ur5e", tool=(0.01, 0.02, 0.1, 0.3, -0.2, 0.1))
+    robot = tangere.robot(arm, tool=(0.01, 0.02, 0.1, 0.3, -0.2, 0.1))
     n = 1000
-    q = np.cumsum(rng.normal(scale=0.01, size=(n, 6)), axis=0)
+    q = np.cumsum(rng.normal(scale=0.01, size=(n, robot.dof)), axis=0)
     T = robot.pose(q)
-    log = Log({"time": np.arange(n) * 1e-3, "q": q, "T_des": T[:, :3].reshape(n, 12), "wrench_true": q})
+    wrench = rng.normal(size=(n, 6))
+    log = Log({"time": np.arange(n) * 1e-3, "q": q, "T_des": T[:, :3].reshape(n, 12), "wrench_true": wrench})
     write_mcap(log, tmp_path / "log.mcap", robot=robot)
     assert read_mcap(tmp_path / "log.mcap") == log
     found: dict[str, list] = {}
@@ -38,7 +40,7 @@ def test_a_viewer_finds_the_arm_its_frames_and_poses(rng, tmp_path):
     ((_, urdf),) = found["/robot_description"]
     assert list(found["/joint_states"][0][1].name) == [joint.name for joint in robot.model.joints]
     assert all(joint.name in urdf.data for joint in robot.model.joints)
-    assert urdf.data.count("<visual>") > 12
+    assert urdf.data.count("<visual>") > 2 * robot.dof
     ((_, still),) = found["/tf_static"]
     slots = np.array([round(ns * 1e-6) for ns, _ in found["/tf"]])
     assert slots.tolist() == [int(np.ceil(k * 1000 / 30 - 1e-3)) for k in range(30)]
@@ -58,7 +60,7 @@ def test_a_viewer_finds_the_arm_its_frames_and_poses(rng, tmp_path):
             np.testing.assert_allclose([p.x, p.y, p.z], T[k, :3, 3], atol=1e-12)
             np.testing.assert_allclose(matrix_from_quaternion([o.w, o.x, o.y, o.z]), T[k, :3, :3], atol=1e-12)
             assert ros.header.frame_id == "base"
-    assert [ros.wrench.torque.z for _, ros in found["/tangere/wrench_true"]] == q[slots, 5].tolist()
+    assert [ros.wrench.torque.z for _, ros in found["/tangere/wrench_true"]] == log["wrench_true"][slots, 5].tolist()
 
 
 @pytest.mark.parametrize("bad", [np.nan, 2.0])
