@@ -116,7 +116,7 @@ class ContactIsolator:
     the same shapes; a real arm has model error, which belongs into the covariance, and a skin of its own.
 
     robot: with its tool, if any. mu: coefficient of friction; every direction in its cone is as likely. forces: N,
-    range looked for. spacing: m between patches of surface (model.link_surfaces).
+    range looked for. spacing: m between patches of surface (model.link_shapes).
     """
 
     def __init__(
