@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -29,7 +27,7 @@ from tangere.apps.drawing.summary import DrawingFigures, drawn_ink
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import LOG, SUMMARY, Manifest, load_manifest
+from tangere.loop.folder import LOG, SUMMARY, Manifest, load_manifest, scratch
 from tangere.loop.result import RunResult, Timing
 
 
@@ -86,11 +84,8 @@ def draw_again(folder: str | os.PathLike[str], *, progress: Progress | None = No
         raise InvalidValue(f"{place}: the drawing was interrupted before anything moved, there is nothing to compare")
     if len(kept) == 1:  # the other was not begun
         prepared = replace(prepared, settings=replace(prepared.settings, controller=next(iter(kept))))
-    out = tempfile.mkdtemp(prefix="tangere-rerun-")
-    try:
+    with scratch() as out:
         done = execute_drawing(prepared, out=out, command=manifest.command, progress=progress)
-    finally:
-        shutil.rmtree(out, ignore_errors=True)
     logs = {name: result.log for name, result in done.results.items()}
     return {name: (log, logs[name][: len(log)] if broken else logs[name]) for name, log in kept.items()}
 
