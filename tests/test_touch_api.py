@@ -49,6 +49,11 @@ def test_watch_gives_the_events_of_the_command(folder: Path, capsys: pytest.Capt
     assert np.nanmax(watched.score) > 1.0
     assert np.nanmax(watched.score[:300]) < 1.0  # before the push
     assert np.isnan(watched.score[0])  # settling
+    t = watched.logs[0].traces  # either channel can be the largest: both count
+    for values, bound in ((t.level, t.level_bound), (t.change, t.change_bound)):
+        own = np.max(np.abs(values) / bound, axis=1)
+        assert np.any(own[400:] == watched.score[400:])
+        assert np.all(own[400:] <= watched.score[400:])
 
 
 def test_a_log_a_file_and_lines_are_the_same(folder: Path) -> None:
@@ -103,6 +108,18 @@ def test_tuned_thresholds_are_kept_and_used(folder: Path, tuned: LearnedModel, t
     assert [e.record() for e in a.events] == [e.record() for e in b.events]
     assert len(a.alarms) == 1
     assert a.logs[0].belief.tuned
+
+
+def test_what_is_mounted_counts(folder: Path) -> None:
+    """A robot with a payload: thresholds are learned, and logs watched, with it."""
+    loaded = tangere.robot("ur10e", payload=2.0)
+    log = Log(columns_of(16.0, load=2.0))
+    tuned = tangere.tune(folder / "model.toml", log, rate="10/h", robot=loaded)
+    for seen in (*tuned.learned.logs, *tangere.watch(log, model=tuned).logs):
+        payload = seen.belief.robot.model.payload
+        assert payload is not None
+        assert payload.mass == 2.0
+    assert not tangere.watch(log, model=tuned).alarms
 
 
 def test_a_rate_is_a_number_or_a_text() -> None:
