@@ -15,7 +15,6 @@ import numpy as np
 import tangere
 from tangere.control import ComputedTorque
 from tangere.dynamics.friction import JointFriction
-from tangere.loop.run import run
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning import ramped_circle
@@ -32,7 +31,7 @@ def main() -> None:
     friction = JointFriction.of(robot.drives)
     circle = ramped_circle(robot, duration=5.0, period=PERIOD)
 
-    result = run(
+    result = tangere.run(
         RigidPlant(robot, PERIOD, friction=friction, pushes=[PUSH]),
         ComputedTorque(robot, circle, friction=friction),
         [MomentumObserver(robot, GAIN, friction)],

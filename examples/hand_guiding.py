@@ -15,7 +15,6 @@ import tangere
 from tangere.control import Guarded, HandGuiding
 from tangere.dynamics.friction import JointFriction
 from tangere.loop.result import RunResult
-from tangere.loop.run import run
 from tangere.plants import PushForce, RigidPlant
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
@@ -30,7 +29,7 @@ def guided(robot: tangere.Robot, compensation: float) -> RunResult:
     friction = JointFriction.of(robot.drives)
     controller = HandGuiding(robot, friction=friction, compensation=compensation)
     plant = RigidPlant(robot, PERIOD, friction=friction, pushes=[HAND])
-    return run(plant, Guarded(controller, robot, period=PERIOD), until=SECONDS, start=Q)
+    return tangere.run(plant, Guarded(controller, robot, period=PERIOD), until=SECONDS, start=Q)
 
 
 def main() -> None:
@@ -50,7 +49,7 @@ def main() -> None:
         work = np.sum(log["tau_ext_true"][1:] * np.diff(log["q_true"], axis=0))
         print(f"   {100 * share:24.0f}   {led:11.1f}   {coast:14.1f}   {rest:23.2f}   {work:20.2f}")
 
-    still = run(RigidPlant(robot, PERIOD), HandGuiding(robot), until=SECONDS, start=Q).log
+    still = tangere.run(RigidPlant(robot, PERIOD), HandGuiding(robot), until=SECONDS, start=Q).log
     sunk = np.degrees(np.abs(still["q_true"][-1] - Q).max())
     print(f"left alone for {SECONDS:g} s without any friction it sinks by {sunk:.0e} deg")
 

@@ -17,7 +17,6 @@ import numpy as np
 import tangere
 from tangere.control import JointTask, PrioritisedTasks, ToolTask
 from tangere.kinematics.resolution import damped_inverse, null_space_projector
-from tangere.loop.run import run
 from tangere.planning import Sine
 from tangere.plants import RigidPlant
 
@@ -49,7 +48,7 @@ def main() -> None:
     print("   by torque                  tip moves [mm]   tool turns [deg]   joints move [deg]")
     for name, wishes in tasks.items():
         plant = RigidPlant(robot, PERIOD)
-        result = run(plant, PrioritisedTasks(robot, wishes), until=6.0, start=Q)
+        result = tangere.run(plant, PrioritisedTasks(robot, wishes), until=6.0, start=Q)
         log = result.log
         p, axes = log.position("T_true"), log["T_true"].reshape(-1, 3, 4)[:, :, :3]
         tip = 1e3 * np.linalg.norm(p - p[0], axis=1).max()

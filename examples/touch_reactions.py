@@ -12,7 +12,6 @@ import numpy as np
 import tangere
 from tangere.control import ComputedTorque, Guarded
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
-from tangere.loop.run import run
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.circles import TOOL_DOWN
@@ -47,7 +46,7 @@ def encounter(name: str) -> tuple[float, float, float, float]:
     }
     reaction = reactions[name]
     plant = MujocoPlant(arm, 1e-3, scene=Scene((hand,), finger), record_contacts=True)
-    result = run(
+    result = tangere.run(
         plant,
         Guarded(task if reaction is None else reaction, arm, period=1e-3),
         [MomentumObserver(arm, 50.0)],

@@ -93,6 +93,12 @@ def test_a_wrong_name_is_an_attribute_error() -> None:
         tangere.control.__wrapped__  # noqa: B018 - as inspect asks
 
 
+def test_folders_inside_are_reached_without_an_import(root: Path) -> None:
+    code = "import tangere; print(tangere.observe.detect.Detector.__name__, tangere.errors.InvalidValue.__name__)"
+    assert python(code, root).split() == ["Detector", "InvalidValue"]
+    assert "detect" not in dir(tangere.observe)
+
+
 def test_an_attribute_is_looked_up_once() -> None:
     find, listed = attach("tangere.control")
     assert find("Guarded") is tangere.control.Guarded

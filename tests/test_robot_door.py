@@ -16,6 +16,8 @@ from oracles import random_arm
 from test_import import python
 
 import tangere
+from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.control import Setpoint
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.figures.figure import columns_figure, columns_table
 from tangere.kernels import shapes
@@ -160,6 +162,15 @@ def test_mounting_is_gravity() -> None:
 def test_short_texts() -> None:
     assert repr(UR.model) == "Model('ur5e', parameters='ur-ros2', dof=6)"
     assert len(repr(UR)) < 100
+    many = UR.inverse_kinematics([UR.pose(Q), UR.pose(Q), np.eye(4) + 5.0 * np.eye(4, k=3)])
+    assert repr(many) == "IKBatch: 3 poses (3,) of ur5e, 2 of them within reach"
+
+
+def test_other_poses_may_be_six_numbers_too() -> None:
+    six = UR.pose(Q, form="ur")
+    reference = Setpoint(UR, Q, six).at(0.0)
+    np.testing.assert_allclose(reference.T, UR.pose(Q), atol=1e-14)
+    np.testing.assert_allclose(Canvas(six).T_base_canvas, UR.pose(Q), atol=1e-14)
 
 
 # ---- types ----

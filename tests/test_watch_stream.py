@@ -13,8 +13,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.belief import belief
-from tangere.logs.recordings import read
-from tangere.logs.stream import lines_of
+from tangere.logs.recordings import lines_of, read
 from tangere.loop.follow import Follower
 from tangere.loop.watching import watch
 

@@ -10,6 +10,7 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def attach(package: str, more: Sequence[str] = ()) -> tuple[Callable[[str], Any]
     """`__getattr__` and `__dir__` of a package; more: names that the package makes itself.
 
         __getattr__, __dir__ = attach(__name__)
+
+    A module or folder inside the package that the stub does not offer is found too, and not shown.
     """
     names: dict[str, tuple[str, str]] = {}
 
@@ -44,9 +47,9 @@ def attach(package: str, more: Sequence[str] = ()) -> tuple[Callable[[str], Any]
     def find(name: str) -> Any:
         if name == "__all__":
             return sorted(known())
-        if name.startswith("__") or name not in known():
+        if name.startswith("_") or (name not in known() and find_spec(f"{package}.{name}") is None):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        module, attribute = names[name]
+        module, attribute = names.get(name, (f"{package}.{name}", ""))
         loaded = import_module(module)
         value = getattr(loaded, attribute) if attribute else loaded
         setattr(sys.modules[package], name, value)  # asked once

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.kernels.shapes import transforms
 from tangere.kinematics.checks import checked
 from tangere.types import Array, Reference, State, Trajectory
 
@@ -21,13 +22,16 @@ Wrench = ArrayLike | Callable[[float], Array] | None  # (6,) constant, or a func
 
 
 class Setpoint:
-    """A trajectory that stands still at q (n,), with the tcp pose that belongs to it unless another is given."""
+    """A trajectory that stands still at q (n,), with the tcp pose that belongs to it unless another is given.
+
+    T: (4, 4), or UR's x y z rx ry rz.
+    """
 
     duration = float("inf")  # it goes on
 
     def __init__(self, robot: Robot, q: ArrayLike, T: ArrayLike | None = None) -> None:
         q = checked(q, (robot.dof,), "q").copy()
-        pose = robot.pose(q) if T is None else checked(T, (4, 4), "T").copy()
+        pose = robot.pose(q) if T is None else transforms(T).copy()
         rest, still = np.zeros(robot.dof), np.zeros(6)
         self._reference = Reference(q, rest, rest, pose, still, still)
 

@@ -229,7 +229,7 @@ class FoundSolutions(IKSolutions):
         return len(self._values[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IKBatch:
     """Solutions of many poses, in eight branches each: what `valid` masks out is no solution.
 
@@ -248,6 +248,10 @@ class IKBatch:
         """(...) number of solutions of each pose."""
         total: NDArray[np.intp] = np.sum(self.valid, axis=-1)
         return total
+
+    def __repr__(self) -> str:
+        poses, reached = self.count.size, int(np.count_nonzero(self.count))
+        return f"IKBatch: {poses} poses {self.count.shape} of {self.robot.name}, {reached} of them within reach"
 
     def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> tuple[Array, NDArray[np.bool_]]:
         """For each pose the solution nearest to q_ref (6,) or (..., 6), and whether there is one.

@@ -1,10 +1,13 @@
-"""One way in for data: csv, npz and MCAP as logs; recordings of robots cleaned, and what is wrong with them said."""
+"""One way in for data: files as logs, lines of csv as they are being written; what is wrong with them is said."""
 
 from __future__ import annotations
 
 import fnmatch
 import hashlib
 import os
+import time as clock
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +16,14 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.logs.csv_log import CsvRows, read_csv
 from tangere.logs.log import CUT, WORST, Log
+from tangere.types import Array
 
 DEFAULT_COLUMNS = "q,qd,current"  # of an array in an npz with 18 columns
 GAP = 3.0  # median periods without a sample; less is jitter (a UR's 100 Hz stream has up to three periods)
+
+POLL = 0.05  # [s] between two looks at a file that grows
+# a row of a stream is no use without finite numbers in these; of what the controller wanted some may be missing
+_FINITE = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque")
 
 
 @dataclass(frozen=True)
@@ -136,3 +144,93 @@ def cleaned(name: str, log: Log, digest: str) -> Recording:
         problems.append(f"{len(gaps)} gaps, the longest {period[worst]:.3g} s at {time[worst]:.6g} s")
     columns = {key: values[keep] for key, values in log.columns.items()}
     return Recording(name, replace(log, columns=columns), tuple(problems), digest)
+
+
+def lines_of(path: str | Path, *, patience: float = np.inf) -> Iterator[str]:
+    """Lines of a file, those that are still to be written included; ends after `patience` seconds without any."""
+    try:
+        file = Path(path).open(encoding="utf-8-sig")  # noqa: SIM115  closed below, at the generator's end
+    except OSError as problem:
+        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
+    with file:
+        part, waited = "", 0.0
+        while True:
+            got = file.readline()
+            if not got:
+                if waited >= patience:
+                    break
+                clock.sleep(POLL)
+                waited += POLL
+                continue
+            waited = 0.0
+            part += got
+            if part.endswith("\n"):
+                yield part
+                part = ""
+        if part.strip():
+            yield part
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """One usable row."""
+
+    time: float  # [s] its stamp
+    values: dict[str, Array]  # name -> () or (k,), by the names of a Log, without the time
+    anew: bool = False  # the clock was set back before it: nothing before belongs to it
+
+
+def follow(
+    lines: Iterable[str], *, name: str = "-", columns: str | None = None, rate: float | None = None
+) -> CsvStream:
+    """The rows of lines that come one by one (a pipe, a file that grows: lines_of), as read_csv would read them."""
+    return CsvStream(lines, name=name, columns=columns, rate=rate)
+
+
+class CsvStream:
+    """Rows of lines of csv (RTDE names, or `columns`), one by one.
+
+    Lines that cannot be used (NaN, a stamp that repeats, a single one that goes back, a wrong number of cells) are left
+    out and counted in `problems`. Where the clock stays behind, the recording has begun anew. rate [1/s]: of rows
+    without stamps.
+    """
+
+    def __init__(
+        self, lines: Iterable[str], *, name: str = "-", columns: str | None = None, rate: float | None = None
+    ) -> None:
+        self.name = name
+        self.problems: Counter[str] = Counter()
+        self._lines, self._rows = lines, CsvRows(name, columns=columns, rate=rate)
+        self._last = -np.inf
+        self._back: float | None = None  # the stamp before, where it was smaller than the largest
+
+    def __iter__(self) -> Iterator[StreamRow]:
+        for text in self._lines:
+            for line in text.splitlines():  # a pipe does not translate the line ends of other systems
+                values = self._rows.take(line)
+                row = None if values is None else self._usable(values)
+                if row is not None:
+                    yield row
+                elif values is None:
+                    self.problems |= Counter({why: len(lines) for why, lines in self._rows.bad.items()})
+
+    def _usable(self, values: dict[str, Array]) -> StreamRow | None:
+        if not all(np.all(np.isfinite(values[name])) for name in _FINITE if name in values):
+            self.problems["samples with NaN or infinity"] += 1
+            return None
+        t, anew = float(values["time"]), False
+        if t == self._last:
+            self.problems["stamps that repeat"] += 1
+            return None
+        if t < self._last:
+            # a single row may be late; a second one behind it means that the clock, and the recording, began anew
+            if self._back is None or t <= self._back:
+                self._back = t
+                self.problems["stamps that go backwards"] += 1
+                return None
+            anew = True
+            self.problems["times that the clock was set back"] += 1
+        self._back = None
+        self._last = t
+        del values["time"]
+        return StreamRow(t, values, anew)

@@ -16,8 +16,7 @@ from tangere.identification.belief import Belief, with_own_friction, with_stated
 from tangere.identification.findings import promised_at, sentences
 from tangere.identification.touch_logs import TouchLog, arm_findings, touch_log
 from tangere.logs.log import Log
-from tangere.logs.recordings import GAP, cleaned
-from tangere.logs.stream import CsvStream, StreamRow
+from tangere.logs.recordings import GAP, CsvStream, StreamRow, cleaned
 from tangere.loop.run import run
 from tangere.loop.watching import TICK, Watcher
 from tangere.observe.detect import PayloadChange, Wanted

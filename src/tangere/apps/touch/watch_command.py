@@ -150,7 +150,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
 
 
 def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
-    from tangere.logs.stream import lines_of
+    from tangere.logs.recordings import lines_of
     from tangere.loop.follow import Follower
 
     name = arguments.log

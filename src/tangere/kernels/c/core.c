@@ -1,7 +1,7 @@
 /* tangere._kernels: the generated kernels behind plain C-API types.
  *
- * Arm carries the parameters of a UR arm and one method per kernel; a call with arrays (or lists) of one state goes
- * straight to the scalar kernel, leading axes go to the widest vector form of the processor. An Arm without
+ * Kernels carries the parameters of a UR arm and one method per kernel; a call with arrays (or lists) of one state goes
+ * straight to the scalar kernel, leading axes go to the widest vector form of the processor. One without
  * parameters hands every call to the object `traced`, the Python form for robots that are not URs.
  */
 #define PY_SSIZE_T_CLEAN
@@ -275,7 +275,6 @@ PyMODINIT_FUNC PyInit__kernels(void)
     if (!module)
         return NULL;
     if (PyModule_AddObjectRef(module, "Kernels", (PyObject *)&ArmType) < 0 ||
-        PyModule_AddObjectRef(module, "Arm", (PyObject *)&ArmType) < 0 ||
         PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
         PyModule_AddObjectRef(module, "TipLaw", (PyObject *)&TipLawType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||

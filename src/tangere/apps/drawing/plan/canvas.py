@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from tangere.kinematics.rotation import (
     checked_rotation,
     matrix_from_rotation_vector,
     pose,
+    pose_from_ur,
     rotation_vector_from_matrix,
 )
 from tangere.robots import Robot
@@ -113,12 +115,13 @@ FAR = 5.0
 class Canvas:
     """A flat rectangular paper in space, on a surface that goes on for `border` around it."""
 
-    T_base_canvas: Array  # (4, 4)
+    T_base_canvas: Array  # (4, 4); given so or as UR's x y z rx ry rz
     size: tuple[float, float] = SIZE  # m, width along x and height along y
     border: float = BOARD  # m; links of the arm must stay clear of the surface as far as that
 
     def __post_init__(self) -> None:
-        T = np.array(checked(self.T_base_canvas, (4, 4), "T_base_canvas"))
+        given: Any = self.T_base_canvas
+        T = np.array(checked(pose_from_ur(given) if np.shape(given) == (6,) else given, (4, 4), "T_base_canvas"))
         if T.shape != (4, 4) or not np.allclose(T[3], (0.0, 0.0, 0.0, 1.0)):
             raise InvalidValue(f"T_base_canvas: one pose (4, 4) with the last row 0 0 0 1 is needed, got {T.tolist()}")
         T[:3, :3] = checked_rotation(T[:3, :3])
