@@ -395,5 +395,9 @@ def test_events_are_shaded_while_they_last_and_told_as_the_summary_knows_them(da
     assert event_bands(lasting)[0].end == data.time[-1]
     ((event, entry),) = data.judged
     assert (event.torque_nm, entry["torque_nm"], entry["true_torque_nm"]) == (5.1, 19.9, 20.0)
+    stop = replace(data, events=(replace(data.events[0], kind="stop"),))
+    assert "2 (stop, no alarm)" in report_html(stop)
+    assert "felt at joint" not in report_html(stop)  # what raises no alarm is no touch
+    assert "felt at joint 2" in report_html(data)
     ((_, alone),) = replace(data, summary={}).judged
     assert alone == {"torque_nm": 5.1}  # what the event itself says

@@ -35,7 +35,8 @@ def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
             "aborted": "stopped",
             "blocks": {"controller": "mine"},
             "thresholds_nm": [2.0] * 6,
-            "events": [{"time_s": 1.0, "joint": 2, "torque_nm": 20.0}],
+            "events": [{"time_s": 1.0, "joint": 2, "torque_nm": 20.0},
+                       {"time_s": 2.0, "joint": 3, "kind": "stop", "alarm": False}, {"joint": 1}],
         },
         tmp_path / "summary.json",
     )
@@ -48,7 +49,8 @@ def test_a_folder_becomes_a_report(tmp_path: Path) -> None:
     assert found.blocks["controller"] == "mine"
     assert found.thresholds is not None
     np.testing.assert_array_equal(found.thresholds, 2.0)
-    (event,) = found.events
+    event, stop = found.events
+    assert (stop.kind, stop.alarm, event.kind, event.alarm) == ("stop", False, "unknown", True)
     assert (event.time_s, event.joint, event.end_s, event.torque_nm) == (1.0, 2, None, 20.0)
     assert list(found.residuals) == ["", "other"]
     assert found.q is not None

@@ -75,7 +75,7 @@ def form(page: str) -> dict[str, list[str]]:
 def test_the_page_has_the_form_of_the_command_lines(result: RunResult, tmp_path: Path) -> None:
     from tangere.cli.main import main
 
-    words = "run sine --plant rigid --set duration=1 ramp=0.3 amplitude=0.1 frequency=1 drives=off"
+    words = "run sine --plant rigid --set duration=1 ramp=0.3 amplitude=0.1 frequency=1 drives=off threshold=5"
     words += " --push joint=3,torque=-15,start=0.5,duration=0.25"
     assert main([*words.split(), "--out", str(tmp_path / "theirs")]) == 0
     assert result.save(tmp_path / "mine") == tmp_path / "mine"

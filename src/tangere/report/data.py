@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.recordings import read
-from tangere.types import Array, Event
+from tangere.types import KINDS, Array, Event
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -221,7 +221,9 @@ def events_of(summary: Mapping[str, Any], dof: int) -> tuple[Event, ...]:
         if time is not None and isinstance(joint, int) and 1 <= joint <= dof:
             residual = np.zeros(dof)
             residual[joint - 1] = _number(told.get("torque_nm")) or 0.0
-            out.append(Event.sample(time, joint, residual, len(out) + 1, end_s=_number(told.get("end_s"))))
+            kind = told.get("kind") if told.get("kind") in KINDS else "unknown"
+            more = {"end_s": _number(told.get("end_s")), "kind": kind, "masked": told.get("alarm") is False}
+            out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
 
 

@@ -132,7 +132,7 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
         quiet = None
     if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
         tiles.append(("quiet residual, worst joint", number(float(max(quiet)), 3), " Nm"))
-    for event, entry in data.judged[:1]:
+    for event, entry in [judged for judged in data.judged if judged[0].alarm][:1]:
         if entry.get("torque_nm") is not None:
             true = f" of {number(entry['true_torque_nm'], 4)}" if entry.get("true_torque_nm") is not None else ""
             felt = join(number(entry["torque_nm"], 4), tag("small", true))

@@ -152,7 +152,8 @@ def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[
 def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
     end = "not ended" if event.end_s is None else number(event.end_s, 6)
     felt = (number(entry.get(key)) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
-    return (event.joint, number(event.time_s, 6), end, *felt)
+    joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
+    return (joint, number(event.time_s, 6), end, *felt)
 
 
 def _joint_table(robot: Robot, q: Array) -> Raw:
