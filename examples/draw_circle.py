@@ -15,7 +15,7 @@ import numpy as np
 from tangere.apps.drawing.drawing import Simulated, draw, drawing_robot
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.fit import DoesNotFit
-from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.plan.plan import PenMotion, plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 
 RADIUS, FORCE = 0.1, 5.0  # m, N: as in document 002
@@ -29,13 +29,13 @@ strokes = Strokes((circle,), size=(0.22, 0.22))
 # a wall beyond the arm's reach is refused, and the way to one that is not is said
 far = Canvas.wall(arm, strokes.size).moved((0.0, 0.0, -0.9))
 try:
-    plan_drawing(arm, strokes, far, force=FORCE)
+    plan_drawing(arm, strokes, far, PenMotion(force=FORCE))
 except DoesNotFit as problem:
     print("too far:", problem.problems[0])
     print("offered:", str(problem.offers[0]).partition(" (")[0])
 
 canvas = Canvas.wall(arm, strokes.size)
-plan = plan_drawing(arm, strokes, canvas, force=FORCE, speed=0.1)
+plan = plan_drawing(arm, strokes, canvas, PenMotion(force=FORCE, speed=0.1))
 x, y, z = canvas.origin
 print(f"wall at x = {x:.2f} m, circle about z = {z:.2f} m; the arm could press with {plan.check.force_max:.0f} N there")
 print(f"{plan.draw_length:.3f} m to draw, about {plan.duration:.1f} s")

@@ -8,7 +8,7 @@ from test_drawing_canvas import with_pen
 
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.fit import FRICTION, TORQUE_SHARE, Box, DoesNotFit, assess, force_limit, offers, tip_mass
-from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.plan.plan import PenMotion, plan_drawing
 from tangere.apps.drawing.plan.reach import (
     LinkSpheres,
     arm_length,
@@ -194,7 +194,7 @@ def test_too_much_force_names_the_limit() -> None:
     canvas = Canvas.table(robot)
     fit = assess(robot, canvas, paper_points(canvas.size), 5.0)
     with pytest.raises(DoesNotFit, match=rf"{0.5 * fit.force_max:.0f}|N at most") as caught:
-        plan_drawing(robot, square(0.2), canvas, force=3.0 * fit.force_max)
+        plan_drawing(robot, square(0.2), canvas, PenMotion(force=3.0 * fit.force_max))
     said = float(caught.value.problems[0].split(":")[1].split("N")[0])
     assert said == pytest.approx(fit.force_max, rel=0.05)  # other points were looked at, near these
 

@@ -13,7 +13,7 @@ from test_drawing_canvas import with_pen
 import tangere
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
-from tangere.apps.drawing.plan.plan import OVERSHOOT, STIFFNESS, plan_drawing
+from tangere.apps.drawing.plan.plan import OVERSHOOT, STIFFNESS, PenMotion, plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.svg.write import time_figures
 from tangere.errors import InvalidValue, NoSolution
@@ -202,8 +202,8 @@ def test_velocity_and_acceleration_are_those_of_the_stretches(plan: DrawingPlan)
 
 def test_joints_that_are_too_slow_make_the_drawing_slower(robot: tangere.Robot) -> None:
     drawing, canvas = scribble(count=3), Canvas.table(robot)
-    free = plan_drawing(robot, drawing, canvas, travel_speed=2.0)
-    tight = plan_drawing(robot, drawing, canvas, travel_speed=2.0, joint_acceleration=1.0)
+    free = plan_drawing(robot, drawing, canvas, PenMotion(travel_speed=2.0))
+    tight = plan_drawing(robot, drawing, canvas, PenMotion(travel_speed=2.0, joint_acceleration=1.0))
     assert free.check.acceleration_share <= 1.0
     assert tight.duration > free.duration
     assert np.abs(tight.qdd).max() <= 1.0
@@ -231,7 +231,7 @@ def test_starts_where_the_arm_stands(robot: tangere.Robot) -> None:
 def test_dots_lean_and_one_point_far_away(robot: tangere.Robot) -> None:
     canvas = Canvas.table(robot)
     dots = Strokes((np.zeros((2, 2)), np.array([(0.05, 0.05), (0.05, 0.05)])), (0.2, 0.2))
-    plan = plan_drawing(robot, dots, canvas, lean=0.3)
+    plan = plan_drawing(robot, dots, canvas, PenMotion(lean=0.3))
     assert "draw" not in {plan.phase(t) for t in np.arange(0.0, plan.duration, 0.01)}
     assert plan.stroke_times[0, 0] == plan.stroke_times[0, 1]
     reference = plan.at(plan.stroke_times[1, 1])
@@ -249,7 +249,7 @@ def test_circle_of_002_on_its_wall() -> None:
     T[:3, 3] = (0.0, -0.8, 0.5)
     th = np.linspace(0.0, 2.0 * np.pi, 72)
     ring = Strokes((0.1 * np.stack([np.sin(th), np.cos(th)], axis=1),), (0.3, 0.3))
-    plan = plan_drawing(robot, ring, Canvas(T, (0.3, 0.3), border=3.0), force=5.0)
+    plan = plan_drawing(robot, ring, Canvas(T, (0.3, 0.3), border=3.0), PenMotion(force=5.0))
     start, end = plan.stroke_times[0]
     tip = np.array([plan.at(t).T[:3, 3] for t in np.linspace(start, end, 200)])  # type: ignore[index]
     np.testing.assert_allclose(tip[:, 1], -0.8, atol=1e-9)
@@ -291,13 +291,13 @@ def test_misuse(robot: tangere.Robot) -> None:
     with pytest.raises(InvalidValue, match="scale it"):
         plan_drawing(robot, scribble(0.4), canvas)
     with pytest.raises(InvalidValue, match="speed"):
-        plan_drawing(robot, scribble(), canvas, speed=0.0)
+        plan_drawing(robot, scribble(), canvas, PenMotion(speed=0.0))
     with pytest.raises(InvalidValue, match="touch_height"):
-        plan_drawing(robot, scribble(), canvas, lift=0.003)
+        plan_drawing(robot, scribble(), canvas, PenMotion(lift=0.003))
     with pytest.raises(InvalidValue, match="force"):
-        plan_drawing(robot, scribble(), canvas, force=-5.0)
+        plan_drawing(robot, scribble(), canvas, PenMotion(force=-5.0))
     with pytest.raises(InvalidValue, match="lean"):
-        plan_drawing(robot, scribble(), canvas, lean=2.0)
+        plan_drawing(robot, scribble(), canvas, PenMotion(lean=2.0))
     with pytest.raises(InvalidValue, match="6 joints"):
         plan_drawing(tangere.robot("planar3r"), scribble(), canvas)
 

@@ -17,8 +17,8 @@ from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_by
 from tangere.apps.drawing.picture.shipped import shipped_picture, shipped_pictures
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
+from tangere.apps.drawing.plan.plan import PenMotion, placed, plan_drawing
 from tangere.apps.drawing.plan.plan import canvas_of as canvas_of
-from tangere.apps.drawing.plan.plan import placed, plan_drawing
 from tangere.apps.drawing.probe import probe
 from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
@@ -224,9 +224,8 @@ def _box(strokes: Strokes) -> tuple[float, float]:
 def on_found(prepared: Prepared, canvas: Canvas, found: Mapping[str, Any]) -> Prepared:
     """The same drawing, planned on the paper as it was found; found: summary of the probing."""
     settings = prepared.settings
-    plan = plan_drawing(
-        prepared.robot, prepared.strokes, canvas, speed=settings.speed, force=settings.force, offer=False
-    )
+    how = PenMotion(speed=settings.speed, force=settings.force)
+    plan = plan_drawing(prepared.robot, prepared.strokes, canvas, how, offer=False)
     above = "above" if found["offset_mm"] > 0.0 else "below"
     note = (
         f"the paper was found {abs(found['offset_mm']):.2f} mm {above} the plan, tilted by {found['tilt_deg']:.2f} "

@@ -12,7 +12,7 @@ import numpy as np
 from tangere.apps.drawing.drawing import DrawingResult, Stage, draw
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.plan import plan_drawing
+from tangere.apps.drawing.plan.plan import PenMotion, plan_drawing
 from tangere.apps.drawing.strokes.make import DOT
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import NoSolution
@@ -73,7 +73,7 @@ def probe(
     middle = probe_points(canvas.size if area is None else area)
     way = 0.5 * np.array((DOT, 0.0))
     marks = Strokes(tuple(np.stack((p - way, p + way)) for p in middle), canvas.size)
-    plan = plan_drawing(robot, marks, canvas, force=force, lift=LIFT, offer=False)
+    plan = plan_drawing(robot, marks, canvas, PenMotion(force=force, lift=LIFT), offer=False)
     result = draw(robot, plan, stage, force=force, progress=progress)
     log = result.log
     drawing = log["mode"] == MODES.index("draw")

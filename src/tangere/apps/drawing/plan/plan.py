@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,74 +53,92 @@ SAMPLES = 600_000
 POINTS = 150
 
 
+@dataclass(frozen=True)
+class PenMotion:
+    """How a pen is moved and held: speeds, heights, the force it is to press with, and the way it leans.
+
+    Without a touch_speed it is the one whose impact overshoots the force by 30 % at most,
+    v = 0.3 F / sqrt(stiffness m), m the inertia felt at the tip.
+    """
+
+    speed: float = DrawingSettings.speed  # m/s on the paper
+    travel_speed: float = TRAVEL_SPEED  # m/s above it
+    lift: float = LIFT  # m between two strokes
+    centripetal: float = CENTRIPETAL  # m/s2 across a line: v <= sqrt(centripetal / curvature)
+    acceleration: float = ACCELERATION  # m/s2 along it
+    jerk: float = JERK  # m/s3
+    tolerance: float = TOLERANCE  # m: how far the pen's way may stray from the strokes
+    force: float = DrawingSettings.force  # N
+    stiffness: float = STIFFNESS  # N/m
+    touch_speed: float | None = None  # m/s, down onto the paper
+    touch_height: float = TOUCH_HEIGHT  # m above the paper, from where the pen comes down at touch_speed
+    settle: float = SETTLE  # s that it rests on the paper before it draws
+    lean: float = 0.0  # rad, see reach.pen_orientation
+    lean_towards: float = -0.5 * math.pi  # rad
+    spin: float | None = None  # rad; None: what suits the arm
+    joint_acceleration: ArrayLike = JOINT_ACCELERATION  # rad/s2
+
+    def __post_init__(self) -> None:
+        for name, unit in (
+            ("speed", "m/s"), ("travel_speed", "m/s"), ("lift", "m"), ("force", "N"), ("centripetal", "m/s2"),
+            ("acceleration", "m/s2"), ("jerk", "m/s3"), ("stiffness", "N/m"), ("touch_height", "m"),
+        ):  # fmt: skip
+            positive(getattr(self, name), name, unit)
+        if self.touch_speed is not None:
+            positive(self.touch_speed, "touch_speed", "m/s")
+        if not (math.isfinite(self.settle) and self.settle >= 0.0):
+            raise InvalidValue(f"settle: must be finite and not negative [s], got {self.settle!r}")
+        if self.touch_height > 0.5 * self.lift:
+            half = f"{500 * self.lift:g} mm"
+            raise InvalidValue(f"touch_height: at most half the lift ({half}), got {1e3 * self.touch_height:g} mm")
+
+    def pace(self, mass: float) -> Pace:
+        """The speeds of a motion with `mass` [kg] felt at the tip."""
+        touch_speed = self.touch_speed
+        if touch_speed is None:
+            touch_speed = min(OVERSHOOT * self.force / math.sqrt(self.stiffness * mass), TOUCH_SPEED_MAX)
+        return Pace(
+            self.speed, self.acceleration, self.centripetal, self.jerk, self.travel_speed, TRAVEL_ACCELERATION,
+            TRAVEL_JERK, touch_speed, self.lift, self.touch_height, self.settle,
+        )  # fmt: skip
+
+
 def plan_drawing(
     robot: Robot,
     strokes: Strokes,
     canvas: Canvas,
+    how: PenMotion | None = None,
     *,
-    speed: float = DrawingSettings.speed,
-    travel_speed: float = TRAVEL_SPEED,
-    lift: float = LIFT,
-    centripetal: float = CENTRIPETAL,
-    acceleration: float = ACCELERATION,
-    jerk: float = JERK,
-    tolerance: float = TOLERANCE,
-    force: float = DrawingSettings.force,
-    stiffness: float = STIFFNESS,
-    touch_speed: float | None = None,
-    touch_height: float = TOUCH_HEIGHT,
-    settle: float = SETTLE,
-    lean: float = 0.0,
-    lean_towards: float = -0.5 * math.pi,
-    spin: float | None = None,
-    joint_acceleration: ArrayLike = JOINT_ACCELERATION,
     q_start: ArrayLike | None = None,
     period: float | None = None,
     offer: bool = True,
 ) -> DrawingPlan:
-    """The motion that draws `strokes` on `canvas`, from rest above the first point to rest above the last, at `lift`.
+    """The motion that draws `strokes` on `canvas`, from rest above the first point to rest above the last, lifted.
 
-    speed, travel_speed [m/s]; acceleration [m/s2] along a line, centripetal [m/s2] across it: v <= sqrt(centripetal /
-    curvature); jerk [m/s3]. tolerance [m]: how far the pen's way may stray from the strokes. The pen comes down from
-    touch_height [m] at touch_speed [m/s], rests for `settle` [s], draws, and is lifted by `lift` [m]. Without a
-    touch_speed it is the one whose impact overshoots the force [N] by 30 % at most, v = 0.3 F / sqrt(stiffness m), m
-    the inertia felt at the tip. lean, lean_towards, spin [rad]: see reach.pen_orientation. q_start (n,): a joint motion
-    from there to 60 mm above the first point comes first. Where joints would be too fast, that part goes slower.
-    period [s] of the samples (default 1 ms, doubled until a long drawing has at most 600 000).
+    how: speeds, heights and force; None: PenMotion(). q_start (n,): a joint motion from there to 60 mm above the first
+    point comes first. Where joints would be too fast, that part goes slower. period [s] of the samples (default 1 ms,
+    doubled until a long drawing has at most 600 000).
 
     Raises DoesNotFit where the arm cannot draw it there: it says why and, with `offer`, offers placements (`assess`
     finds no fault with them; the whole motion there is not planned).
     """
     _check_strokes(strokes, canvas)
-    for value, name, unit in (
-        (speed, "speed", "m/s"), (travel_speed, "travel_speed", "m/s"), (lift, "lift", "m"), (force, "force", "N"),
-        (centripetal, "centripetal", "m/s2"), (acceleration, "acceleration", "m/s2"), (jerk, "jerk", "m/s3"),
-        (stiffness, "stiffness", "N/m"), (touch_height, "touch_height", "m"),
-    ):  # fmt: skip
-        positive(value, name, unit)
-    if not (math.isfinite(settle) and settle >= 0.0):
-        raise InvalidValue(f"settle: must be finite and not negative [s], got {settle!r}")
-    if touch_height > 0.5 * lift:
-        raise InvalidValue(f"touch_height: at most half the lift ({500 * lift:g} mm), got {1e3 * touch_height:g} mm")
+    how = PenMotion() if how is None else how
+    force, lift, lean, towards = how.force, how.lift, how.lean, how.lean_towards
     points = _sampled_points(strokes, lift)
-    box = Box(*strokes.bounds, points, force, lift, lean, lean_towards)
-    fit = assess(robot, canvas, points, force, lean=lean, towards=lean_towards, spin=spin)
+    box = Box(*strokes.bounds, points, force, lift, lean, towards)
+    fit = assess(robot, canvas, points, force, lean=lean, towards=towards, spin=how.spin)
     if fit.problems:
         raise DoesNotFit(fit.problems, offers(robot, canvas, box) if offer and not fit.only_force else None)
-    if touch_speed is None:
-        touch_speed = min(OVERSHOOT * force / math.sqrt(stiffness * fit.tip_mass), TOUCH_SPEED_MAX)
-    pace = Pace(
-        speed, acceleration, centripetal, jerk, travel_speed, TRAVEL_ACCELERATION, TRAVEL_JERK,
-        positive(touch_speed, "touch_speed", "m/s"), lift, touch_height, settle,
-    )  # fmt: skip
+    pace = how.pace(fit.tip_mass)
     height = lift if q_start is None else max(lift, ENTRY)
-    curves = [pen_curves(line, tolerance) for line in strokes.lines]
+    curves = [pen_curves(line, how.tolerance) for line in strokes.lines]
     ends = [(line[0], line[-1]) for line in strokes.lines]
     stretches = stretches_of([list(c) for c in curves], ends, pace, height)
     if period is None:
         duration = sum(stretch.duration for stretch in stretches)
         period = PERIOD * 2 ** max(0, math.ceil(math.log2(duration / PERIOD / SAMPLES)))
-    limits = Limits.of(robot, acceleration=joint_acceleration)
+    limits = Limits.of(robot, acceleration=how.joint_acceleration)
     q_0 = start_joints(robot, canvas, fit, strokes.lines[0][0], height, fit.q[0])
     q, qd, qdd, sigma, stretches = joint_samples(robot, canvas, fit.R_canvas_tcp, stretches, q_0, limits, period)
     deviation = max((c.deviation for many in curves for c in many), default=0.0)
@@ -236,7 +255,7 @@ def _canvas(settings: DrawingSettings, robot: Robot, size: tuple[float, float]) 
 
 
 def _plan(robot: Robot, strokes: Strokes, canvas: Canvas, settings: DrawingSettings, offer: bool = True) -> DrawingPlan:
-    return plan_drawing(robot, strokes, canvas, speed=settings.speed, force=settings.force, offer=offer)
+    return plan_drawing(robot, strokes, canvas, PenMotion(settings.speed, force=settings.force), offer=offer)
 
 
 def _smaller(robot: Robot, strokes: Strokes, settings: DrawingSettings, problem: NoSolution) -> Whole:
