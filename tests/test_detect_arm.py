@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tangere.apps.study.scan import excess, scores
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
-from tangere.observe.detect.detector import EASE, FASTER
-from tangere.observe.detect.signals import CHANGE
+from tangere.observe.detect.rule import EASE, FASTER, Rule, scores
+from tangere.observe.detect.signals import CHANGE, Signals
 from tangere.observe.detect.tuning import watched
 from tangere.types import State
 
@@ -108,22 +107,32 @@ def test_thresholds_of_a_joint_grow_beyond_the_speeds_they_were_learned_from() -
     assert detect(Detector(knows), time, r, q, qd)[0].time_s < 1.2
 
 
-def test_the_scan_of_a_study_widens_thresholds_as_the_detector_does(rng: np.random.Generator) -> None:
+def test_the_scores_of_a_study_are_those_of_the_detector(rng: np.random.Generator) -> None:
+    """Sample by sample, with several residuals along one motion, regimes that change and joints that are too fast."""
     time = np.cumsum(rng.uniform(0.002, 0.012, 400))
     qd = 0.5 * np.cumsum(rng.standard_normal((len(time), N)), axis=0) / 10.0
-    thresholds = replace(_wide(), speed=np.full(N, SPEED))
-    detector = Detector(thresholds)
-    r = 1e-6 * rng.standard_normal((len(time), N))
-    ours = excess(np.full(N, SPEED), time, qd)
-    theirs = np.ones_like(ours)
-    ready = np.zeros(len(time), dtype=bool)
-    for k, t in enumerate(time.tolist()):
-        detector.update(State(t, 0.0, qd[k], qd[k], r[k]), r[k])
-        theirs[k], ready[k] = detector.excess, detector.signals.ready
-    assert ours.max() > 2.0
-    late = time > time[ready][0] + 5.0 * EASE  # what was before the start has faded to 1 %
-    np.testing.assert_allclose(theirs[late], ours[late], atol=0.03)
-    assert np.nanmax(scores(thresholds, time, r[:, None], qd)) < 1e-3
+    qd[150:200] = 0.0
+    r = 0.2 * np.cumsum(rng.standard_normal((len(time), 3, N)), axis=0)
+    plain = replace(_wide(), speed=np.full(N, SPEED))
+    whole = replace(plain, arm=0.3 * rng.standard_normal((3, N, N)))
+    alone, found = (scores(thresholds, time, r, qd) for thresholds in (plain, whole))
+    for c in range(3):
+        detector = Detector(plain.scaled(1e6))  # nothing is raised: a score as of free motion
+        signals, rule = Signals(N), Rule(whole)
+        for k, t in enumerate(time.tolist()):
+            detector.update(State(t, 0.0, qd[k], qd[k], qd[k], qd_target=np.zeros(N)), r[k, c])
+            if not signals.update(t, r[k, c], qd[k]):
+                assert np.isnan(alone[k, c])
+                continue
+            np.testing.assert_allclose(alone[k, c], 1e6 * detector.score, rtol=1e-12)
+            score = rule.ratios(signals.values, rule.bounds(signals, qd[k]))[2]
+            assert (score > 1.0) == (found[k, c] > 1.0)
+            if score > 1.0:  # below, the arm is looked at only where it could matter
+                np.testing.assert_allclose(found[k, c], score, rtol=1e-12)
+        assert detector.events == ()
+        assert detector.excess.max() > 1.0
+    assert np.nanmax(found) > np.nanmax(alone) > 1.0
+
 
 
 def test_an_event_ends_when_nothing_is_left_of_the_residual() -> None:

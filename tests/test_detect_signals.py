@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,19 @@ from tangere.observe.detect.signals import (
     CHANGE,
     FADE,
     FAST,
+    FORGET,
     GAIN,
+    GAP,
+    HARMLESS,
     HOLD,
     IMPACT,
     LEVEL,
     MOVING,
+    SETTLING,
     SHOCK,
     SLOW,
     STANDING,
+    TURN_BASELINE,
     TURNING,
     Signals,
 )  # fmt: skip
@@ -194,3 +201,81 @@ def test_a_noisy_first_residual_is_no_part_of_the_mean_before() -> None:
             # of 50 Nm e^-5 are left when the mean begins, over 0.2 s a tenth of that; a mean from the start on had 3 Nm
             assert abs(float(signals.baseline[0])) < 0.1
             assert np.abs(signals.values).max() < 0.2
+
+
+def _two(new: float, old: float) -> float:
+    """The smaller of both, 0 where their signs differ."""
+    if new * old <= 0.0:
+        return 0.0
+    return min(new, old, key=abs)
+
+
+def signals_reference(
+    time: np.ndarray, residual: np.ndarray, qd: np.ndarray, gain: float = GAIN, standstill: float = 0.02
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Signals as their docstring has them, joint by joint and without any shortcut: values, weights, ready."""
+    count, n = residual.shape
+    values, weights, ready = np.zeros((count, 4, n)), np.zeros((count, 3, n)), np.zeros(count, dtype=bool)
+    last, age = -math.inf, 0.0
+    s = f = g = d = b = before = np.zeros(n)
+    way, turn = np.zeros(n), np.zeros(n)
+    for k in range(count):
+        r, h = residual[k], time[k] - last
+        if h == 0.0:
+            continue
+        if not np.isfinite([*r, *qd[k]]).all():
+            last = -math.inf
+            continue
+        last, was = time[k], way
+        way = np.where(np.abs(qd[k]) > standstill, np.sign(qd[k]), 0.0)
+        fresh = not 0.0 < h <= GAP
+        if fresh:
+            s = f = g = d = b = before = r
+            was, turn, age, h = way, np.zeros(n), 0.0, 0.0
+        turn = np.where(way != was, HOLD, turn - h)
+        if way.any():
+            turn = np.where(way == 0.0, np.maximum(turn, FADE), turn)
+        share = np.clip(turn, 0.0, FADE) / FADE
+        weights[k] = (1.0 - share) * (way != 0.0), share, (1.0 - share) * (way == 0.0)
+        if fresh:
+            continue
+        age += h
+        part = max(1.0 - math.exp(-h / BASELINE), h / max(age - FORGET, h))
+        quick = max(1.0 - math.exp(-h / TURN_BASELINE), part)
+        b = b + np.where(turn > 0.0, quick, part) * (r - b)
+        y = before + (r - before) / (1.0 - math.exp(-gain * h))
+        slow, fast = 1.0 - math.exp(-SLOW * h), 1.0 - math.exp(-FAST * h)
+        s, f_old, d_old = s + slow * (y - s), f, d
+        f, d = f + fast * (y - f), d + fast * (r - d)
+        g, before = g + fast * (f - g), r
+        change = d - b
+        if gain * h >= HARMLESS:
+            change = np.array([_two(*pair) for pair in zip(d - b, d_old - b, strict=True)])
+        impact = [_two(*pair) for pair in zip(f - b, f_old - b, strict=True)]
+        values[k] = s, change, impact, g - b
+        ready[k] = age > SETTLING
+    return values, weights, ready
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.001, 0.001), (0.002, 0.012), (0.008, 0.008)])
+def test_signals_are_those_of_the_plain_form(rng: np.random.Generator, low: float, high: float) -> None:
+    """Joints that turn round, stand alone and together; a gap, a stamp that repeats, samples that are not finite."""
+    time = _stamps(rng, 6.0, low, high)
+    count = len(time)
+    qd = 0.3 * np.sin(np.outer(time, [1.0, 2.0, 3.0, 0.5, 5.0, 0.1])) + 0.002 * rng.standard_normal((count, N))
+    qd[(time > 3.0) & (time < 3.8)] = 0.0
+    qd[(time > 1.0) & (time < 1.4), 2] = 0.0
+    r = np.cumsum(rng.standard_normal((count, N)), axis=0) * np.sqrt(high)
+    time[count // 2 :] += 0.2
+    time[count // 3] = time[count // 3 - 1]
+    r[3 * count // 4, 1] = np.nan
+    values, weights, ready = signals_reference(time, r, qd)
+    signals = Signals(N)
+    for k, t in enumerate(time.tolist()):
+        told = signals.update(t, r[k], qd[k])
+        assert told == ready[k]
+        if told:
+            np.testing.assert_allclose(signals.values, values[k], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(signals.weights, weights[k], rtol=1e-9, atol=1e-9)
+    assert ready.mean() > 0.6
+    assert (weights[ready] > 0.0).any(axis=(0, 2)).all()

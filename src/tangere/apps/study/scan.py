@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.observe.detect import Signals, Thresholds
-from tangere.observe.detect.detector import EASE, FASTER
-from tangere.observe.detect.signals import CHANGE
+from tangere.observe.detect import Thresholds
+from tangere.observe.detect.rule import scores
 from tangere.types import Array
 
 LEAD = 1.0  # s before an onset that are replayed: settling, and three time constants of the mean before
@@ -33,42 +32,6 @@ class Injected:
     delay: Array
     quiet: bool
     moving: NDArray[np.bool_]  # (n,) which joints moved at the onset
-
-
-def scores(thresholds: Thresholds, time: Array, residual: Array, qd: Array) -> Array:
-    """Largest signal against its threshold (N, m) of m residuals (N, m, n) along one motion qd (N, n), 1: an alarm.
-
-    The m copies are watched as one arm of m n joints: signals are those of each joint alone, and regimes are the same
-    in every copy. nan while nothing is watched. What Detector decides beside (stops, and some ms of patience while the
-    arm brakes) is left out.
-    """
-    N, m, n = residual.shape
-    signals = Signals(m * n, thresholds.gain, thresholds.standstill)
-    values = np.full((N, 4, m, n), np.nan)
-    weights = np.zeros((N, 3, n))
-    speeds = np.tile(qd, (1, m))
-    rows = residual.reshape(N, m * n)
-    for k, t in enumerate(time.tolist()):
-        if signals.update(t, rows[k], speeds[k]):
-            values[k] = signals.values.reshape(4, m, n)
-            weights[k] = signals.weights[:, :n]
-    weights[~np.isfinite(values[:, 0, 0, 0])] = 1.0 / 3.0
-    bound = np.einsum("cgj,kgj->kcj", thresholds.table, weights)
-    scale = np.einsum("gj,kgj->kj", thresholds.scale, weights)
-    if thresholds.speed is not None:
-        values /= excess(thresholds.speed, time, qd)[:, None, None] ** 2
-    arm = np.abs(np.einsum("cij,kcmj->kcmi", thresholds.arm, values[:, CHANGE:] / scale[:, None, None]))
-    single = np.abs(values) / bound[:, :, None]
-    return np.asarray(np.maximum(single.max(axis=(1, 3)), arm.max(axis=(1, 3))))
-
-
-def excess(speed: Array, time: Array, qd: Array) -> Array:
-    """Speeds against the fastest learned (N, n), 1 at least, fading as Detector has it."""
-    out = np.maximum(np.abs(qd / (FASTER * speed)), 1.0)
-    keep = np.exp(-np.diff(time) / EASE)
-    for k in range(1, len(out)) if out.max() > 1.0 else ():
-        out[k] = np.maximum(out[k], 1.0 + (out[k - 1] - 1.0) * keep[k - 1])
-    return np.asarray(out)
 
 
 def alarms(time: Array, score: Array, factors: Array) -> NDArray[np.int64]:

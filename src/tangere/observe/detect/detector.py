@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from math import exp, inf
+from math import inf
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tangere.observe.detect.felt import GAIN_ERROR, HIDDEN, felt, sticking
 from tangere.observe.detect.hysteresis import Crossing
 from tangere.observe.detect.masks import PayloadChange, Wanted
 from tangere.observe.detect.onset import WINDOW, onset
+from tangere.observe.detect.rule import ARM, Rule
 from tangere.observe.detect.signals import CHANGE, CHANNELS, IMPACT, LEVEL, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
@@ -38,15 +39,7 @@ FORERUNNER = 0.025
 # near certainty, which a log with friction and model error seldom gives; the probability stands beside the name.
 # Simulated logs of a UR10e: 0.72 of all contacts named, 0.83 of these right; on three other arms 0.79 and 0.74
 NAMED = 0.5
-# Beyond the speed that its thresholds were learned from those of a joint grow with the square of the excess: what a
-# friction law leaves wrong grows with the first to second power of the speed. For EASE seconds more, fading: such a
-# joint also brakes as none did before. Simulated UR10e, 3 of 8 arms stopping from 2 to 3 times the speeds learned:
-# level and change reached 1.1 to 3.0 of thresholds without this, 0.9 at most with it
-EASE = 0.25
-FORGOTTEN = 0.01  # of excess that is none any more
-FASTER = 1.25  # times the fastest that was seen from which on a joint counts as faster: a few minutes miss that much
 INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
-ARM = len(CHANNELS)  # number of the channel of all joints together
 # time, raw, residual, q, tau, mean before, qd
 _Sample = tuple[float, Array, Array, Array, Array, Array, Array]
 
@@ -83,17 +76,9 @@ class Detector:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
         self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
-        self._table = np.concatenate((thresholds.table, thresholds.spread[None], thresholds.scale[None]))
-        self._arm = np.zeros((3 * n, 3 * n))  # of change, impact and shock, one below the other
-        for c, part in enumerate(thresholds.arm):
-            self._arm[c * n : (c + 1) * n, c * n : (c + 1) * n] = part
-        self._per_speed = None if thresholds.speed is None else 1.0 / (FASTER * thresholds.speed)
-        self._slow = inf if thresholds.speed is None else float(FASTER * thresholds.speed.min()) ** 2
+        self.rule = Rule(thresholds)
         self.wanted: Wanted | None = None
         self.payload_change: PayloadChange | None = None
-        self._none = np.zeros(3 * n)  # |arm z| where it cannot matter
-        self._version = -1  # of the signals' weights that the next three belong to
-        self._sigma, self._inverse, self._most = thresholds.spread[0], 1.0 / self._table[:, 0], inf
         self.signals = Signals(n, thresholds.gain, thresholds.standstill)
         self.stops = StopWatch(thresholds.standstill)
         self._crossing = None if thresholds.hysteresis is None else Crossing(thresholds.hysteresis)
@@ -113,8 +98,7 @@ class Detector:
         self._open = False
         self._past: deque[_Sample] = deque()
         self._pending: float | None = None
-        # (n,) speed against the fastest known to the thresholds, fading; its square multiplies them
-        self.excess, self._wide = np.ones(self.thresholds.dof), False
+        self.rule.reset()
         self._clear()
 
     def restart(self) -> None:
@@ -127,11 +111,12 @@ class Detector:
         self.stops.reset()
         self._past.clear()
         self._pending = None
-        self.excess, self._wide = np.ones(self.thresholds.dof), False
+        self.rule.reset()
         self._clear()
 
     def _clear(self) -> None:
         self._peak, self._next = 0.0, 0
+        self._highest = np.zeros(0)  # (n,) [Nm] residual at that peak, of constant thresholds
         self._below: float | None = None
         self._before: list[_Sample] = []  # since a second before the onset
         self._during: list[_Sample] = []
@@ -141,6 +126,11 @@ class Detector:
     def events(self) -> tuple[Event, ...]:
         """Every event so far in its newest form; the last has end_s None while it lasts."""
         return tuple(self._events)
+
+    @property
+    def excess(self) -> Array:
+        """Speed (n,) against the fastest known to the thresholds, fading; its square multiplies them."""
+        return self.rule.excess
 
     @property
     def touching(self) -> bool:
@@ -170,25 +160,7 @@ class Detector:
         past.append((time, signals.raw, signals.change, q, tau, signals.baseline, qd))
         while time - past[0][0] > WINDOW:
             past.popleft()
-        if self._version != signals.version:
-            self._version, weights = signals.version, signals.weights
-            bound = (self._table * weights).sum(axis=1)
-            self._sigma, self._inverse = bound[ARM], 1.0 / bound
-            # |arm z| is at most this many times the largest signal against its threshold
-            self._most = float((np.abs(self._arm) @ (bound[CHANGE:ARM] * self._inverse[-1]).ravel()).max())
-        values, inverse = signals.values, self._inverse
-        if self._per_speed is not None and (self._wide or float(qd.dot(qd)) > self._slow):
-            faster = np.abs(qd * self._per_speed)
-            if self._wide or np.maximum.reduce(faster) > 1.0:
-                faded = (self.excess - 1.0) * exp(-signals.h / EASE)
-                self.excess = np.maximum(faster, 1.0 + faded)
-                self._wide = bool(np.maximum.reduce(self.excess) > 1.0 + FORGOTTEN)
-                inverse = inverse / self.excess**2
-        ratio = np.abs(values * inverse[:ARM])
-        arm, score = self._none, float(np.maximum.reduce(ratio, axis=None))
-        if score * self._most > 1.0:
-            arm = np.abs(self._arm @ (values[CHANGE:] * inverse[-1]).ravel())
-            score = max(score, float(np.maximum.reduce(arm)))
+        ratio, arm, score = self.rule.ratios(signals.values, self.rule.bounds(signals, qd))
         self.score = score
         if self._open:
             return self._follow(time, ratio, score, stopping)
@@ -206,15 +178,19 @@ class Detector:
     def _cross(self, crossing: Crossing, time: float, residual: Array) -> Event | None:
         """One sample against constant thresholds."""
         changed, self.score = crossing.update(time, residual), crossing.score
-        if self._open and self.score > self._events[-1].score:
-            self._events[-1] = replace(self._events[-1], score=self.score, peak_nm=residual)
+        if self._open and self.score > self._peak:
+            self._peak, self._highest = self.score, residual
         if not changed:
             return None
         since, crossing.since = crossing.since, None
         self._open = crossing.touching
         if not self._open:
-            self._events[-1] = replace(self._events[-1], end_s=time, phase="ended")
+            highest = self._highest.copy()
+            self._events[-1] = replace(
+                self._events[-1], end_s=time, phase="ended", score=self._peak, peak_nm=highest
+            )
             return None
+        self._peak, self._highest = self.score, residual
         joint = crossing.joint
         reason = f"joint {joint}: residual of {residual[joint - 1]:.3g} Nm, {_times(self.score)} its threshold of "
         reason += f"{crossing.limits.on[joint - 1]:.3g} Nm"
@@ -228,7 +204,7 @@ class Detector:
         signals = self.signals
         base = signals.baseline
         self._clear()
-        self._noise = self._sigma
+        self._noise = self.rule.sigma
         past = list(self._past)
         stamps = np.array([entry[0] for entry in past])
         raw = np.array([entry[1] for entry in past]) - base
@@ -287,7 +263,7 @@ class Detector:
             return None
         if stopping and event.kind != "stop":  # the touch ends where the stop begins
             self._finish(self.stops.began if self.stops.began is not None else time)
-            return self._raise(time, ratio, self._none, True)
+            return self._raise(time, ratio, self.rule.none, True)
         if event.kind == "stop":
             if not stopping:
                 self._finish(time)
@@ -295,13 +271,11 @@ class Detector:
         quiet = self.answered and self._below is not None and not (ratio[:, event.joint - 1] > OFF).any()
         if quiet and score > 1.0:  # it was over, and another joint feels something
             self._finish(self._below)
-            return self._raise(time, ratio, self._none, False)
-        if score > self._peak:
-            self._peak = score
-            self._events[-1] = event = replace(event, score=score)
+            return self._raise(time, ratio, self.rule.none, False)
+        self._peak = max(self._peak, score)
         # a joint that stands keeps what the touch has pressed into its stiction: no reason for an event to last,
         # nor is a mean before that held what stiction left, once the joint moves and nothing is left of the residual
-        bound = 1.0 / self._inverse[: CHANGE + 1]
+        bound = 1.0 / self.rule.inverse[: CHANGE + 1]
         stuck = np.where(np.abs(self._during[-1][6]) > self.thresholds.standstill, 0.0, self.stiction)
         left = np.abs(self.signals.values[: CHANGE + 1])
         left[CHANGE] = np.minimum(left[CHANGE], np.abs(self.signals.change))
@@ -346,6 +320,7 @@ class Detector:
         event = replace(
             before, residual_nm=best.added, residual_s=best.time, torque_nm=torque, peak_nm=added[top],
             torque_interval_nm=(torque - INTERVAL * sigma, torque + INTERVAL * sigma), phase="refined",
+            score=self._peak,
         )  # fmt: skip
         explained = None
         if self.isolator is not None:

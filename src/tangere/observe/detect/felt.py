@@ -60,5 +60,13 @@ def sticking(time: Array, qd: Array) -> Array:
     slow = np.exp(-((qd / SLOW_SPEED) ** 2))
     turned = np.sign(qd[1:]) != np.sign(qd[:-1])  # between two samples that were both fast
     slow[1:][turned] = 1.0
-    first = np.searchsorted(time, time - STICKS)
-    return np.array([slow[a : k + 1].max(axis=0) for k, a in enumerate(first)])
+    # the largest since `first`, of each row: windows of 1, 2, 4, ... rows, two of which cover any other
+    first, rows = np.searchsorted(time, time - STICKS), np.arange(len(time))
+    out, length, top = slow.copy(), 1, slow
+    widths = rows - first + 1
+    while length <= int(widths.max()):
+        mine = (widths >= length) & (widths < 2 * length)
+        out[mine] = np.maximum(top[rows[mine]], top[first[mine] + length - 1])
+        top = np.concatenate((top[:length], np.maximum(top[length:], top[:-length])))
+        length *= 2
+    return np.asarray(out)
