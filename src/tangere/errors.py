@@ -41,3 +41,7 @@ def unknown(what: str, name: str, known: Iterable[str], message: str = "") -> Un
     close = difflib.get_close_matches(name, names, 1)
     text = message or f"unknown {what} {name!r}; known: {', '.join(names)}"
     return UnknownName(f"{text}; did you mean {close[0]!r}?" if close else text)
+
+
+class PlantLost(TangereError):
+    """A plant gives no more samples: silent hardware, or a simulation that left the finite numbers."""

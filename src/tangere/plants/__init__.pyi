@@ -1,5 +1,5 @@
 from tangere.plants.faults import Fault as Fault, Stuck as Stuck, TorqueLoss as TorqueLoss, TorqueOffset as TorqueOffset
-from tangere.plants.lost import PlantLost as PlantLost
+from tangere.errors import PlantLost as PlantLost
 from tangere.plants.mujoco_plant import MujocoPlant as MujocoPlant
 from tangere.plants.pushes import Push as Push, PushForce as PushForce
 from tangere.plants.render import Camera as Camera

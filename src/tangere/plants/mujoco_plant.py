@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.plants.faults import Actuators, Fault, braked
-from tangere.plants.lost import PlantLost
+from tangere.plants.faults import Fault, braked
 from tangere.plants.moving import Moving
-from tangere.plants.pushes import Push, Pushes, PushForce
+from tangere.plants.pushes import Push, PushForce
 from tangere.plants.render import Camera, OffScreen
-from tangere.plants.rigid import changeable, initial, refuse_stiff_friction
 from tangere.plants.scene.mjcf import to_mjcf
 from tangere.plants.scene.scene import Pen, Scene
-from tangere.plants.sensors import SensorModel, Sensors
+from tangere.plants.sensors import SensorModel
+from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
 from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
@@ -28,7 +27,7 @@ from tangere.types import Array, Command, State, Truth
 _BRAKED = 1e12
 
 
-class MujocoPlant:
+class MujocoPlant(SimulatedArm):
     """One write is one mj_step of the period, under a held torque.
 
     integrator "euler" is MuJoCo's default: semi-implicit, first order, with the viscous friction B implicit,
@@ -65,14 +64,9 @@ class MujocoPlant:
         integrators = {"euler": "EULER", "implicitfast": "IMPLICITFAST", "rk4": "RK4"}
         if integrator not in integrators:
             raise UnknownName(f"unknown integrator {integrator!r}; known: {', '.join(integrators)}")
-        if not (math.isfinite(period) and period > 0.0):
-            raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
+        super().__init__(robot, period, friction, sensors, faults, pushes, force_sensor)
         n = robot.dof
         friction = JointFriction.none(n) if friction is None else friction
-        if friction.coulomb.shape != (n,):
-            raise InvalidValue(f"friction: of {n} joints, got {friction.coulomb.shape}")
-        self.robot, self.period, self.dof = robot, period, n
-        self.pushes = tuple(pushes)
         self.scene = Scene() if scene is None else scene
         if self.scene.sliding is not None:
             _refuse_stiff_tip(self.scene.sliding, period)
@@ -114,11 +108,6 @@ class MujocoPlant:
             geoms = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in names]
             body.contact.tune(self.model, geoms, weight, f"{body.kind} {body.name!r}")
         self._tcp_at, self._local = self.data.site_xpos[site], np.zeros(6)
-        self._force_sensor, self._nothing = force_sensor, np.zeros(6)
-        self._nothing.flags.writeable = False
-        self._sensors = Sensors(sensors, n, period)
-        self._actuators = Actuators(robot.tau_max, faults)
-        self._pushes = Pushes(robot, pushes)
         self._pictures: OffScreen | None = None
         self.reset(np.clip(np.zeros(n), robot.q_min, robot.q_max))
 
@@ -133,33 +122,17 @@ class MujocoPlant:
         if self._moving is not None:
             self._moving.reset()
         self._mujoco.mj_forward(self.model, self.data)
-        self._count, self._failed = 0, False
-        self._stuck: tuple[int, ...] = ()
-        self._q, self._qd = start, speed
-        self._actuators.reset()
-        self._push, self._wrench = np.zeros(self.dof), self._nothing
-        self._state = self._sensors.first(start, speed, self._actuators.reported, self._felt())
-        return self._state
-
-    def read(self) -> State:
-        """The newest sample."""
-        if self._failed:
-            raise PlantLost(f"the simulation left the finite numbers at {self._count * self.period:.6g} s")
-        return self._state
+        return self._begin(start, speed)
 
     def write(self, command: Command) -> None:
         """Hold the torque for one period and move on by it."""
         if self._failed:
             return
-        middle = (self._count + 0.5) * self.period
-        tau = self._actuators.apply(command.tau, middle)
-        pushed = self._pushes.schedule(middle)
-        self._push = self._pushes.torque(self._q)
-        self._wrench = self._pushes.wrench(self._q) if pushed else self._nothing
+        tau, middle = self._loaded(command)
         if self._actuators.stuck != self._stuck:
             self._brake(self._actuators.stuck)
         applied = self._applied
-        if pushed:
+        if self._pushed:
             np.add(tau, self._push, out=applied)
         else:
             applied[:] = tau
@@ -175,16 +148,10 @@ class MujocoPlant:
             return
         if self.data.ncon:
             wrench = self._contact_wrench()
-            self._wrench = self._wrench + wrench if pushed else wrench
+            self._wrench = self._wrench + wrench if self._pushed else wrench
         if self._moving is not None:
             self._moving.after()
-        self._state = self._sensors.next(
-            self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
-        )
-
-    def push(self, push: Push | PushForce) -> None:
-        """One more push, while the plant runs."""
-        self._pushes.add(push)
+        self._sampled()
 
     def change(self, name: str, value: float) -> None:
         """While the plant runs: payload [kg] at the flange, friction as a factor on the law it was made with."""
@@ -244,9 +211,6 @@ class MujocoPlant:
         if self._pictures is not None:
             self._pictures.close()
             self._pictures = None
-
-    def _felt(self) -> Array | None:
-        return self._wrench if self._force_sensor else None
 
     def _brake(self, stuck: tuple[int, ...]) -> None:
         self._stuck = stuck

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
-from tangere.plants.faults import Actuators, Fault, braked
-from tangere.plants.lost import PlantLost
-from tangere.plants.pushes import Push, Pushes, PushForce
-from tangere.plants.sensors import SensorModel, Sensors
+from tangere.plants.faults import Fault, braked
+from tangere.plants.pushes import Push, PushForce
+from tangere.plants.sensors import SensorModel
+from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
 from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
 
-class RigidPlant:
+class RigidPlant(SimulatedArm):
     """Integrates qdd = M^-1 (tau + tau_ext - C qd - g - friction) under a torque held for one period.
 
     method "rk4": classical Runge-Kutta, error O(h^4) while nothing changes inside a step. "semi-implicit":
@@ -48,53 +48,27 @@ class RigidPlant:
     ) -> None:
         if method not in ("rk4", "semi-implicit"):
             raise UnknownName(f"unknown method {method!r}; known: rk4, semi-implicit")
-        if not (math.isfinite(period) and period > 0.0):
-            raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
+        super().__init__(robot, period, friction, sensors, faults, pushes, force_sensor)
         if not (isinstance(substeps, int) and substeps >= 1):
             raise InvalidValue(f"substeps: a whole number >= 1, got {substeps!r}")
-        if friction is not None and friction.coulomb.shape != (robot.dof,):
-            raise InvalidValue(f"friction: of {robot.dof} joints, got {friction.coulomb.shape}")
-        self.robot, self.period, self.dof = robot, period, robot.dof
-        self.pushes = tuple(pushes)
         still = friction is None or not (np.any(friction.coulomb) or np.any(friction.viscous))
         self._friction = self._law = None if still else friction
         self._h, self._substeps = period / substeps, substeps
         self._step = self._runge_kutta if method == "rk4" else self._semi_implicit
-        self._sensors = Sensors(sensors, robot.dof, period)
-        self._actuators = Actuators(robot.tau_max, faults)
-        self._pushes = Pushes(robot, pushes)
-        self._force_sensor, self._nothing = force_sensor, np.zeros(6)
-        self._nothing.flags.writeable = False
-        self._pushed = False
-        self._stuck: tuple[int, ...] = ()
         self.reset(np.zeros(robot.dof))
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> State:
         """Place the arm at q (n,) [rad] with velocity qd (n,) (at rest if not given); time starts at 0."""
-        self._q, self._qd = initial(q, qd, self.dof)
+        start, speed = initial(q, qd, self.dof)
         if self._friction is not None:
-            refuse_stiff_friction(self._friction, self.robot.mass_matrix(self._q), self._h)
-        self._count, self._stuck, self._failed = 0, (), False
-        self._actuators.reset()
-        self._tau_ext, self._wrench = np.zeros(self.dof), self._nothing
-        self._state = self._sensors.first(self._q, self._qd, self._actuators.reported, self._felt())
-        return self._state
-
-    def read(self) -> State:
-        """The newest sample."""
-        if self._failed:
-            raise PlantLost(f"the simulation left the finite numbers at {self._count * self.period:.6g} s")
-        return self._state
+            refuse_stiff_friction(self._friction, self.robot.mass_matrix(start), self._h)
+        return self._begin(start, speed)
 
     def write(self, command: Command) -> None:
         """Hold the torque for one period and move on by it. Torques beyond robot.tau_max are cut."""
         if self._failed:
             return
-        middle = (self._count + 0.5) * self.period
-        tau = self._actuators.apply(command.tau, middle)
-        self._pushed = self._pushes.schedule(middle)
-        self._tau_ext = self._pushes.torque(self._q)
-        self._wrench = self._pushes.wrench(self._q) if self._pushed else self._nothing
+        tau, _ = self._loaded(command)
         if self._actuators.stuck != self._stuck:
             self._stuck = self._actuators.stuck
             if self._stuck:
@@ -108,13 +82,7 @@ class RigidPlant:
         if self._failed or not math.isfinite(self._qd @ self._qd):
             self._failed = True
             return
-        self._state = self._sensors.next(
-            self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
-        )
-
-    def push(self, push: Push | PushForce) -> None:
-        """One more push, while the plant runs."""
-        self._pushes.add(push)
+        self._sampled()
 
     def change(self, name: str, value: float) -> None:
         """While the plant runs: payload [kg] at the flange, friction as a factor on the law it was made with."""
@@ -125,13 +93,10 @@ class RigidPlant:
 
     def truth(self) -> Truth:
         """The noise-free state now, and tau_ext and wrench as they acted since the sample before."""
-        return Truth(self._q, self._qd, self._tau_ext, self.robot.pose(self._q), self._wrench)
+        return Truth(self._q, self._qd, self._push, self.robot.pose(self._q), self._wrench)
 
     def close(self) -> None:
         """Nothing to release."""
-
-    def _felt(self) -> Array | None:
-        return self._wrench if self._force_sensor else None
 
     def _acceleration(self, q: Array, qd: Array, tau: Array) -> Array:
         if self._pushed:
@@ -169,38 +134,3 @@ class RigidPlant:
             a[free] = np.linalg.solve(M + np.diag(h * self._friction.viscous[free]), M @ a[free])
         self._qd = v + h * a
         self._q = q + h * self._qd
-
-
-def changeable(name: str, value: float) -> str:
-    """The name of what a plant can change while it runs, checked with its value."""
-    if name not in ("payload", "friction"):
-        raise UnknownName(f"unknown {name!r}; a plant can change: payload, friction")
-    if not (math.isfinite(value) and value >= 0.0):
-        raise InvalidValue(f"{name}: finite and not negative, got {value!r}")
-    return name
-
-
-def initial(q: ArrayLike, qd: ArrayLike | None, dof: int) -> tuple[Array, Array]:
-    """Checked copies of a starting configuration and velocity, (n,) each."""
-    start = np.array(q, dtype=np.float64)
-    speed = np.zeros(dof) if qd is None else np.array(qd, dtype=np.float64)
-    for what, array in (("q", start), ("qd", speed)):
-        if array.shape != (dof,) or not np.all(np.isfinite(array)):
-            raise InvalidValue(f"{what}: {dof} finite numbers, got {array.tolist()}")
-    return start, speed
-
-
-def refuse_stiff_friction(friction: JointFriction, M: Array, step: float) -> None:
-    """Raise InvalidValue where an explicit step under this friction diverges: step * slope / inertia > 2.
-
-    slope = coulomb / width + viscous is the friction's derivative at rest; the largest eigenvalue of M^-1 diag(slope)
-    counts. 2 is the limit of an Euler step (2.8 of Runge-Kutta).
-    """
-    root = np.sqrt(friction.coulomb / friction.width + friction.viscous)
-    rate = float(np.linalg.eigvalsh(root[:, None] * np.linalg.inv(M) * root).max())
-    if rate * step > 2.0:
-        raise InvalidValue(
-            f"friction is too steep for a step of {step:g} s: slope * step / inertia = {rate * step:.3g} > 2; make the "
-            f"robot with rotor_inertia=True, widen JointFriction(width={friction.width:g}), take shorter steps, or use "
-            f"MujocoPlant(..., stiction=True)"
-        )

@@ -1,0 +1,116 @@
+"""What simulated arms have in common: sensors, actuators, pushes, and the sample that comes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue, PlantLost, UnknownName
+from tangere.plants.faults import Actuators, Fault
+from tangere.plants.pushes import Push, Pushes, PushForce
+from tangere.plants.sensors import SensorModel, Sensors
+from tangere.robots import Robot
+from tangere.types import Array, Command, State
+
+
+class SimulatedArm:
+    """A plant without its law of motion: that is what RigidPlant and MujocoPlant add in `write`."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        period: float,
+        friction: JointFriction | None,
+        sensors: SensorModel | None,
+        faults: Sequence[Fault],
+        pushes: Sequence[Push | PushForce],
+        force_sensor: bool,
+    ) -> None:
+        if not (math.isfinite(period) and period > 0.0):
+            raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
+        if friction is not None and friction.coulomb.shape != (robot.dof,):
+            raise InvalidValue(f"friction: of {robot.dof} joints, got {friction.coulomb.shape}")
+        self.robot, self.period, self.dof = robot, period, robot.dof
+        self.pushes = tuple(pushes)
+        self._sensors = Sensors(sensors, robot.dof, period)
+        self._actuators = Actuators(robot.tau_max, faults)
+        self._pushes = Pushes(robot, pushes)
+        self._force_sensor, self._nothing = force_sensor, np.zeros(6)
+        self._nothing.flags.writeable = False
+
+    def read(self) -> State:
+        """The newest sample."""
+        if self._failed:
+            raise PlantLost(f"the simulation left the finite numbers at {self._count * self.period:.6g} s")
+        return self._state
+
+    def push(self, push: Push | PushForce) -> None:
+        """One more push, while the plant runs."""
+        self._pushes.add(push)
+
+    def _begin(self, q: Array, qd: Array) -> State:
+        """The first sample, at rest or moving; nothing acts yet."""
+        self._q, self._qd = q, qd
+        self._count, self._failed, self._pushed = 0, False, False
+        self._stuck: tuple[int, ...] = ()
+        self._actuators.reset()
+        self._push, self._wrench = np.zeros(self.dof), self._nothing
+        self._state = self._sensors.first(q, qd, self._actuators.reported, self._felt())
+        return self._state
+
+    def _loaded(self, command: Command) -> tuple[Array, float]:
+        """The torque that the actuators make of a command, and the middle of the period [s]; pushes are at work."""
+        middle = (self._count + 0.5) * self.period
+        tau = self._actuators.apply(command.tau, middle)
+        self._pushed = self._pushes.schedule(middle)
+        self._push = self._pushes.torque(self._q)
+        self._wrench = self._pushes.wrench(self._q) if self._pushed else self._nothing
+        return tau, middle
+
+    def _sampled(self) -> None:
+        """The sample at the end of a period."""
+        self._state = self._sensors.next(
+            self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
+        )
+
+    def _felt(self) -> Array | None:
+        return self._wrench if self._force_sensor else None
+
+
+def changeable(name: str, value: float) -> str:
+    """The name of what a plant can change while it runs, checked with its value."""
+    if name not in ("payload", "friction"):
+        raise UnknownName(f"unknown {name!r}; a plant can change: payload, friction")
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InvalidValue(f"{name}: finite and not negative, got {value!r}")
+    return name
+
+
+def initial(q: ArrayLike, qd: ArrayLike | None, dof: int) -> tuple[Array, Array]:
+    """Checked copies of a starting configuration and velocity, (n,) each."""
+    start = np.array(q, dtype=np.float64)
+    speed = np.zeros(dof) if qd is None else np.array(qd, dtype=np.float64)
+    for what, array in (("q", start), ("qd", speed)):
+        if array.shape != (dof,) or not np.all(np.isfinite(array)):
+            raise InvalidValue(f"{what}: {dof} finite numbers, got {array.tolist()}")
+    return start, speed
+
+
+def refuse_stiff_friction(friction: JointFriction, M: Array, step: float) -> None:
+    """Raise InvalidValue where an explicit step under this friction diverges: step * slope / inertia > 2.
+
+    slope = coulomb / width + viscous is the friction's derivative at rest; the largest eigenvalue of M^-1 diag(slope)
+    counts. 2 is the limit of an Euler step (2.8 of Runge-Kutta).
+    """
+    root = np.sqrt(friction.coulomb / friction.width + friction.viscous)
+    rate = float(np.linalg.eigvalsh(root[:, None] * np.linalg.inv(M) * root).max())
+    if rate * step > 2.0:
+        raise InvalidValue(
+            f"friction is too steep for a step of {step:g} s: slope * step / inertia = {rate * step:.3g} > 2; make the "
+            f"robot with rotor_inertia=True, widen JointFriction(width={friction.width:g}), take shorter steps, or use "
+            f"MujocoPlant(..., stiction=True)"
+        )
