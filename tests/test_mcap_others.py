@@ -208,3 +208,17 @@ def test_a_log_of_ours_is_a_bag_for_others(rng, tmp_path):
     for name in ("q", "qd", "tau"):  # the topic with the most messages: all have as many, the first is /joint_states
         assert back[name].tobytes() == log[name].tobytes()
     assert back["wrench"].tobytes() == log["wrench"].tobytes()
+
+
+def test_the_joint_of_a_gripper_is_none_of_the_arm(tmp_path):
+    writer = pytest.importorskip("mcap_ros2.writer", reason="the package mcap-ros2-support is not installed")
+    with (tmp_path / "a.mcap").open("wb") as file:
+        out = writer.Writer(file)
+        schema = out.register_msgdef(JOINT_STATE, DEFINITIONS[JOINT_STATE])
+        names = [f"left_{name}" for name in ["finger_joint", *NAMES]]
+        message = {"header": _header(5), "name": names, "position": list(range(7)), "velocity": [], "effort": []}
+        out.write_message("/joint_states", schema, message, log_time=5, publish_time=5)
+        out.finish()
+    log = read(tmp_path / "a.mcap")
+    assert log["q"].tolist() == [[3.0, 2.0, 1.0, 4.0, 5.0, 6.0]]
+    assert log.problems == ("joints beside the arm's were left out: left_finger_joint",)

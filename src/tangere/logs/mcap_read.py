@@ -145,9 +145,10 @@ class _Reader:
 class _Bag:
     """A ROS 2 bag of others: joint states as q, qd, tau, the newest wrench before each of them beside.
 
-    Time counts from the first stamp. The joints are in the order of the first message, those of a UR from base to
-    flange. Rows are those of the topic with the most messages. A wrench in frame `base` is the column wrench, in
-    another frame wrench_FRAME: turning it takes the arm's pose. Bad messages cost themselves and are in problems.
+    Time counts from the first stamp. The joints are in the order of the first message; those of a UR from base to
+    flange, without a gripper's. Rows are those of the topic with the most messages. A wrench in frame `base` is the
+    column wrench, in another frame wrench_FRAME: turning it takes the arm's pose. Bad messages cost themselves and are
+    in problems.
     """
 
     def __init__(self, reader: _Reader) -> None:
@@ -183,6 +184,8 @@ class _Bag:
         names = list(states[0][1].name)
         order = _from_base(names)
         joints = [names[k] for k in order]
+        if len(joints) < len(names):
+            self.problems.append(f"joints beside the arm's were left out: {', '.join(set(names) - set(joints))}")
         fields = {"q": "position", "qd": "velocity", "tau": "effort"}
         present = {ours: field for ours, field in fields.items() if len(getattr(states[0][1], field)) == len(names)}
         rows: dict[str, list[Any]] = {name: [] for name in present}
@@ -244,9 +247,9 @@ def _stamp(message: Any, ns: int) -> int:
 
 
 def _from_base(names: list[str]) -> list[int]:
-    """The order of joints from base to flange where they are a UR's (with any prefix), else as they are."""
+    """Places of the six joints from base to flange where a UR's are among them (any prefix), else all as they are."""
     found = [[k for k, name in enumerate(names) if name.removesuffix("_joint").endswith(joint)] for joint in _UR]
-    if len(names) == len(_UR) and all(len(places) == 1 for places in found):
+    if all(len(places) == 1 for places in found):
         return [places[0] for places in found]
     return list(range(len(names)))
 
