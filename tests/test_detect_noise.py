@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from watched_logs import ROBOT as WATCHED
+from watched_logs import model_of
 
 import tangere
 from tangere.apps.scenarios.build import Built, build
@@ -137,3 +141,20 @@ def test_each_part_of_the_uncertainty_counts() -> None:
 def test_an_uncertainty_that_none_is_is_refused(told: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match="a share from 0 to below 1"):
         Thresholds.of_noise(ROBOT, 1e-3, **told)
+
+
+def test_a_tuned_model_file_brings_its_drives_and_thresholds(tmp_path: Path) -> None:
+    model, thresholds = model_of(), Thresholds.of_noise(WATCHED, 1e-3)
+    tuned = replace(model, detection=replace(thresholds, rate=0.1, hours=1.0).to_table())
+    for name, one in (("tuned", tuned), ("plain", model)):
+        one.write(tmp_path / f"{name}.toml")
+    told = {"robot": WATCHED.name, "push": "none"}
+    built = build("hold", {**told, "model": str(tmp_path / "tuned.toml")})
+    assert built.detector.thresholds.rate == 0.1
+    assert np.array_equal(built.detector.thresholds.table, thresholds.table)
+    assert np.array_equal(built.detector.stiction, model.drive.stiction)
+    assert built.detector.memory is not None
+    assert built.world.believed_friction is built.world.belief.drive  # type: ignore[union-attr]
+    assert not build("hold", {**told, "model": str(tmp_path / "plain.toml")}).detector.thresholds.tuned
+    with pytest.raises(InvalidValue, match="observer_gain: 50 1/s"):
+        build("hold", {**told, "model": str(tmp_path / "tuned.toml"), "observer_gain": 40.0})
