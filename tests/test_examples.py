@@ -274,9 +274,15 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
 
 
-def test_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = blocks("python")
-    exec(compile(code, "README.md", "exec"), {})
+def test_python_of_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    eight_lines, own_controller = blocks("python")
+    exec(compile(eight_lines, "README.md", "exec"), {})
+    exec(compile(own_controller, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("2 joint 2: residual of")
+    assert (tmp_path / "out" / "mine" / "report.html").is_file()
 
 
 def test_output_in_the_readme_is_what_the_demo_prints(capsys: pytest.CaptureFixture[str]) -> None:
