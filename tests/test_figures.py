@@ -32,8 +32,7 @@ from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.numbers import arm_of
 from tangere.apps.scenarios import impacts as impacts_module
 from tangere.apps.scenarios.build import build, scenario_of
-from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.shares import error_shares
+from tangere.apps.scenarios.execute import error_shares, summary_of
 from tangere.apps.study.files import write_injected
 from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.page import studied_html

@@ -12,7 +12,7 @@ from test_observe_momentum import PUSH, K, expected, residuals, simulate
 import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.observe.disturbance import DisturbanceObserver
+from tangere.observe.alternatives import DisturbanceObserver
 from tangere.types import State
 
 REST = np.array([0.1, -1.2, 1.3, -0.4, 0.5, 0.6])

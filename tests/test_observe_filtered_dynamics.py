@@ -11,7 +11,7 @@ from test_observe_momentum import PUSH, K, residuals
 import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.observe.filtered_dynamics import FilteredDynamicsObserver
+from tangere.observe.alternatives import FilteredDynamicsObserver
 from tangere.observe.momentum import MomentumObserver
 from tangere.types import State
 

@@ -11,8 +11,7 @@ from test_observe_momentum import PUSH, K, residuals, simulate
 
 import tangere
 from tangere.errors import InvalidValue
-from tangere.observe.filtered_dynamics import FilteredDynamicsObserver
-from tangere.observe.kalman import KalmanObserver
+from tangere.observe.alternatives import FilteredDynamicsObserver, KalmanObserver
 from tangere.types import State
 
 

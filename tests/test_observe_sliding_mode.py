@@ -10,8 +10,8 @@ from test_observe_momentum import PUSH, K, residuals
 
 import tangere
 from tangere.errors import InvalidValue
+from tangere.observe.alternatives import SlidingModeObserver
 from tangere.observe.balance import MomentumBalance
-from tangere.observe.sliding_mode import SlidingModeObserver
 
 STEP = 30.0  # Nm: L = 1500 Nm/s
 

@@ -9,8 +9,7 @@ import pytest
 
 from tangere import robot
 from tangere.apps.scenarios.build import build
-from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.shares import error_shares
+from tangere.apps.scenarios.execute import error_shares, summary_of
 from tangere.logs.log import Log
 from tangere.loop.run import run
 

@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.observe.acceleration import AccelerationObserver
-from tangere.observe.disturbance import DisturbanceObserver
-from tangere.observe.filtered_dynamics import FilteredDynamicsObserver
-from tangere.observe.kalman import KalmanObserver
+from tangere.observe.alternatives import (
+    DisturbanceObserver,
+    FilteredDynamicsObserver,
+    KalmanObserver,
+    SlidingModeObserver,
+)
 from tangere.observe.momentum import GAIN, MomentumObserver
-from tangere.observe.sliding_mode import SlidingModeObserver
 from tangere.robots import Robot
 from tangere.types import Array, Friction, Observer, State
 

@@ -1,15 +1,97 @@
-"""Reaction: stop, on the path, as fast as the drives allow; and go on when told to."""
+"""Reaction: stop on the path, as fast as the drives allow, by a clock of the path that halts; go on when told to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tangere.control.reactions.handover import Limit, stopping_time
-from tangere.control.reactions.path_clock import PathClock
 from tangere.types import Command, Controller, Event, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
+from math import isfinite
+
+from tangere.errors import InvalidValue
+from tangere.types import Reference, Trajectory
+
+# Rate that counts as standing: 20 us before the end of a halt of 1 s, so that rounding of the time decides nothing
+STANDS = 1e-9
+
+
+class PathClock:
+    """Runs a trajectory by a clock s(t) of its own, that `halt` slows to a stop and `resume` sets going again.
+
+        q = q_0(s),   qd = q_0'(s) sd,   qdd = q_0''(s) sd^2 + q_0'(s) sdd       (T, v, a of the tcp likewise)
+
+    While sd = 1 it is the trajectory itself. A change takes `duration` T with u = (t - t_c) / T:
+
+        halt:    sd = sd_c (1 - 3 u^2 + 2 u^3) + sdd_c T u (1 - u)^2,   resume: sd = 3 u^2 - 2 u^3
+
+    so sd and sdd are continuous, jerk is bounded (6 / T^2), sd is never negative: the arm never goes back. A halt may
+    come while resuming; resume only once the clock stands. at(t) depends on the changes made so far alone, and may be
+    asked several times; changes must come in order. Implements types.Trajectory.
+    """
+
+    __slots__ = ("_changes", "trajectory")
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.trajectory = trajectory
+        self.reset()
+
+    def reset(self) -> None:
+        """Run at full rate from the start; every change is forgotten."""
+        # t_c, T, s_c, and the coefficients of 1, u, u^2, u^3 in sd; after T the rate is their sum. The newest first
+        self._changes = [(0.0, 1.0, 0.0, (1.0, 0.0, 0.0, 0.0))]
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the trajectory if nothing halts it."""
+        return self.trajectory.duration
+
+    def clock(self, time: float) -> tuple[float, float, float]:
+        """s [s], sd, sdd [1/s] at that time [s]."""
+        at, T, s, (a, b, c, d) = self._changes[0]
+        if time < at and len(self._changes) > 1:  # asked for the past
+            at, T, s, (a, b, c, d) = next((c for c in self._changes if c[0] <= time), self._changes[-1])
+        u = (time - at) / T
+        if u >= 1.0:
+            rate = a + b + c + d
+            return s + T * (a + b / 2 + c / 3 + d / 4) + rate * (time - at - T), rate, 0.0
+        s += T * u * (a + u * (b / 2 + u * (c / 3 + u * d / 4)))
+        return s, a + u * (b + u * (c + u * d)), (b + u * (2.0 * c + u * 3.0 * d)) / T
+
+    def halt(self, time: float, duration: float) -> None:
+        """Come to a stop within `duration` [s] from this time on."""
+        T = _positive(duration)
+        s, rate, slope = self.clock(time)
+        m = slope * T
+        self._changes.insert(0, (time, T, s, (rate, m, -3.0 * rate - 2.0 * m, 2.0 * rate + m)))
+
+    def resume(self, time: float, duration: float) -> bool:
+        """Reach full rate within `duration` [s]; False, and nothing changes, while the clock does not stand."""
+        T = _positive(duration)
+        s, rate, _ = self.clock(time)
+        if rate > STANDS:
+            return False
+        self._changes.insert(0, (time, T, s, (0.0, 0.0, 3.0, -2.0)))
+        return True
+
+    def at(self, time: float) -> Reference:
+        """The reference at that time [s]."""
+        s, rate, slope = self.clock(time)
+        r = self.trajectory.at(s)
+        if rate == 1.0 and slope == 0.0:
+            return r
+        v = None if r.v is None else r.v * rate
+        a = None if r.a is None or r.v is None else r.a * (rate * rate) + r.v * slope
+        return Reference(r.q, r.qd * rate, r.qdd * (rate * rate) + r.qd * slope, r.T, v, a)
+
+
+def _positive(duration: float) -> float:
+    if not (isfinite(duration) and duration > 0.0):
+        raise InvalidValue(f"duration: must be positive and finite [s], got {duration!r}")
+    return float(duration)
+
 
 RESUME = 0.5  # s to full speed again: whoever stands beside the arm sees it start
 
