@@ -141,6 +141,23 @@ def test_stop_is_reported_and_does_not_alarm() -> None:
     assert _events(ring[:, None] * np.ones(N), time)[0].kind == "collision"
 
 
+def test_a_clear_touch_while_a_stop_settles_is_told_where_the_arm_wants_to_go_on() -> None:
+    time = np.arange(0.0, 6.0, 0.002)
+    brake = np.clip(1.0 - (time - 3.0) / 0.03, 0.0, 1.0)
+    goes_on = np.full((len(time), N), 0.3) * np.maximum(brake, time > 3.1)[:, None]
+    tau_ext = _push(time, 3.3, 3.6, 12.0)
+    told = _log(tau_ext, time), np.tile(HOME, (len(time), 1)), goes_on
+    stop, push = detect(Detector(_thresholds()), time, *told, target_qd=goes_on)
+    assert (stop.kind, push.alarm) == ("stop", True)
+    assert stop.end_s == push.time_s  # not half a second after the stop
+    assert 3.3 < push.time_s < 3.32
+    # nobody knows what is wanted, or it is to stand: what rings after a stop is none
+    assert [e.kind for e in detect(Detector(_thresholds()), time, *told) if e.time_s < 3.5] == ["stop"]
+    stands = np.full((len(time), N), 0.3) * brake[:, None]
+    events = detect(Detector(_thresholds()), time, *told, target_qd=stands)
+    assert [e.kind for e in events if e.time_s < 3.5] == ["stop"]
+
+
 def test_contact_that_ends_in_a_stop_gives_both() -> None:
     time = np.arange(0.0, 8.0, 0.002)
     qd = np.full((len(time), N), 0.3) * np.clip(1.0 - (time - 4.0) / 0.03, 0.0, 1.0)[:, None]

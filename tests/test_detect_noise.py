@@ -84,6 +84,15 @@ def test_free_motion_is_no_touch(scenario: str, told: dict[str, Any]) -> None:
     assert _done(scenario, {"push": "none", **told})[1].events == ()
 
 
+def test_a_push_is_felt_where_the_plan_turns_round_as_briskly_as_an_arm_that_stops() -> None:
+    told = {"duration": 1.0, "ramp": 0.3, "amplitude": 0.1, "frequency": 1.0, "drives": "off"}
+    _, result = _done("sine", told, Push(3, -15.0, 0.5, 0.25))
+    (event,) = result.events  # and no stop: 10 rad/s2 over all joints were planned
+    assert event.alarm
+    assert event.joint == 3
+    assert 0.0 < event.time_s - 0.5 <= 0.01
+
+
 def test_joints_that_stick_are_no_touch_where_they_are_known_to() -> None:
     assert _done("sine", {"friction": "stiction", "plant": "mujoco", "duration": 4.0})[1].events == ()
 

@@ -35,6 +35,9 @@ PENDING = 0.012  # s that an alarm waits while the arm brakes abruptly, and one 
 # s before a stop shows in the velocities in which an alarm belongs to it: the drives' current jumps one to three
 # samples sooner. A controller that stops because of a contact needs longer to notice it
 FORERUNNER = 0.025
+# times its threshold: what is felt so clearly while the arm wants to go on is none of a stop before. What rings after a
+# stop is felt too, but then the arm wants to stand
+CLEAR = 2.0
 # Probability from which an event names its link: more likely than all else together. An isolator's own limit asks for
 # near certainty, which a log with friction and model error seldom gives; the probability stands beside the name.
 # Simulated logs of a UR10e: 0.72 of all contacts named, 0.83 of these right; on three other arms 0.79 and 0.74
@@ -162,8 +165,11 @@ class Detector:
             past.popleft()
         ratio, arm, score = self.rule.ratios(signals.values, self.rule.bounds(signals, qd))
         self.score = score
+        stopping = stopping and not (stops.resumed and (score > CLEAR or self.touching))
         if self._open:
             return self._follow(time, ratio, score, stopping)
+        if self.answered and score <= 1.0 and state.qd_target is not None:
+            stopping = False  # as planned, however briskly it brakes
         if score <= 1.0 and not stopping:  # a stop is told even where wide thresholds do not feel it
             self._pending = None
             return None
@@ -267,7 +273,7 @@ class Detector:
         if event.kind == "stop":
             if not stopping:
                 self._finish(time)
-            return None
+            return self._raise(time, ratio, self.rule.none, False) if not stopping and self.stops.resumed else None
         quiet = self.answered and self._below is not None and not (ratio[:, event.joint - 1] > OFF).any()
         if quiet and score > 1.0:  # it was over, and another joint feels something
             self._finish(self._below)

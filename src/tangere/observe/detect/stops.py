@@ -28,10 +28,11 @@ class StopWatch:
     STOPPED, and abruptly: faster than ABRUPT, and so also where what the arm lost by going on as in the LOOK_BACK
     seconds before qd_before is given back (a joint that turns round smoothly has braked as hard all along).
     From then on `stopping` holds for SETTLE seconds after the last such sample.
-    target_qd, where the controller's is known, tells the same earlier.
+    target_qd, where the controller's is known, tells the same earlier; and `resumed`: it wants STOPPED of the speed
+    before again, so that the arm has turned round, or goes on.
     """
 
-    __slots__ = ("_history", "_until", "began", "standstill", "stopping")
+    __slots__ = ("_before", "_history", "_until", "began", "resumed", "standstill", "stopping")
 
     def __init__(self, standstill: float = STANDSTILL) -> None:
         self.standstill = standstill
@@ -41,7 +42,8 @@ class StopWatch:
         """Forget everything."""
         self._history: deque[tuple[float, Array, float]] = deque()
         self._until = -np.inf
-        self.stopping = False
+        self._before = np.inf  # (rad/s)^2 at the last sample at full speed
+        self.stopping = self.resumed = False
         self.began: float | None = None  # s, stamp of the last sample at full speed
 
     def update(self, time: float, qd: Array, target_qd: Array | None = None) -> bool:
@@ -60,8 +62,10 @@ class StopWatch:
             if when is not None:
                 if time >= self._until:
                     self.began = when
+                    self._before = next(entry[2] for entry in history if entry[0] == when)
                 self._until = time + SETTLE
         self.stopping = time < self._until
+        self.resumed = target_qd is not None and self.stopping and speed > STOPPED**2 * self._before
         return self.stopping
 
     def braking(self) -> bool:
