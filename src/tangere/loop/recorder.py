@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from threading import Lock
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log, Note
-from tangere.types import Array, Event
+from tangere.types import Array, Controller, Event, State, Trajectory, Truth
 
 # rows per block: 2 s of a run at 1 kHz, some 2 MB; a new block costs less than a row of numbers
 BLOCK = 2048
@@ -131,3 +131,44 @@ class Recorder:
     def _new_block(self) -> None:
         self._block: Array = np.zeros((BLOCK, self._width))  # zeros: pages are mapped when they are first written
         self._count = self._handed = 0
+
+
+class Parts:
+    """Which columns a row has: fixed by the first sample, so that every row has the same."""
+
+    def __init__(
+        self,
+        state: State,
+        controller: Controller | None,
+        trajectory: Trajectory | None,
+        residuals: list[str],
+        truth: Callable[[], Truth] | None,
+    ) -> None:
+        self.wrench = state.wrench is not None
+        self.command = controller is not None
+        self.reference = trajectory is not None
+        self.pose = trajectory is not None and trajectory.at(0.0).T is not None
+        self.residuals = residuals
+        self.truth = truth
+        self.extra: Callable[[], Mapping[str, Any]] | None = getattr(controller, "columns", None)
+        values = {} if self.extra is None else self.extra()
+        known = {"time", "period", "cost", "cost_log", "lateness", "cpu", *self._own(len(state.q))}
+        if twice := sorted(known & set(values)):
+            raise InvalidValue(f"columns of the controller: {', '.join(twice)} are the loop's own")
+        self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
+        self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
+
+    def columns(self, n: int) -> dict[str, int]:
+        """Name -> width of the vectors, in the order of a row."""
+        return self._own(n) | self.extra_vectors
+
+    def _own(self, n: int) -> dict[str, int]:
+        columns = {"q": n, "qd": n, "tau": n}
+        columns |= {"wrench": 6} if self.wrench else {}
+        columns |= dict.fromkeys(self.residuals, n)
+        columns |= {"tau_cmd": n} if self.command else {}
+        columns |= {"q_des": n, "qd_des": n, "qdd_des": n} if self.reference else {}
+        columns |= {"T_des": 12} if self.pose else {}
+        if self.truth is not None:
+            columns |= {"q_true": n, "qd_true": n, "tau_ext_true": n, "T_true": 12, "wrench_true": 6}
+        return columns

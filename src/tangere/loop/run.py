@@ -21,7 +21,8 @@ from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
 from tangere.loop import live as live_inputs
 from tangere.loop.pacing import Pacer
-from tangere.loop.recorder import Recorder
+from tangere.loop.recorder import Parts, Recorder
+from tangere.loop.refining import Refining
 from tangere.loop.result import RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, RunInfo, Sink
 from tangere.plants.replay import ReplaySource
@@ -30,6 +31,7 @@ from tangere.types import (
     Array,
     Controller,
     Detector,
+    Event,
     Observer,
     Plant,
     Reaction,
@@ -37,7 +39,6 @@ from tangere.types import (
     Source,
     State,
     Trajectory,
-    Truth,
 )
 
 # [s] for which a run goes on after its controller gave up: a guard ramps down within 0.2 s and brakes within 0.5 s
@@ -107,7 +108,7 @@ def run(
             controller.start(state)
             stack.callback(controller.stop)
         scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
-        parts = _Parts(state, controller, trajectory, list(named), getattr(source, "truth", None))
+        parts = Parts(state, controller, trajectory, list(named), getattr(source, "truth", None))
         scalars += parts.extra_scalars
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors
@@ -119,17 +120,22 @@ def run(
         recorder = Recorder(scalars, vectors, file, keep)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
+        clocked = paced or parts.truth is None
+        refining = None if plant is None else Refining.of(detector, clocked)
+        if refining is not None:
+            stack.callback(refining.close)
         loop = _Loop(source, plant, controller, tuple(named.values()), detector, reaction, trajectory, live, recorder,
-                     parts, feeds)  # fmt: skip
+                     parts, feeds, refining)  # fmt: skip
         # Collection stays on, but where a clock counts what exists already (modules, models: some 1e5 objects) is set
         # aside for the run: a full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
-        if paced or parts.truth is None:
+        if clocked:
             gc.collect()
             gc.freeze()
             stack.callback(gc.unfreeze)
         begin = perf_counter()
         pacer = Pacer(period) if paced else None
         loop.go(state, until, period, pacer, progress)
+        loop.refined()
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
@@ -142,7 +148,7 @@ def run(
         if file is not None:
             file.close()
         wall = perf_counter() - begin
-        if paced or parts.truth is None:
+        if clocked:
             gc.unfreeze()
         stack.pop_all()
     recorded = recorder.log()
@@ -199,47 +205,6 @@ def _named(observers: Sequence[Observer] | Mapping[str, Observer]) -> dict[str, 
     return {"residual" if i == 0 else f"residual_{name}": observer for i, (name, observer) in enumerate(pairs)}
 
 
-class _Parts:
-    """Which columns a row has: fixed by the first sample, so that every row has the same."""
-
-    def __init__(
-        self,
-        state: State,
-        controller: Controller | None,
-        trajectory: Trajectory | None,
-        residuals: list[str],
-        truth: Callable[[], Truth] | None,
-    ) -> None:
-        self.wrench = state.wrench is not None
-        self.command = controller is not None
-        self.reference = trajectory is not None
-        self.pose = trajectory is not None and trajectory.at(0.0).T is not None
-        self.residuals = residuals
-        self.truth = truth
-        self.extra: Callable[[], Mapping[str, Any]] | None = getattr(controller, "columns", None)
-        values = {} if self.extra is None else self.extra()
-        known = {"time", "period", "cost", "cost_log", "lateness", "cpu", *self._own(len(state.q))}
-        if twice := sorted(known & set(values)):
-            raise InvalidValue(f"columns of the controller: {', '.join(twice)} are the loop's own")
-        self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
-        self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
-
-    def columns(self, n: int) -> dict[str, int]:
-        """Name -> width of the vectors, in the order of a row."""
-        return self._own(n) | self.extra_vectors
-
-    def _own(self, n: int) -> dict[str, int]:
-        columns = {"q": n, "qd": n, "tau": n}
-        columns |= {"wrench": 6} if self.wrench else {}
-        columns |= dict.fromkeys(self.residuals, n)
-        columns |= {"tau_cmd": n} if self.command else {}
-        columns |= {"q_des": n, "qd_des": n, "qdd_des": n} if self.reference else {}
-        columns |= {"T_des": 12} if self.pose else {}
-        if self.truth is not None:
-            columns |= {"q_true": n, "qd_true": n, "tau_ext_true": n, "T_true": 12, "wrench_true": 6}
-        return columns
-
-
 @dataclass
 class _Loop:
     source: Any
@@ -251,8 +216,9 @@ class _Loop:
     trajectory: Trajectory | None
     live: live_inputs.Live | None
     recorder: Recorder
-    parts: _Parts
+    parts: Parts
     feeds: tuple[Feed, ...]
+    refining: Refining | None
 
     def __post_init__(self) -> None:
         self.aborted = ""
@@ -341,6 +307,8 @@ class _Loop:
                     self.abort = guard.abort
                     self.aborted = f"the controller gave up: {self.abort}"
                     end = min(end, elapsed + WIND_DOWN)
+                if self.refining is not None:
+                    self.refining.work(now)
                 stage = "plant"
                 if pacer is not None:
                     cpu = thread_time() - cpu_begin
@@ -370,20 +338,34 @@ class _Loop:
         detector = self.detector
         assert detector is not None
         touching = detector.touching
+        events = [] if self.refining is None else self.refining.take(state.time)
         event = detector.update(state, residual)
         if event is not None:
-            word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
-            size = float(event.residual_nm[event.joint - 1])
-            self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
-            if self.reaction is not None and event.alarm:
-                self.reaction.on_event(event)
+            events.append(event)
         elif touching and not detector.touching:
             self.recorder.note(state.time, "touch: ended")
-            event = detector.events[-1]
-        if event is not None:
-            self.recorder.event(event)
-            for feed in self.feeds:
-                feed.event(event)
+            events.append(detector.events[-1])
+        for event in events:
+            if event.begins:
+                word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
+                size = float(event.residual_nm[event.joint - 1])
+                self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
+            if self.reaction is not None and event.alarm and event.phase != "ended":
+                self.reaction.on_event(event)
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        self.recorder.event(event)
+        for feed in self.feeds:
+            feed.event(event)
+
+    def refined(self) -> None:
+        """After the last period: events that were still being judged."""
+        if self.refining is not None:
+            for event in self.refining.close():
+                self._tell(event)
+            for problem in self.refining.problems:
+                self.recorder.note(self.time, problem)
 
     def _intervened(self, time: float, note: str) -> None:
         """Count what the controller noted; write it down when it begins, not in every period."""

@@ -9,18 +9,18 @@ from math import inf
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.observe.detect.classify import History, Judgement, early, judged
-from tangere.observe.detect.felt import GAIN_ERROR, HIDDEN, felt, sticking
+from tangere.observe.detect.classify import Judgement, early
+from tangere.observe.detect.felt import GAIN_ERROR
 from tangere.observe.detect.hysteresis import Crossing
 from tangere.observe.detect.masks import PayloadChange, Wanted
 from tangere.observe.detect.onset import WINDOW, onset
+from tangere.observe.detect.refine import Evidence, Refiner, Sample
 from tangere.observe.detect.rule import ARM, Rule
 from tangere.observe.detect.signals import CHANGE, CHANNELS, IMPACT, LEVEL, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.friction_state import FrictionState
-from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
-from tangere.observe.isolation_added import added as what_was_added
+from tangere.observe.isolation import ContactIsolator
 from tangere.robots import Robot
 from tangere.types import Array, Event, State
 
@@ -37,14 +37,7 @@ PENDING = 0.012  # s that an alarm waits while the arm brakes abruptly, and one 
 FORERUNNER = 0.025
 # times its threshold: what is felt so clearly while the arm wants to go on is none of a stop before. What rings after a
 # stop is felt too, but then the arm wants to stand
-CLEAR = 2.0
-# Probability from which an event names its link: more likely than all else together. An isolator's own limit asks for
-# near certainty, which a log with friction and model error seldom gives; the probability stands beside the name.
-# Simulated logs of a UR10e: 0.72 of all contacts named, 0.83 of these right; on three other arms 0.79 and 0.74
-NAMED = 0.5
-INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
-# time, raw, residual, q, tau, mean before, qd
-_Sample = tuple[float, Array, Array, Array, Array, Array, Array]
+FELT_CLEARLY = 2.0
 
 
 class Detector:
@@ -57,6 +50,7 @@ class Detector:
     gains make uncertain in it. memory: what friction remembers, taken off the residual before; None: nothing.
     answered: whether alarms have somebody who may stop the arm, as in a run: such a stop is no explanation of the alarm
     before it, and what another joint feels while the first swings out is an event of its own.
+    deferred: set where others refine (Refiner, `deliver`), as in a control loop: what is to be refined; None: in place.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
 
@@ -79,6 +73,8 @@ class Detector:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
         self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
+        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error)
+        self.deferred: deque[Evidence] | None = None
         self.rule = Rule(thresholds)
         self.wanted: Wanted | None = None
         self.payload_change: PayloadChange | None = None
@@ -98,8 +94,10 @@ class Detector:
         if self.memory is not None:
             self.memory.reset()
         self._events: list[Event] = []
+        if self.deferred is not None:
+            self.deferred.clear()
         self._open = False
-        self._past: deque[_Sample] = deque()
+        self._past: deque[Sample] = deque()
         self._pending: float | None = None
         self.rule.reset()
         self._clear()
@@ -121,8 +119,8 @@ class Detector:
         self._peak, self._next = 0.0, 0
         self._highest = np.zeros(0)  # (n,) [Nm] residual at that peak, of constant thresholds
         self._below: float | None = None
-        self._before: list[_Sample] = []  # since a second before the onset
-        self._during: list[_Sample] = []
+        self._before: list[Sample] = []  # since a second before the onset
+        self._during: list[Sample] = []
         self._noise = np.ones(self.thresholds.dof)
 
     @property
@@ -165,7 +163,7 @@ class Detector:
             past.popleft()
         ratio, arm, score = self.rule.ratios(signals.values, self.rule.bounds(signals, qd))
         self.score = score
-        stopping = stopping and not (stops.resumed and (score > CLEAR or self.touching))
+        stopping = stopping and not (stops.resumed and (score > FELT_CLEARLY or self.touching))
         if self._open:
             return self._follow(time, ratio, score, stopping)
         if self.answered and score <= 1.0 and state.qd_target is not None:
@@ -311,61 +309,31 @@ class Detector:
         return None
 
     def _refine(self, ended: bool) -> Event | None:
-        """Judge the open event again; the event if it alarms only now."""
-        before = self._events[-1]
-        base = self.signals.baseline
-        time = np.array([entry[0] for entry in self._during])
-        added = np.array([entry[2] for entry in self._during]) - base
-        q = np.array([entry[3] for entry in self._during])
-        tau = np.array([entry[4] for entry in self._during])
-        qd = np.array([entry[6] for entry in self._during])
-        top = int(np.argmax(np.linalg.norm(added / self._noise, axis=1)))
-        best = felt(time, added, qd, self._noise, self.stiction)
-        j = before.joint - 1
-        torque, sigma = float(best.added[j]), float(best.variance[j]) ** 0.5
-        event = replace(
-            before, residual_nm=best.added, residual_s=best.time, torque_nm=torque, peak_nm=added[top],
-            torque_interval_nm=(torque - INTERVAL * sigma, torque + INTERVAL * sigma), phase="refined",
-            score=self._peak,
-        )  # fmt: skip
-        explained = None
-        if self.isolator is not None:
-            event, explained = self._isolated(event)
-        if ended and event.force is not None:
-            event = replace(event, impulse=_impulse(event, time, added))
-        if not event.masked:
-            history = History(time, added, q, tau, self._noise, ended, before.channel == CHANNELS[LEVEL])
-            kind = judged(history, self.robot, explained)
-            event = replace(
-                event, kind=kind.kind, confidence=kind.confidence, alternatives=kind.alternatives, rise_s=kind.rise,
-                mass_kg=kind.mass, first_kind=before.first_kind or before.kind,
-            )  # fmt: skip
-        if event.alarm and not before.alarm:
-            event = replace(event, phase="changed")
-        self._events[-1] = event
+        """Judge the open event again, or leave it to others; the event if it alarms only now."""
+        during = self._during
+        evidence = Evidence(
+            self._events[-1], self.signals.baseline, self._noise, self._peak, ended, self._before, during, len(during)
+        )
+        if self.deferred is not None:
+            self.deferred.append(evidence)
+            return None
+        self._events[-1] = event = self.refiner.refine(evidence.gathered())
         return event if event.phase == "changed" else None
 
-    def _isolated(self, event: Event) -> tuple[Event, float | None]:
-        assert self.isolator is not None
-        samples = self._before + self._during
-        time, y, q, qd = (np.array([entry[k] for entry in samples]) for k in (0, 1, 3, 6))
-        best = what_was_added(
-            self.isolator.robot, time, y, q, qd, event.onset_s, self._noise,
-            hidden=HIDDEN * self.stiction * sticking(time, qd), gain_error=self.gain_error,
-        )  # fmt: skip
-        if best is None:
-            return event, None
-        found = self.isolator.isolate(best.q, best.torque, best.covariance)
-        links = [(c.link, c.probability) for c in found.alternatives]
-        answer: Isolation | Candidate = found
-        if found.link is None and found.alternatives and found.alternatives[0].probability >= NAMED:
-            answer = found.alternatives[0]
-            del links[0]
-        return replace(
-            event, link=answer.link, link_probability=answer.probability, links=tuple(links), point=answer.point,
-            force=answer.force, isolated_s=best.time, why_no_link=found.reason if answer.link is None else "",
-            force_interval_n=None if answer.force is None else answer.force_range,
-        ), found.explained  # fmt: skip
+    def deliver(self, refined: Event) -> Event | None:
+        """Take back an event that was refined elsewhere: as it is now, None where it became something else meanwhile.
+
+        phase "changed" if it alarms only now; one that has ended comes as "refined", and is "ended" in `events`.
+        """
+        known = self._events[refined.number - 1]
+        if known.masked != refined.masked:
+            return None
+        changed = refined.alarm and not known.alarm and known.end_s is None
+        event = replace(
+            refined, end_s=known.end_s, score=max(known.score, refined.score), phase="changed" if changed else "refined"
+        )
+        self._events[refined.number - 1] = event if event.end_s is None else replace(event, phase="ended")
+        return event
 
     def _finish(self, end: float | None) -> None:
         """Close the event; end None: it lasts too long to be watched further."""
@@ -383,17 +351,3 @@ class Detector:
 def _times(score: float) -> str:
     """How far beyond its threshold, in words."""
     return f"{score:.3g} times"
-
-
-def _impulse(event: Event, time: Array, added: Array) -> Array:
-    """Impulse (3,) [N s] of an isolated event, from what it added (m, n) [Nm] to the residual at `time` (m,) [s].
-
-        impulse = force int (added . r / r . r) dt,   r: what it added when link and force were isolated
-
-    An observer's lag moves the residual in time and leaves its integral as it is. The force is taken to keep its place
-    and direction; what friction holds back at the end is not in it.
-    """
-    assert event.force is not None
-    r = event.residual_nm
-    share = added @ r / max(float(r @ r), 1e-12)
-    return np.asarray(event.force * float(np.sum(0.5 * (share[1:] + share[:-1]) * np.diff(time))))
