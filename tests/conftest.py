@@ -19,6 +19,8 @@ import tangere
 from tangere.types import State
 
 ROOT = Path(__file__).resolve().parent.parent
+# what is printed in tests is printed into a pipe, whose width nobody knows; test processes are told one
+os.environ.pop("COLUMNS", None)
 
 
 def _folder(variable: str, default: str) -> Path:

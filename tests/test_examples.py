@@ -66,7 +66,7 @@ def test_example_runs_and_is_small(path: Path) -> None:
 def test_a_scenario_of_ones_own_has_settings_events_and_a_page() -> None:
     text = printed("own_scenario")
     assert numbers(r"joint 4 waves by # rad", text) == [pytest.approx(0.3491, abs=1e-4)]  # 20 deg
-    assert numbers(r"touch at # s on joint 4", text)[0] == pytest.approx(3.02, abs=0.005)  # 8 (1 - exp(-50 t)) > 5 Nm
+    assert 3.0 <= numbers(r"touch at # s on joint 4", text)[0] <= 3.005  # pushed from 3 s on, an exact model
     assert numbers(r"felt at most # Nm", text) == [pytest.approx(8.0, rel=0.01)]
     assert numbers(r"page of # bytes", text)[0] > 1e5
     assert "refused: swing: above 0 to 1 rad, got 20" in text

@@ -376,7 +376,7 @@ def test_a_controller_ends_the_run_where_it_has_finished_and_adds_its_columns(ro
     assert np.array_equal(log["count"], np.arange(1, 26))
     assert np.array_equal(log["twice"], np.repeat(2.0 * np.arange(1, 26)[:, None], 3, axis=1))
     late = run(Arm(robot), Counting(robot, 250), start=Q0, until=0.1)
-    assert (len(late.log), late.aborted) == (100, "the controller had not finished after 0 s")
+    assert (len(late.log), late.aborted) == (100, "the controller had not finished after 0.1 s")
     assert run(Arm(robot), Counting(robot, 9, "no paper"), start=Q0).aborted == "no paper"
 
 
@@ -501,3 +501,24 @@ def test_payload_friction_and_gains_change_while_it_runs(robot, plant_of):
     live.put(Change("controller", "kp", 400.0))
     run(RigidPlant(robot), controller, until=0.01, start=Q0, live=live)
     assert np.array_equal(controller.controller.kp, np.full(6, 400.0))
+
+
+def test_what_a_controller_does_wrong_is_said_of_it(robot):
+    with pytest.raises(InvalidValue, match="a plant needs one"):
+        run(RigidPlant(robot), until=0.1, start=Q0)
+
+    class Odd(Hold):
+        """Says in start() when it has finished, and answers what it was given."""
+
+        def __init__(self, robot, answer):
+            super().__init__(robot)
+            self.answer = answer
+
+        def start(self, state):
+            self.finished = False
+
+        def step(self, state):
+            return self.answer
+
+    for answer in (Command(np.zeros(5)), None, np.zeros(6)):
+        assert run(RigidPlant(robot), Odd(robot, answer), start=Q0).aborted.startswith("the controller failed")

@@ -18,6 +18,7 @@ from tangere.apps.drawing.force.task import AWAY, PenTask
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.links import _taken
@@ -41,7 +42,7 @@ def test_a_drawing_off_to_one_side_only_is_refused(x: float, y: float) -> None:
 @pytest.mark.parametrize("duration", [0.0, -1.0, float("nan"), float("inf"), None])
 def test_a_run_without_length_is_refused(duration: Any) -> None:
     with pytest.raises(InvalidValue, match="until"):
-        run(RigidPlant(ROBOT), object(), until=duration, start=np.zeros(6))  # type: ignore[arg-type]
+        run(RigidPlant(ROBOT), ComputedTorque(ROBOT, None), until=duration, start=np.zeros(6))
 
 
 def test_stiffness_needs_ten_samples_even_if_they_are_spread_and_spread_even_if_there_are_many() -> None:

@@ -93,7 +93,8 @@ def run(
     plant: Any = source if hasattr(source, "write") else None
     with ExitStack() as stack:
         stack.callback(source.close)
-        until = _end(until, trajectory, controller, plant)
+        if plant is not None and controller is None:
+            raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
         named = _named(observers)
         state = _started(source, plant, start, trajectory)
         period = float(getattr(source, "period", state.period))
@@ -107,6 +108,7 @@ def run(
         if controller is not None:
             controller.start(state)
             stack.callback(controller.stop)
+        until = _end(until, trajectory, controller, plant)
         scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
         parts = Parts(state, controller, trajectory, list(named), getattr(source, "truth", None))
         scalars += parts.extra_scalars
@@ -177,7 +179,9 @@ def _end(until: float | None, trajectory: Trajectory | None, controller: Any, pl
     if until is None and (plant is None or hasattr(controller, "finished")):
         return inf
     if until is None or not (isfinite(until) and until > 0.0):
-        raise InvalidValue(f"until: positive and finite [s], or a trajectory that ends, got {until!r}")
+        raise InvalidValue(
+            f"until: positive and finite [s], or a trajectory that ends, or a controller with `finished`, got {until!r}"
+        )
     return until
 
 
@@ -248,7 +252,7 @@ class _Loop:
                 elapsed = now - start
                 if elapsed >= end:
                     if task is not None:
-                        self.aborted = f"the controller had not finished after {until:.0f} s"
+                        self.aborted = f"the controller had not finished after {until:g} s"
                     break
                 if self.live is not None:
                     self._live(now)
@@ -328,6 +332,9 @@ class _Loop:
             self.abort = problem
             what = "the plant was lost" if stage == "plant" else f"the {stage} failed"
             self.aborted = f"{what}: {problem or type(problem).__name__}"
+            tau: Any = getattr(command, "tau", None)
+            if stage in ("plant", "log") and controller is not None and np.shape(tau) != nothing.shape:
+                self.aborted = f"the controller failed: no Command with {len(nothing)} torques, but {command!r}"
 
     def _live(self, time: float) -> None:
         assert self.live is not None
