@@ -14,7 +14,6 @@ from tangere.loop.refining import LATENCY
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.observe.detect import Detector
-from tangere.observe.isolation import ContactIsolator
 from tangere.plants.pushes import Push
 from tangere.types import Event, State
 
@@ -94,7 +93,13 @@ def test_an_event_is_refined_between_periods_and_comes_at_a_defined_sample(tmp_p
         assert watched.asked[0] - event.onset_s == pytest.approx(0.1, abs=1.5 * H)
         assert when[1:] == pytest.approx([t + LATENCY for t in watched.asked], abs=1e-6)
         assert [e.phase for e in told.seen] == ["raised", "refined", "refined", "ended", "refined"]
-        assert [e["phase"] for e in read_mcap(tmp_path / "run.mcap").events] == [e.phase for e in told.seen]
+        logged = read_mcap(tmp_path / "run.mcap").events
+        assert [e["phase"] for e in logged] == [e.phase for e in told.seen]
+        # link and force are named after the alarm, and the log has them
+        assert [e["link"] for e in logged[:2]] == [None, told.seen[1].link]
+        assert event.link is not None
+        assert event.impulse is not None
+        assert logged[-1]["force"] == pytest.approx(event.force.tolist())
         results.append([(t, e.record()) for t, e in told.events])
     assert results[0] == results[1]
 
@@ -118,10 +123,9 @@ def test_in_a_paced_run_a_worker_refines(isolated: bool) -> None:
     built, told = _built(), Told()
     detector = built.detector
     assert isinstance(detector, Detector)
-    if isolated:
-        robot = detector.robot
-        assert robot is not None
-        detector = Detector(detector.thresholds, robot=robot, isolator=ContactIsolator(robot), answered=True)
+    assert detector.isolator is not None
+    if not isolated:
+        detector = Detector(detector.thresholds, robot=detector.robot, answered=True)
         built = replace(built, detector=detector)
     result = _run(built, told, paced=True)
     (event,) = result.events

@@ -22,6 +22,7 @@ from tangere.model.model import Payload
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.detect import Detector, Thresholds, wanted
 from tangere.observe.friction_state import FrictionState
+from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
@@ -222,11 +223,13 @@ def _believed(world: World, settings: Any) -> Detector:
                 f"got {settings.observer_gain:g}"
             )
         return Detector(
-            thresholds, robot=believed, stiction=drive.stiction, memory=FrictionState(drive), answered=True
-        )
+            thresholds, isolator=ContactIsolator(believed), stiction=drive.stiction, memory=FrictionState(drive),
+            answered=True,
+        )  # fmt: skip
     thresholds = Thresholds.of_noise(
         believed, settings.period, _sensors(settings), law, gain=settings.observer_gain,
         mass_error=settings.uncertainty_mass, friction_error=settings.uncertainty_friction,
         sticks=settings.friction == "stiction",
     )  # fmt: skip
-    return Detector(thresholds, robot=believed, stiction=None if law is None else law.coulomb, answered=True)
+    stiction = None if law is None else law.coulomb
+    return Detector(thresholds, isolator=ContactIsolator(believed), stiction=stiction, answered=True)

@@ -45,11 +45,12 @@ class Detector:
 
     thresholds: tuned, Thresholds.of_drive(drive) or Thresholds.constant(5.0), with which the residual itself is
     watched. robot: for telling payloads; None: not told. isolator: link, point and force of each event, at REFINED
-    times after its onset and at its end (some 20 ms each: for logs, not for a loop). stiction (n,) [Nm]: of the drive
-    model, what a standing joint may hide from isolation. gain_error: of a torque, standard deviation of what drive
-    gains make uncertain in it. memory: what friction remembers, taken off the residual before; None: nothing.
+    times after its onset and at its end (some 20 ms each, in a run outside its periods). stiction (n,) [Nm]: of the
+    drive model, what a standing joint may hide from isolation. gain_error: of a torque, standard deviation of what
+    drive gains make uncertain in it. memory: what friction remembers, taken off the residual before; None: nothing.
     answered: whether alarms have somebody who may stop the arm, as in a run: such a stop is no explanation of the alarm
-    before it, and what another joint feels while the first swings out is an event of its own.
+    before it, what another joint feels while the first swings out is an event of its own, and what no single force
+    explains is still a touch.
     deferred: set where others refine (Refiner, `deliver`), as in a control loop: what is to be refined; None: in place.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
@@ -73,7 +74,7 @@ class Detector:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
         self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
-        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error)
+        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered)
         self.deferred: deque[Evidence] | None = None
         self.rule = Rule(thresholds)
         self.wanted: Wanted | None = None

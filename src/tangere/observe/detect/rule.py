@@ -36,6 +36,7 @@ class Rule:
         self._arm = np.zeros((3 * n, 3 * n))  # of change, impact and shock, one below the other
         for c, part in enumerate(thresholds.arm):
             self._arm[c * n : (c + 1) * n, c * n : (c + 1) * n] = part
+        self._arm_size = np.abs(self._arm)
         self._per_speed = None if thresholds.speed is None else 1.0 / (FASTER * thresholds.speed)
         self._slow = inf if thresholds.speed is None else float(FASTER * thresholds.speed.min()) ** 2
         self.none = np.zeros(3 * n)  # |arm z| where it cannot matter
@@ -55,7 +56,7 @@ class Rule:
             bound = (self._table * signals.weights[:, : self.dof]).sum(axis=1)
             self.sigma, self.inverse = bound[ARM], 1.0 / bound
             # |arm z| is at most this many times the largest signal against its threshold
-            self._most = float((np.abs(self._arm) @ (bound[CHANGE:ARM] * self.inverse[-1]).ravel()).max())
+            self._most = float((self._arm_size @ (bound[CHANGE:ARM] * self.inverse[-1]).ravel()).max())
         if self._per_speed is not None and (self._wide or float(qd.dot(qd)) > self._slow):
             faster = np.abs(qd * self._per_speed)
             if self._wide or np.maximum.reduce(faster) > 1.0:
