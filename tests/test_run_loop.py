@@ -6,6 +6,7 @@ import json
 import math
 import threading
 from pathlib import Path
+from time import time_ns
 from types import SimpleNamespace
 
 import numpy as np
@@ -522,3 +523,11 @@ def test_what_a_controller_does_wrong_is_said_of_it(robot):
 
     for answer in (Command(np.zeros(5)), None, np.zeros(6)):
         assert run(RigidPlant(robot), Odd(robot, answer), start=Q0).aborted.startswith("the controller failed")
+
+
+def test_a_log_knows_the_time_of_day_at_which_it_began(robot, tmp_path):
+    before = time_ns()
+    result = run(Arm(robot), Hold(robot), until=0.01, start=Q0)
+    assert before <= result.log.start_ns <= time_ns()
+    result.save(tmp_path / "mine")
+    assert read_mcap(tmp_path / "mine" / "log.mcap").start_ns == result.log.start_ns

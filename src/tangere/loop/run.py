@@ -115,8 +115,8 @@ def run(
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors
         file = None
+        start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
         if log is not None:
-            start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
             file = McapSink(McapFile(log, columns, joints=joints, robot=robot, start_ns=start_ns))
             stack.callback(file.close)
         recorder = Recorder(scalars, vectors, file, keep)
@@ -153,7 +153,7 @@ def run(
         if clocked:
             gc.unfreeze()
         stack.pop_all()
-    recorded = recorder.log()
+    recorded = replace(recorder.log(), start_ns=start_ns)
     held = file is not None and not file.error and len(recorded) >= stored_logs.LONG
     result = RunResult(
         stored_logs.stored(recorded, log) if held and log is not None else recorded,
