@@ -230,6 +230,7 @@ class _Loop:
         self.interventions: dict[str, int] = {}
         self.time = 0.0
         self._said = ""
+        self._link = (0, 0)  # number of the event and link that were noted last
 
     def go(self, state: State, until: float, period: float, pacer: Pacer | None, progress: Progress | None) -> None:
         """Step until the end, whatever ends it."""
@@ -362,6 +363,10 @@ class _Loop:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
+        if event.phase == "refined" and event.link is not None and (event.number, event.link) != self._link:
+            self._link = event.number, event.link
+            sure = f"link {event.link} with {event.link_probability:.0%}, {event.force_n or 0.0:.3g} N"
+            self.recorder.note(self.time, f"touch {event.number}: {sure}")
         self.recorder.event(event)
         for feed in self.feeds:
             feed.event(event)
