@@ -49,11 +49,11 @@ class OperationalSpace:
         robot: Robot,
         goal: Goal,
         *,
+        posture: bool = True,
         kp: ArrayLike = KP,
         kv: ArrayLike | None = None,
         posture_kp: ArrayLike = KP,
         posture_kv: ArrayLike | None = None,
-        posture: bool = True,
         mass_max: float | None = None,
         friction: Friction | None = None,
     ) -> None:
