@@ -21,7 +21,7 @@ BLOCK = 2048
 HAND_ON = 0.2
 
 
-class Sink(Protocol):
+class Writer(Protocol):
     """Takes finished rows away from the loop; must return at once."""
 
     def rows(self, block: Array) -> None:
@@ -46,7 +46,7 @@ class Recorder:
     """
 
     def __init__(
-        self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Sink | None = None, keep: bool = True
+        self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Writer | None = None, keep: bool = True
     ) -> None:
         names = [*scalars, *vectors]
         if "time" not in scalars or len(set(names)) != len(names):
