@@ -1,0 +1,59 @@
+"""The dashboard server of a controller (port 29999): one line of text asks, one line answers."""
+
+from __future__ import annotations
+
+from tangere.errors import PlantLost
+from tangere.rtde.client import WAIT, connect
+
+PORT = 29999
+LONGEST = 4096  # [bytes] of one answer; a longer line is no answer of a dashboard
+# commands that can lead to motion, or that take the arm out of service
+MOVING = ("power on", "brake release", "play", "unlock protective stop", "restart safety", "load", "shutdown")
+
+
+class Dashboard:
+    """One connection to the dashboard. A context manager. PolyScope X has none."""
+
+    def __init__(self, host: str, port: int = PORT, *, wait: float = WAIT) -> None:
+        self.host = host
+        self._sock = connect(host, port, wait)
+        self._rest = b""
+        self.greeting = self._line()
+
+    def ask(self, command: str) -> str:
+        """The answer to one command."""
+        try:
+            self._sock.sendall(command.strip().encode() + b"\n")
+        except OSError as error:
+            raise PlantLost(f"the dashboard of {self.host} is gone: {error.strerror or error}") from None
+        return self._line()
+
+    def word(self, command: str) -> str:
+        """The answer behind its colon, or the whole: `robotmode` -> RUNNING."""
+        return self.ask(command).rpartition(": ")[2].strip()
+
+    def close(self) -> None:
+        """End the connection; may be called twice."""
+        self._sock.close()
+
+    def __enter__(self) -> Dashboard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _line(self) -> str:
+        while b"\n" not in self._rest:
+            try:
+                chunk = self._sock.recv(4096)
+            except TimeoutError:
+                raise PlantLost(f"the dashboard of {self.host} does not answer") from None
+            except OSError as error:
+                raise PlantLost(f"the dashboard of {self.host} is gone: {error.strerror or error}") from None
+            if not chunk:
+                raise PlantLost(f"{self.host} closed the dashboard's connection")
+            self._rest += chunk
+            if len(self._rest) > LONGEST:
+                raise PlantLost(f"{self.host}: what answers on the dashboard's port is no dashboard")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").strip()

@@ -1,0 +1,173 @@
+"""The primary interface of a controller (ports 30001, 30002): state packages, messages, the factory calibration.
+
+A message is `int32 size` (itself included), `uint8 type`, content; big endian. Of a state message (type 16) the parts
+are `int32 size, uint8 type, content` again. Written for both sides: what a controller packs, a client reads.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tangere.errors import PlantLost
+from tangere.rtde.client import WAIT, connect
+from tangere.rtde.wire import ProtocolError
+
+PORT = 30001
+STATE, MESSAGE, PROGRAM = 16, 20, 25  # types of messages
+MODE, JOINTS, TOOL, BOARD, CARTESIAN, KINEMATICS, CONFIGURATION, FORCE, ADDITIONAL = range(9)  # parts of a state
+TEXT, VERSION, SAFETY, ERROR, KEY, EXCEPTION = 0, 3, 5, 6, 7, 10  # kinds of robot messages
+LARGEST = 1 << 20  # [bytes] of one message: a real one has some thousand
+# robot type of the configuration -> name without the series
+MODELS = {1: "UR5", 2: "UR10", 3: "UR3", 4: "UR16", 5: "UR18", 6: "UR8Long", 7: "UR20", 8: "UR30", 9: "UR15"}
+
+
+class Messages:
+    """Cuts a stream of bytes into messages, however it was torn into pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Type and content of every message that is whole by now."""
+        self._rest += data
+        while len(self._rest) >= 5:
+            size, kind = struct.unpack_from(">iB", self._rest)
+            if not 5 <= size <= LARGEST:
+                raise ProtocolError(f"a message cannot have {size} bytes")
+            if len(self._rest) < size:
+                return
+            content, self._rest = self._rest[5:size], self._rest[size:]
+            yield kind, content
+
+
+def message(kind: int, content: bytes) -> bytes:
+    """One message, or one part of a state."""
+    return struct.pack(">iB", len(content) + 5, kind) + content
+
+
+def parts(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The parts of a state message."""
+    cut = Messages()
+    yield from cut.feed(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Standard DH parameters of one arm as its controller has them (angles [rad], lengths [m]), joint by joint."""
+
+    theta: tuple[float, ...]
+    a: tuple[float, ...]
+    d: tuple[float, ...]
+    alpha: tuple[float, ...]
+    checksum: tuple[int, ...] = (0,) * 6
+    status: int = 1
+
+    @classmethod
+    def read(cls, content: bytes) -> Calibration:
+        """From the kinematics part; documents say that its status has one byte, controllers send four."""
+        if len(content) < 216:
+            raise ProtocolError(f"kinematics of {len(content)} bytes, 216 at least")
+        numbers = struct.unpack_from(">6I24d", content)
+        status = int.from_bytes(content[216:220], "big")
+        rows = [tuple(numbers[6 + 6 * k : 12 + 6 * k]) for k in range(4)]
+        return cls(rows[0], rows[1], rows[2], rows[3], tuple(numbers[:6]), status)
+
+    def pack(self) -> bytes:
+        """The kinematics part, as a controller sends it."""
+        numbers = (*self.checksum, *self.theta, *self.a, *self.d, *self.alpha)
+        return message(KINEMATICS, struct.pack(">6I24dI", *numbers, self.status))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What kind of arm the controller drives, and its nominal geometry."""
+
+    robot_type: int
+    subtype: int
+    a: tuple[float, ...]
+    d: tuple[float, ...]
+    alpha: tuple[float, ...]
+    theta: tuple[float, ...]
+
+    @property
+    def model(self) -> str:
+        """UR5, UR10 ...; CB3 and e-Series have the same numbers."""
+        return MODELS.get(self.robot_type, f"robot type {self.robot_type}")
+
+    @classmethod
+    def read(cls, content: bytes) -> Configuration:
+        """From the configuration part: limits (24 doubles), defaults (5), DH (24), then four int32."""
+        layout = struct.Struct(">53d4i")
+        if len(content) < layout.size:
+            raise ProtocolError(f"configuration of {len(content)} bytes, {layout.size} at least")
+        numbers = layout.unpack_from(content)
+        rows = [tuple(numbers[29 + 6 * k : 35 + 6 * k]) for k in range(4)]
+        return cls(numbers[55], numbers[56], *rows)
+
+
+def pack_configuration(
+    configuration: Configuration, limits: Sequence[float], box_type: int, masterboard: int = 5
+) -> bytes:
+    """The configuration part; limits: 12 positions, 12 speeds and accelerations, v/a joint, v/a tool, radius."""
+    dh = (*configuration.a, *configuration.d, *configuration.alpha, *configuration.theta)
+    tail = (masterboard, box_type, configuration.robot_type, configuration.subtype)
+    return message(CONFIGURATION, struct.pack(">53d4i", *limits, *dh, *tail))
+
+
+def read_version(content: bytes) -> tuple[str, tuple[int, int, int, int]]:
+    """Name and version from a robot message; what comes first on every connection."""
+    if len(content) < 11 or content[9] != VERSION:
+        raise ProtocolError("the first message of a controller tells its version")
+    size = content[10]
+    layout = struct.Struct(">BBii")
+    if len(content) < 11 + size + layout.size:
+        raise ProtocolError("a version that ends early")
+    return content[11 : 11 + size].decode("utf-8", "replace"), layout.unpack_from(content, 11 + size)
+
+
+def pack_version(time_us: int, name: str, version: Sequence[int], date: str) -> bytes:
+    """The version message, as a controller sends it."""
+    said = name.encode()
+    head = struct.pack(">QbB", time_us, -1, VERSION) + bytes([len(said)]) + said
+    return message(MESSAGE, head + struct.pack(">BBii", *version) + date.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a controller says of itself when somebody connects."""
+
+    name: str
+    version: tuple[int, int, int, int] | None
+    configuration: Configuration | None
+    calibration: Calibration | None
+
+
+def introduction(host: str, port: int = PORT, wait: float = WAIT) -> Told:
+    """Listen on the primary interface until version, configuration and calibration were told, or `wait` [s] is over."""
+    told: dict[str, object] = {}
+    name = ""
+    cut = Messages()
+    deadline = time.monotonic() + wait
+    with connect(host, port, wait) as sock:
+        while len(told) < 3 and (left := deadline - time.monotonic()) > 0:
+            sock.settimeout(left)
+            try:
+                chunk = sock.recv(1 << 16)
+            except TimeoutError:
+                break
+            except OSError as error:
+                raise PlantLost(f"{host}:{port}: {error.strerror or error}") from None
+            if not chunk:
+                break
+            for kind, content in cut.feed(chunk):
+                if kind == MESSAGE and len(content) > 9 and content[9] == VERSION:
+                    name, told["version"] = read_version(content)
+                for part, inner in parts(content) if kind == STATE else ():
+                    if part == KINEMATICS:
+                        told["calibration"] = Calibration.read(inner)
+                    elif part == CONFIGURATION:
+                        told["configuration"] = Configuration.read(inner)
+    return Told(name, told.get("version"), told.get("configuration"), told.get("calibration"))  # type: ignore[arg-type]
