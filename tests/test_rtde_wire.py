@@ -146,7 +146,7 @@ def test_calibration_configuration_and_version_pass_the_wire() -> None:
     )
     packed = calibration.pack()
     assert len(packed) == 225
-    assert packed[4] == primary.KINEMATICS
+    assert packed[4] == primary.Part.KINEMATICS
     assert primary.Calibration.read(packed[5:]) == calibration
     configuration = primary.Configuration(2, 5, angles, angles, angles, angles)
     packed = primary.pack_configuration(configuration, [float(k) for k in range(29)], 2)

@@ -6,7 +6,7 @@ from tangere.errors import PlantLost
 from tangere.rtde.client import WAIT, connect
 
 PORT = 29999
-LONGEST = 4096  # [bytes] of one answer; a longer line is no answer of a dashboard
+ANSWER_BYTES = 4096  # [bytes] of one answer; a longer line is no answer of a dashboard
 # commands that can lead to motion, or that take the arm out of service
 MOVING = ("power on", "brake release", "play", "unlock protective stop", "restart safety", "load", "shutdown")
 
@@ -53,7 +53,7 @@ class Dashboard:
             if not chunk:
                 raise PlantLost(f"{self.host} closed the dashboard's connection")
             self._rest += chunk
-            if len(self._rest) > LONGEST:
+            if len(self._rest) > ANSWER_BYTES:
                 raise PlantLost(f"{self.host}: what answers on the dashboard's port is no dashboard")
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("utf-8", "replace").strip()

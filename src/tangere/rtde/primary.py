@@ -10,18 +10,49 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from tangere.errors import PlantLost
 from tangere.rtde.client import WAIT, connect
 from tangere.rtde.wire import ProtocolError
 
 PORT = 30001
-STATE, MESSAGE, PROGRAM = 16, 20, 25  # types of messages
-MODE, JOINTS, TOOL, BOARD, CARTESIAN, KINEMATICS, CONFIGURATION, FORCE, ADDITIONAL = range(9)  # parts of a state
-TEXT, VERSION, SAFETY, ERROR, KEY, EXCEPTION = 0, 3, 5, 6, 7, 10  # kinds of robot messages
-LARGEST = 1 << 20  # [bytes] of one message: a real one has some thousand
+MESSAGE_BYTES = 1 << 20  # [bytes] of one message: a real one has some thousand
 # robot type of the configuration -> name without the series
 MODELS = {1: "UR5", 2: "UR10", 3: "UR3", 4: "UR16", 5: "UR18", 6: "UR8Long", 7: "UR20", 8: "UR30", 9: "UR15"}
+
+
+class Kind(IntEnum):
+    """Types of messages."""
+
+    STATE = 16
+    ROBOT = 20
+    PROGRAM = 25
+
+
+class Part(IntEnum):
+    """Parts of a state message."""
+
+    MODE = 0
+    JOINTS = 1
+    TOOL = 2
+    BOARD = 3
+    CARTESIAN = 4
+    KINEMATICS = 5
+    CONFIGURATION = 6
+    FORCE = 7
+    ADDITIONAL = 8
+
+
+class Note(IntEnum):
+    """Kinds of robot messages."""
+
+    TEXT = 0
+    VERSION = 3
+    SAFETY = 5
+    ERROR = 6
+    KEY = 7
+    EXCEPTION = 10
 
 
 class Messages:
@@ -35,7 +66,7 @@ class Messages:
         self._rest += data
         while len(self._rest) >= 5:
             size, kind = struct.unpack_from(">iB", self._rest)
-            if not 5 <= size <= LARGEST:
+            if not 5 <= size <= MESSAGE_BYTES:
                 raise ProtocolError(f"a message cannot have {size} bytes")
             if len(self._rest) < size:
                 return
@@ -78,7 +109,7 @@ class Calibration:
     def pack(self) -> bytes:
         """The kinematics part, as a controller sends it."""
         numbers = (*self.checksum, *self.theta, *self.a, *self.d, *self.alpha)
-        return message(KINEMATICS, struct.pack(">6I24dI", *numbers, self.status))
+        return message(Part.KINEMATICS, struct.pack(">6I24dI", *numbers, self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +145,12 @@ def pack_configuration(
     """The configuration part; limits: 12 positions, 12 speeds and accelerations, v/a joint, v/a tool, radius."""
     dh = (*configuration.a, *configuration.d, *configuration.alpha, *configuration.theta)
     tail = (masterboard, box_type, configuration.robot_type, configuration.subtype)
-    return message(CONFIGURATION, struct.pack(">53d4i", *limits, *dh, *tail))
+    return message(Part.CONFIGURATION, struct.pack(">53d4i", *limits, *dh, *tail))
 
 
 def read_version(content: bytes) -> tuple[str, tuple[int, int, int, int]]:
     """Name and version from a robot message; what comes first on every connection."""
-    if len(content) < 11 or content[9] != VERSION:
+    if len(content) < 11 or content[9] != Note.VERSION:
         raise ProtocolError("the first message of a controller tells its version")
     size = content[10]
     layout = struct.Struct(">BBii")
@@ -131,8 +162,8 @@ def read_version(content: bytes) -> tuple[str, tuple[int, int, int, int]]:
 def pack_version(time_us: int, name: str, version: Sequence[int], date: str) -> bytes:
     """The version message, as a controller sends it."""
     said = name.encode()
-    head = struct.pack(">QbB", time_us, -1, VERSION) + bytes([len(said)]) + said
-    return message(MESSAGE, head + struct.pack(">BBii", *version) + date.encode())
+    head = struct.pack(">QbB", time_us, -1, Note.VERSION) + bytes([len(said)]) + said
+    return message(Kind.ROBOT, head + struct.pack(">BBii", *version) + date.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +194,11 @@ def introduction(host: str, port: int = PORT, wait: float = WAIT) -> Told:
             if not chunk:
                 break
             for kind, content in cut.feed(chunk):
-                if kind == MESSAGE and len(content) > 9 and content[9] == VERSION:
+                if kind == Kind.ROBOT and len(content) > 9 and content[9] == Note.VERSION:
                     name, told["version"] = read_version(content)
-                for part, inner in parts(content) if kind == STATE else ():
-                    if part == KINEMATICS:
+                for part, inner in parts(content) if kind == Kind.STATE else ():
+                    if part == Part.KINEMATICS:
                         told["calibration"] = Calibration.read(inner)
-                    elif part == CONFIGURATION:
+                    elif part == Part.CONFIGURATION:
                         told["configuration"] = Configuration.read(inner)
     return Told(name, told.get("version"), told.get("configuration"), told.get("calibration"))  # type: ignore[arg-type]
