@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.codegen.functions import ANGLE_MAX, arctangent2, sincos
+from tangere.codegen.functions import ANGLE_MAX
+from tangere.codegen.polynomials import arctangent2, sincos
 from tangere.codegen.trace import Graph
 from tangere.kernels.emit import python as emit_python
 from tangere.model.model import Array

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tangere.codegen.functions import ANGLE_MAX, arctangent2, sincos
+from tangere.codegen.functions import ANGLE_MAX
+from tangere.codegen.polynomials import arctangent2, sincos
 from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import ur
 from tangere.kernels.shapes import LENGTH_MAX
@@ -151,7 +152,7 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int], joint: int | None)
 
 
 def math_functions() -> str:
-    """The C forms of sincos and atan2, traced from codegen.functions."""
+    """The C forms of sincos and atan2, traced from codegen.polynomials."""
     g = Graph()
     (x,) = g.inputs("x", 1)
     body = function("sincos_", g, ["x"], list(sincos(x)), inline=True)
