@@ -15,6 +15,7 @@ from oracles import random_arm
 
 import tangere
 from tangere.codegen import functions as f
+from tangere.codegen import polynomials as p
 from tangere.codegen.trace import Graph, Symbol
 from tangere.errors import UnknownName
 from tangere.kernels import emit
@@ -86,28 +87,86 @@ void run(const double *x, const double *P, double *out)
 """
 
 
+def library(folder: Path, text: str) -> ctypes.CDLL:
+    """C text, compiled with the kernels' own headers; skipped where nothing compiles."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler on this machine")
+    source, built = folder / "all.c", folder / "all.so"
+    source.write_text(text)
+    headers = Path(tangere.__file__).parent / "kernels" / "c"
+    flags = ["-std=gnu11", "-O1", "-ffp-contract=off", "-shared", "-fPIC", f"-I{headers}", "-Wno-psabi"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(built), "-lm"], check=True, capture_output=True)
+    return ctypes.CDLL(str(built))
+
+
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_c(width: int, tmp_path: Path) -> None:
     """Compiled with the kernels' own macros, in one lane and in several, the C form gives the same numbers.
 
     1e-15: sin, cos and atan2 are polynomials of our own there, an ulp apart.
     """
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler on this machine")
     graph, outputs = everything()
     text = emit_c.function("all", graph, ["x"], outputs, inline=True)
-    source = tmp_path / "all.c"
-    source.write_text(C_MAIN.format(width=width, math=emit_c.math_functions(), text=text, count=len(outputs)))
-    library = tmp_path / "all.so"
-    headers = Path(tangere.__file__).parent / "kernels" / "c"
-    flags = ["-std=gnu11", "-O1", "-ffp-contract=off", "-shared", "-fPIC", f"-I{headers}", "-Wno-psabi"]
-    subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True, capture_output=True)
-    run = ctypes.CDLL(str(library)).run
+    run = library(tmp_path, C_MAIN.format(width=width, math=emit_c.math_functions(), text=text, count=len(outputs))).run
     for x, y, P in SAMPLES:
         out = (ctypes.c_double * len(outputs))()
         run((ctypes.c_double * 2)(x, y), (ctypes.c_double * 1)(P), out)
         assert list(out) == pytest.approx(expected(x, y, P), abs=1e-15)
+
+
+C_ELEMENTARY = """
+#include <math.h>
+#include <string.h>
+{single}
+#define TG_WIDTH {width}
+#define TG_SUFFIX test
+#include "lanes.h"
+{math}
+void run(int n, const TG_REAL *x, TG_REAL *out)
+{{
+    for (int i = 0; i < n; i += TG_WIDTH) {{
+        V in, y[6];
+        memcpy(&in, x + i, sizeof in);
+        y[0] = TG_FN(expm1)(in);
+        y[1] = TG_FN(tanh)(in);
+        y[2] = TG_FN(log)(TG_ABS(in) + TG_SPREAD(0.5));
+        TG_FN(sincos)(in, &y[3], &y[4]);
+        y[5] = TG_FN(atan2)(in, TG_SPREAD(0.7));
+        for (int k = 0; k < 6; k++)
+            memcpy(out + k * n + i, &y[k], sizeof in);
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(("of", "dtype"), [(p.DOUBLE, np.float64), (p.SINGLE, np.float32)])
+def test_elementary_functions_have_the_same_bits_in_c_and_python(
+    width: int, of: p.Coefficients, dtype: type, tmp_path: Path
+) -> None:
+    """In lanes of every width, in either precision; and in what the Python emitter prints, for one number and many."""
+    single = "#define TG_SINGLE 1" if dtype == np.float32 else ""
+    math = emit_c.math_functions(("expm1", "tanh", "log"), of)
+    run = library(tmp_path, C_ELEMENTARY.format(single=single, width=width, math=math)).run
+    rng = np.random.default_rng(8)
+    x = np.concatenate([rng.uniform(-40.0, 40.0, 3072), 10.0 ** rng.uniform(-20.0, 0.0, 1024)]).astype(dtype)
+    out = np.empty((6, x.size), dtype)
+    run(x.size, x.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p))
+    shifted = np.abs(x) + dtype(0.5)
+    own = (p.exponential_minus_one(x, of), p.hyperbolic_tangent(x, of), p.logarithm(shifted, of), *p.sincos(x, of))
+    for got, wanted in zip(out[:5], own, strict=True):
+        assert np.array_equal(got, wanted)
+    if dtype == np.float64:
+        assert np.array_equal(out[5], p.arctangent2(x, np.full_like(x, 0.7), of))
+        graph = Graph()
+        u, v = graph.inputs("x", 2)
+        printed = [f.expm1(u), f.tanh(u), f.log(v)]
+        batch = emit_python.compiled(graph, ["x"], printed, batch=True)([x, shifted], [])
+        one = emit_python.compiled(graph, ["x"], printed, batch=False)([float(x[5]), float(shifted[5])], [])
+        for k in range(3):
+            assert np.array_equal(batch[k], out[k])
+            assert float(one[k]) == out[k][5]
 
 
 def test_numbers_are_printed_exactly() -> None:

@@ -1,7 +1,7 @@
 """Functions of one number that algorithms use: they accept floats, arrays and traced symbols alike.
 
-On a symbol they add a node; on a float they call `math`, on an array numpy. In C, sin, cos and atan2 are our own
-polynomials (codegen.polynomials), because a library call would stop vectorisation and differ between machines.
+On a symbol they add a node; on a float they call `math`, on an array numpy. In C all but the square root are
+our own polynomials (codegen.polynomials): a library call would stop vectorisation and differ between machines.
 """
 
 from __future__ import annotations
@@ -59,6 +59,50 @@ def rounded(x: Any) -> Any:
     if isinstance(x, Symbol):
         return x.graph.operation("round", x)
     return float(round(x)) if isinstance(x, (float, int)) else np.rint(x)
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return _elementary("tanh", x)
+
+
+def expm1(x: Any) -> Any:
+    """e^x - 1, accurate for small x."""
+    return _elementary("expm1", x)
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm of x > 0."""
+    return _elementary("log", x)
+
+
+def _elementary(name: str, x: Any) -> Any:
+    if isinstance(x, Symbol):
+        c = x.constant
+        return x.graph.operation(name, x) if c is None else x.graph.constant(getattr(math, name)(c))
+    return getattr(math, name)(x) if isinstance(x, (float, int)) else getattr(np, name)(x)
+
+
+def power_of_two(n: Any) -> Any:
+    """2^n of a whole number that is the exponent of a normal number, or one more (infinity)."""
+    if isinstance(n, Symbol):
+        return n.graph.operation("power_of_two", n)
+    whole = np.asarray(n)
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.ones((), whole.dtype), whole.astype(np.int32))
+
+
+def exponent(x: Any) -> Any:
+    """The n of x = 2^n m with 1 <= m < 2; x a normal number > 0."""
+    if isinstance(x, Symbol):
+        return x.graph.operation("exponent", x)
+    m, n = np.frexp(x)
+    return n.astype(m.dtype) - 1.0
+
+
+def mantissa(x: Any) -> Any:
+    """The m of x = 2^n m with 1 <= m < 2; x a normal number > 0."""
+    return x.graph.operation("mantissa", x) if isinstance(x, Symbol) else 2.0 * np.frexp(x)[0]
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

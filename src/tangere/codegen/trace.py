@@ -284,6 +284,12 @@ def _rate(y: Symbol, op: str, a: list[Symbol], d: list[Symbol]) -> Symbol:
             return -(g.operation("sin", a[0]) * d[0])
         case "atan2":
             return (a[1] * d[0] - a[0] * d[1]) / (a[0] * a[0] + a[1] * a[1])
+        case "tanh":
+            return (1.0 - y * y) * d[0]
+        case "expm1":
+            return (y + 1.0) * d[0]
+        case "log":
+            return d[0] / a[0]
         case "where":
             return g.operation("where", a[0], d[1], d[2])
         case _:

@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tangere.codegen.functions import ANGLE_MAX
-from tangere.codegen.polynomials import arctangent2, sincos
+from tangere.codegen.polynomials import (
+    DOUBLE,
+    Coefficients,
+    arctangent2,
+    exponential_minus_one,
+    hyperbolic_tangent,
+    logarithm,
+    sincos,
+)
 from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import ur
 from tangere.kernels.shapes import LENGTH_MAX
@@ -32,6 +40,9 @@ from tangere.kinematics import inverse_closed_form as inverse
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CALLS = {"sqrt": "TG_SQRT", "abs": "TG_ABS", "round": "TG_ROUND", "lt": "TG_LT", "le": "TG_LE"}
+_LANES_ONLY = {"power_of_two": "TG_POWER_OF_TWO", "exponent": "TG_EXPONENT", "mantissa": "TG_MANTISSA"}
+# functions of one number that are polynomials of our own, with the parts of the precision that they are printed for
+_ELEMENTARY = {"expm1": exponential_minus_one, "tanh": hyperbolic_tangent, "log": logarithm}
 _SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 
 
@@ -117,10 +128,10 @@ def _expression(graph: Graph, node: Node) -> str:
         return f"{prefix}_SELECT({a[0]}, {a[1]}, {a[2]})"
     if node.op in ("and", "or"):
         return f"{a[0]} {'&' if node.op == 'and' else '|'} {a[1]}"
-    if node.op == "atan2":
+    if node.op in ("atan2", *_ELEMENTARY, *_LANES_ONLY):
         if node.uniform:
-            raise ValueError("trigonometry of parameters belongs into the parameters themselves")
-        return f"TG_FN(atan2)({a[0]}, {a[1]})"
+            raise ValueError(f"{node.op} of parameters alone belongs into the parameters themselves")
+        return f"{_LANES_ONLY.get(node.op, f'TG_FN({node.op})')}({', '.join(a)})"
     if node.op in _CALLS:
         return f"{_CALLS[node.op].replace('TG', prefix, 1)}({', '.join(a)})"
     raise ValueError(f"no C form for the operation {node.op!r}")
@@ -151,15 +162,22 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int], joint: int | None)
     return f"V {pair['sin']}, {pair['cos']}; TG_FN(sincos)({argument}, &{pair['sin']}, &{pair['cos']});"
 
 
-def math_functions() -> str:
-    """The C forms of sincos and atan2, traced from codegen.polynomials."""
+def math_functions(elementary: Sequence[str] = (), of: Coefficients = DOUBLE) -> str:
+    """The C forms of sincos and atan2, and of the elementary functions named, traced from codegen.polynomials."""
     g = Graph()
     (x,) = g.inputs("x", 1)
-    body = function("sincos_", g, ["x"], list(sincos(x)), inline=True)
+    body = function("sincos_", g, ["x"], list(sincos(x, of)), inline=True)
     g = Graph()
     y, x = g.inputs("p", 2)
-    body += "\n" + function("atan2_", g, ["p"], [arctangent2(y, x)], inline=True)
-    return body + _WRAPPERS
+    body += "\n" + function("atan2_", g, ["p"], [arctangent2(y, x, of)], inline=True)
+    body += _WRAPPERS
+    for name in elementary:
+        g = Graph()
+        (x,) = g.inputs("x", 1)
+        body += "\n" + function(f"{name}_", g, ["x"], [_ELEMENTARY[name](x, of)], inline=True)
+        body += f"\nTG_INLINE V TG_FN({name})(V x)\n{{\n"
+        body += f"    V out[1];\n    TG_FN({name}_)(&x, 0, out);\n    return out[0];\n}}\n"
+    return body
 
 
 _WRAPPERS = """

@@ -11,9 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from tangere.codegen.functions import exponent, mantissa, power_of_two
+from tangere.codegen.polynomials import exponential_minus_one, hyperbolic_tangent, logarithm
 from tangere.codegen.trace import Graph, Node, Symbol
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "and": "&", "or": "|"}
+# our own polynomials, and the operations they are made of: the bits are those of the C form
+_OWN: dict[str, Any] = {
+    "expm1": exponential_minus_one, "tanh": hyperbolic_tangent, "log": logarithm, "power_of_two": power_of_two,
+    "exponent": exponent, "mantissa": mantissa,
+}  # fmt: skip
 _SCALAR: dict[str, Any] = {"sin": math.sin, "cos": math.cos, "sqrt": math.sqrt, "atan2": math.atan2, "rint": round}
 _ARRAY: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "atan2": np.arctan2, "rint": np.rint}
 
@@ -37,7 +44,7 @@ def compiled(
 ) -> Callable[..., tuple[Any, ...]]:
     """The kernel as a Python function; `batch` picks numpy's functions over those of `math`."""
     text = source(graph, inputs, outputs, parameters=parameters, batch=batch)
-    namespace: dict[str, Any] = dict(_ARRAY if batch else _SCALAR, where=np.where)
+    namespace: dict[str, Any] = dict(_ARRAY if batch else _SCALAR, where=np.where) | _OWN
     exec(compile(text, "<traced kernel>", "exec"), namespace)  # text consists of our own tokens and numbers only
     kernel: Callable[..., tuple[Any, ...]] = namespace["kernel"]
     return kernel
@@ -61,6 +68,6 @@ def _expression(graph: Graph, node: Node, batch: bool) -> str:
         return f"where({a[0]}, {a[1]}, {a[2]})" if batch else f"{a[1]} if {a[0]} else {a[2]}"
     if node.op == "round":
         return f"rint({a[0]})"
-    if node.op in ("sin", "cos", "sqrt", "atan2", "abs"):
+    if node.op in ("sin", "cos", "sqrt", "atan2", "abs") or node.op in _OWN:
         return f"{node.op}({', '.join(a)})"
     raise ValueError(f"no Python form for the operation {node.op!r}")
