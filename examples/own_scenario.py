@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.scenarios.build import Built
-from tangere.apps.scenarios.common import Findings, Motion, Scenario, World, posture
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, posture
 from tangere.apps.scenarios.execute import execute
 from tangere.apps.scenarios.hold import posture_setting
-from tangere.apps.scenarios.settings import RunSettings
 from tangere.errors import InvalidValue
 from tangere.loop.result import RunResult
 from tangere.planning.joint_motions import Sine

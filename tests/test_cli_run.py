@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tangere.apps.scenarios.build import scenario_of, scenarios
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import RunSettings
 from tangere.cli.main import main
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap

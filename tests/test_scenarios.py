@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from tangere.apps.scenarios.build import Built, build, scenario_of, scenarios
-from tangere.apps.scenarios.common import Motion, Scenario, World
+from tangere.apps.scenarios.common import LONGEST, Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.execute import summary_of
-from tangere.apps.scenarios.settings import LONGEST, RunSettings
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.loop.result import RunResult
 from tangere.loop.run import run

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import RunSettings
 from tangere.options import add_options
 from tangere.report.terminal import Clock, filled, table, terminal_width
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Motion, Scenario, World
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown

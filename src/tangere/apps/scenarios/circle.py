@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Motion, Scenario, World
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kinematics.rotation import pose

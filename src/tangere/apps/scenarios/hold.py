@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tangere.apps.scenarios.common import Motion, Scenario, World, at_rest, posture
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, at_rest, posture
 from tangere.kernels import ur
 from tangere.planning.joint_motions import Hold
 from tangere.plants.pushes import Push, PushForce

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tangere.apps.scenarios.common import Motion, Scenario, World, posture
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, posture
 from tangere.apps.scenarios.hold import fitted, posture_setting
-from tangere.apps.scenarios.settings import RunSettings
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.planning.joint_motions import Hold
 from tangere.plants.pushes import Push, PushForce

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Motion, Scenario, World
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
 from tangere.kernels import ur

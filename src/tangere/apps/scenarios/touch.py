@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Findings, Motion, Scenario, World
-from tangere.apps.scenarios.settings import RunSettings
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.errors import InvalidValue

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Findings, Motion, Scenario, World
-from tangere.apps.scenarios.settings import RunSettings, possible_time
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, possible_time
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.quasi_static import QuasiStatic
 from tangere.errors import InvalidValue
