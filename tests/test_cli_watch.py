@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.touch.learn_commands import rates
 from tangere.apps.touch.options import sample_rate
-from tangere.apps.touch.tune_command import rates
 from tangere.apps.touch.watch_command import _row
 from tangere.cli.main import main
 from tangere.errors import InvalidValue

@@ -12,9 +12,9 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, MissingExtra
+from tangere.figures.arm import KINDS, painting_order, scene, view
 from tangere.figures.axes import Axes, curve, legend, marks, polyline, span, ticks
 from tangere.figures.markup import decode, floats, json_block, number, series, strided, tag, text, thinned
-from tangere.figures.scene import KINDS, painting_order, scene, view
 from tangere.figures.stills import exaggeration, path_view, plane
 from tangere.logs.log import Log
 from tangere.report.video import write_still, write_video

@@ -19,7 +19,7 @@ import tangere
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.control import Setpoint
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.figures.figure import columns_figure, columns_table
+from tangere.figures.plots import columns_figure, columns_table
 from tangere.kernels import shapes
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose_from_ur, ur_from_pose

@@ -21,7 +21,7 @@ from tangere.model.loading import load
 from tangere.model.model import Array, Drives, Model, Payload
 
 if TYPE_CHECKING:
-    from tangere.figures.figure import Figure
+    from tangere.figures.plots import Figure
     from tangere.kernels.solutions import IKBatch, IKSolutions
 
 class Robot(Kernels):

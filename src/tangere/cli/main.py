@@ -22,8 +22,8 @@ from tangere.report.terminal import paint, table, terminal_width, wants_colour
 # was typed is loaded.
 MODULES: dict[str, tuple[str, ...]] = {
     "tangere.cli.run": ("run", "scenarios", "report", "rerun"),
-    "tangere.apps.touch.identify_command": ("identify",),
-    "tangere.apps.touch.watch_command": ("tune", "watch"),
+    "tangere.apps.touch.learn_commands": ("identify", "tune"),
+    "tangere.apps.touch.watch_command": ("watch",),
     "tangere.apps.study.command": ("study",),
     "tangere.apps.drawing.command": ("draw",),
     "tangere.apps.fmu.command": ("fmu",),

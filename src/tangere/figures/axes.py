@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tangere.figures.markup import Raw, tag
+from tangere.types import Array
 
-Array = NDArray[np.float64]
 Mark = tuple[float, str]  # a value on an axis and what is written there
 
 # Values are drawn as if they ended here: beyond it the difference of two of them is no longer a number.

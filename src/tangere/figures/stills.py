@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tangere.figures.axes import Axes, curve, legend, marks, panel, panels, polyline, span, ticks
 from tangere.figures.markup import Raw, number, strided, tag
+from tangere.types import Array
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 WIDTH, HEIGHT = 520, 230  # [px] of a plot of one quantity over another

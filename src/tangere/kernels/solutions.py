@@ -15,7 +15,7 @@ from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
-    from tangere.figures.figure import Figure
+    from tangere.figures.plots import Figure
     from tangere.robots import Robot
 
 TURN = 2.0 * np.pi

@@ -15,7 +15,7 @@ from tangere.logs.columns import unit_of
 from tangere.types import Array
 
 if TYPE_CHECKING:
-    from tangere.figures.figure import Figure
+    from tangere.figures.plots import Figure
 
 PLOTTED = ("q", "qd", "tau", "residual")  # what a log is looked at for first
 WORST = 0.1  # share of samples that may be unusable; beyond, the file is not what it is said to be
@@ -159,14 +159,14 @@ class Log:
 
     def plot(self, *names: str) -> Figure:
         """Columns over time, a panel each: log.plot("q", "residual"); without names those of PLOTTED that there are."""
-        from tangere.figures.figure import columns_figure
+        from tangere.figures.plots import columns_figure
 
         chosen = names or [name for name in PLOTTED if name in self] or [n for n in self.columns if n != "time"]
         columns = {name: (self[name], self.unit(name)) for name in chosen}
         return columns_figure(f"{', '.join(chosen)} over {self.duration:g} s", self.time, columns)
 
     def _repr_html_(self) -> str:
-        from tangere.figures.figure import columns_table
+        from tangere.figures.plots import columns_table
 
         return f"{len(self)} samples, {self.duration:g} s" + columns_table(
             {name: (values, self.units[name]) for name, values in self.columns.items()}

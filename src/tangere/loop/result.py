@@ -263,8 +263,8 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """The run in a sentence and its events, for a notebook; `report` writes the whole page."""
-        from tangere.figures.figure import number_row, small_table
         from tangere.figures.markup import join, tag
+        from tangere.figures.plots import number_row, small_table
 
         rows = [(*number_row([e.time_s], 6), e.kind, str(e.joint), *number_row([e.torque_nm])) for e in self.events]
         events = small_table(("time [s]", "what", "joint", "torque [Nm]"), rows) if rows else None

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from tangere.figures.markup import Raw, tag
 from tangere.figures.plots import Band
 from tangere.report.data import RunData
+from tangere.types import Array
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
 
-
-Array = NDArray[np.float64]
 
 # rad or m; a joint that went further has left the room: a log with such values is shown, the arm is not drawn there
 _LARGEST = 1e3

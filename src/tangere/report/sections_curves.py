@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.figures.arm import scene
 from tangere.figures.markup import Raw, join, number, strided, tag
 from tangere.figures.plots import Level, Panel, Series, TimeFigure
-from tangere.figures.scene import scene
 from tangere.figures.stills import histogram, path_view
 from tangere.report.data import RunData
 from tangere.report.section import (
@@ -23,8 +23,7 @@ from tangere.report.section import (
     table,
     tool_positions,
 )
-
-Array = NDArray[np.float64]
+from tangere.types import Array
 
 _POSES = 160  # poses of the arm in the page: 16 a second for a 10 s run look like motion
 _PATH = 600  # points of a path in space: a circle of 0.15 m radius drawn to 2 micrometres

@@ -7,19 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tangere.figures.arm import scene
 from tangere.figures.axes import drawing
 from tangere.figures.markup import Raw, join, number, tag
-from tangere.figures.scene import scene
 from tangere.report.data import RunData
 from tangere.report.section import Section, again, drawable, robot_of, staged, table
+from tangere.types import Array
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
     from tangere.types import Event
-
-Array = NDArray[np.float64]
 
 # Keys of the summary in words; what is not here is shown under its own name.
 WORDS = {

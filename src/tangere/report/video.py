@@ -18,13 +18,13 @@ from tangere.figures.markup import strided
 from tangere.logs.files import replacing
 from tangere.plants.scene.mjcf import to_mjcf
 from tangere.report.section import drawable
+from tangere.types import Array
 
 if TYPE_CHECKING:
     from tangere.logs.log import Log
     from tangere.plants.scene.scene import Scene
     from tangere.robots import Robot
 
-Array = NDArray[np.float64]
 Picture = NDArray[np.uint8]
 
 FRAMES = 150  # at most: ten seconds at 15 frames a second, about 12 s of software rendering at 640 x 480

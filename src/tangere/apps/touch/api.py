@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from tangere.apps.touch.options import model_file
 from tangere.errors import InvalidValue
-from tangere.figures.figure import number_row, small_table
 from tangere.figures.markup import join, tag
+from tangere.figures.plots import number_row, small_table
 from tangere.identification.belief import belief, believed_of, read
 from tangere.identification.identify_logs import Identification, identification
 from tangere.identification.model import IdentifiedModel
@@ -56,9 +57,7 @@ class LearnedModel:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model file (.toml), which `tangere.robot(..., parameters=)`, tune, watch and --model take."""
-        where = Path(path)
-        if where.suffix != ".toml":
-            raise InvalidValue(f"{where}: a model file ends in .toml")
+        where = model_file(path)
         self.model.write(where)
         return where
 
@@ -74,10 +73,10 @@ class LearnedModel:
 
     def __str__(self) -> str:
         if isinstance(self.learned, Tuned):
-            from tangere.apps.touch.tune_command import promise
+            from tangere.apps.touch.learn_commands import promise
 
             return promise(self.learned, self.learned.thresholds.rate)
-        from tangere.apps.touch.identify_command import summary
+        from tangere.apps.touch.learn_commands import summary
 
         return summary(self.learned)
 
@@ -229,7 +228,7 @@ def watch(
 
 def per_hour(rate: str | float) -> float:
     """False alarms per hour from "0.1/h", "1/day", or a number of them."""
-    from tangere.apps.touch.tune_command import rates
+    from tangere.apps.touch.learn_commands import rates
 
     return rates([rate if isinstance(rate, str) else f"{rate!r}/h"], None)[0]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from tangere.identification import IdentifiedModel
     from tangere.observe.detect import Thresholds
     from tangere.robots import Robot
+
+
+LOGS = "FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB"
 
 
 def _gravity(given: Any, name: str) -> Any:
@@ -81,6 +86,14 @@ def model_of(arguments: argparse.Namespace, arm: Robot, *, thresholds: bool = Tr
     if model.detection:
         Thresholds.from_table(dict(model.detection), f"{arguments.model}: detection")  # refused with the file's name
     return model
+
+
+def model_file(path: str | os.PathLike[str], option: str = "path") -> Path:
+    """Where a model file is written; another ending is refused."""
+    where = Path(path)
+    if where.suffix != ".toml":
+        raise InvalidValue(f"{option}: a model file ends in .toml, got {os.fspath(path)!r}")
+    return where
 
 
 def sample_rate(text: str | None, option: str) -> float | None:

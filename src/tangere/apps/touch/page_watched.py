@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.touch.options import extrapolated
+from tangere.figures.arm import scene
 from tangere.figures.markup import Raw, floats, join, number, tag
 from tangere.figures.plots import Band, Panel, Series, TimeFigure
-from tangere.figures.scene import scene
 from tangere.logs.files import write_text
 from tangere.loop.watching import Watched
 from tangere.observe.detect import REGIMES, Event

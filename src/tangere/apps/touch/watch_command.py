@@ -1,4 +1,4 @@
-"""The command that finds touches in a log or a stream: watch; `tune`, which it builds on, is in cli_tune."""
+"""The command that finds touches in a log or a stream: watch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tangere.apps.touch import tune_command as cli_tune
 from tangere.apps.touch.options import (
+    LOGS,
     arm_of,
     arm_options,
     extrapolated,
@@ -56,8 +56,7 @@ Exit code 0, whether anything was found or not. Problems of the log are on stand
 
 
 def add(commands: Any) -> None:
-    """Add both commands to the parser's."""
-    cli_tune.add(commands)
+    """Add the command to the parser's."""
     p = commands.add_parser(
         "watch",
         help="find touches in a log, or in a stream as they happen",
@@ -66,7 +65,7 @@ def add(commands: Any) -> None:
         "`tangere tune`.",
         epilog=EXAMPLES,
     )
-    p.add_argument("log", metavar="LOG|-", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB; - for a pipe")
+    p.add_argument("log", metavar="LOG|-", help=f"{LOGS}; - for a pipe")
     arm_options(p)
     p.add_argument("--model", metavar="FILE", help="a model file of `tangere identify` or `tangere tune`")
     p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")

@@ -1,22 +1,34 @@
-"""The command that learns a model from logs: identify."""
+"""The commands that learn from logs of free motion: identify (a model), tune (thresholds)."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.apps.touch.options import arm_of, arm_options, sample_rate
+from tangere.apps.touch.options import (
+    LOGS,
+    arm_of,
+    arm_options,
+    extrapolated,
+    hours_text,
+    model_file,
+    model_of,
+    note,
+    sample_rate,
+    tell,
+)
 from tangere.errors import InvalidValue
 from tangere.report.terminal import Bar, paint, table, wants_colour
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
     from tangere.identification.identify_logs import Identification
+    from tangere.loop.tuning import Tuned
 
-EXAMPLES = """examples:
+IDENTIFY = """examples:
   tangere identify free_motion.csv --robot ur5e --out model.toml
                                             an RTDE recording with its header
   tangere identify run_*.csv --robot ur10e --columns t,q,qd,current,target_current,target_moment --out model.toml
@@ -30,19 +42,35 @@ EXAMPLES = """examples:
 
 What helps: 30 s or more of free motion, every joint in both directions, slow (0.1 rad/s) and fast, with the arm
 stretched and folded, no contacts. What a log cannot tell is said, and keeps the data sheet's number."""
+TUNE = """examples:
+  tangere tune free_*.csv --robot ur5e --model model.toml --rate 0.1/h --out tuned.toml
+                                            one false alarm in ten hours; also 1/day, 0.5/min
+  tangere tune 'runs.npz:*' --robot ur3e --model model.toml --rate 0.1/h --sample-rate 500 --out tuned.toml
+                                            arrays without stamps: 500 samples per second (--rate 500Hz says the same)
+
+What helps: free motion as it will be at work - speeds, payload, a warm and a cold arm - that the model was not
+identified from; hours of it. From little motion a lower rate cannot be promised: what can be is said. What clearly
+looks touched is left out and said."""
+
+_NOTES = 8  # doubts that are told one by one
+_RATE = re.compile(r"([0-9.eE+-]+)\s*(?:(?:/|per)\s*)(s|sec|min|h|hr|hour|d|day|week)")
+_PER_HOUR = {
+    "s": 3600.0, "sec": 3600.0, "min": 60.0, "h": 1.0, "hr": 1.0, "hour": 1.0, "d": 1 / 24, "day": 1 / 24,
+    "week": 1 / 168,
+}  # fmt: skip
 
 
 def add(commands: Any) -> None:
-    """Add the command to the parser's."""
+    """Add both commands to the parser's."""
     p = commands.add_parser(
         "identify",
         help="learn drives, friction, payload and links from logs: a model file and a report",
         description="Identify drive gains, friction, rotor inertia, payload or links of an arm from ordinary logs of\n"
         "free motion, judge the model on logs that were not used, and write a model file (TOML, accepted wherever a\n"
         "parameter set is) with a report beside it.",
-        epilog=EXAMPLES,
+        epilog=IDENTIFY,
     )
-    p.add_argument("logs", nargs="+", metavar="LOG", help="FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB")
+    p.add_argument("logs", nargs="+", metavar="LOG", help=LOGS)
     arm_options(p)
     p.add_argument("--out", default="model.toml", metavar="FILE", help="the model file (default: model.toml)")
     p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
@@ -59,14 +87,32 @@ def add(commands: Any) -> None:
     p.add_argument("--no-report", action="store_true", help="the model file only")
     p.set_defaults(run=identify)
 
+    p = commands.add_parser(
+        "tune",
+        help="learn thresholds for a promised rate of false alarms from free motion",
+        description="Learn the thresholds of detection from logs of free motion, for a promised rate of false alarms,\n"
+        "and write the model with them to a new file, which `tangere watch --model` takes.",
+        epilog=TUNE,
+    )
+    p.add_argument("logs", nargs="+", metavar="LOG", help=LOGS)
+    arm_options(p)
+    p.add_argument("--model", required=True, metavar="FILE", help="the model file that `tangere identify` wrote")
+    p.add_argument(
+        "--rate", action="append", default=[], metavar="R/h",
+        help="false alarms that are accepted: 0.1/h (default), 1/day, 0.5/min; a number without / or with Hz is the "
+        "sample rate, as in identify and watch",
+    )  # fmt: skip
+    p.add_argument("--sample-rate", metavar="HZ", help="samples per second of data without stamps")
+    p.add_argument("--out", default="tuned.toml", metavar="FILE", help="the tuned model file (default: tuned.toml)")
+    p.add_argument("--report", metavar="FILE", help="a page with the residuals of these logs and the thresholds (HTML)")
+    p.set_defaults(run=tune)
+
 
 def identify(arguments: argparse.Namespace) -> int:
     """Identify, write, and say what was found."""
     from tangere.identification.identify_logs import identification
 
-    out = Path(arguments.out)
-    if out.suffix != ".toml":
-        raise InvalidValue(f"--out: a model file ends in .toml, got {arguments.out!r}")
+    out = model_file(arguments.out, "--out")
     arm, _ = arm_of(arguments)
     gain = None if arguments.gain is None else numbers(arguments.gain, "--gain", "Nm/A", (1, arm.dof))
     bar = Bar()
@@ -143,3 +189,87 @@ def summary(done: Identification, colour: bool = False) -> str:
 
 def _plain(value: float, form: str = ".3g") -> str:
     return "-" if np.isnan(value) else format(value, form)
+
+
+def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
+    """False alarms per hour and samples per second from tune's --rate (any number of them) and --sample-rate."""
+    from tangere.observe.detect import RATE
+
+    alarms, hertz = RATE, sample_rate(sampling, "--sample-rate")
+    for word in words:
+        if found := _RATE.fullmatch(word.strip()):
+            alarms = float(found[1]) * _PER_HOUR[found[2]]
+            if not (np.isfinite(alarms) and alarms > 0.0):
+                raise InvalidValue(f"--rate: false alarms above zero, such as 0.1/h, got {word!r}")
+            continue
+        if "/" in word:
+            raise InvalidValue(f"--rate: false alarms as NUMBER/h, /min or /day, got {word!r}")
+        told = sample_rate(word, "--rate")
+        # slower than two samples per second is no recording of an arm: who types 0.1 means false alarms
+        if told is not None and told < 2.0 and "hz" not in word.lower():
+            raise InvalidValue(f"--rate {word}: say {word}/h for false alarms per hour, or {word}Hz for a sample rate")
+        hertz = told
+    return alarms, hertz
+
+
+def tune(arguments: argparse.Namespace) -> int:
+    """Learn thresholds, write them, and say what they promise."""
+    from tangere.identification.belief import belief, read
+    from tangere.logs.recordings import recordings
+    from tangere.loop.tuning import tuning
+
+    out = model_file(arguments.out, "--out")
+    alarms, hertz = rates(arguments.rate, arguments.sample_rate)
+    arm, payload = arm_of(arguments)
+    model = model_of(arguments, arm, thresholds=False)
+    believed = belief(arm, model, payload=payload)
+    bar = Bar()
+    logs = []
+    try:
+        for k, source in enumerate(arguments.logs):
+            bar(f"reading {source}", 0.3 * k / len(arguments.logs))
+            logs += [read(r, arm, model, payload) for r in recordings(source, columns=arguments.columns, rate=hertz)]
+        done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
+    finally:
+        bar.end()
+    for log in logs:
+        tell(log.name, log.problems)
+    for text in done.doubts[:_NOTES]:
+        note(text)
+    if len(done.doubts) > _NOTES:
+        note(f"and {len(done.doubts) - _NOTES} more of the kind")
+    done.model.write(out)
+    print(promise(done, alarms))
+    print(f"\nmodel:  {out}")
+    if arguments.report:
+        from tangere.apps.touch.page_watched import write_watched
+
+        where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words))
+        print(f"report: {where}")
+    return 0
+
+
+def promise(done: Tuned, asked: float) -> str:
+    """Thresholds and what they promise, for a terminal."""
+    t = done.thresholds
+    of = extrapolated(t, f"{hours_text(t.hours)} of free motion")
+    lines = [f"{done.model.name}: thresholds for {t.rate:.3g} false alarms per hour, {of}"]
+    if t.rate > 1.001 * asked:
+        lines[0] += f" ({asked:.3g}/h was asked for)"
+    lines += [*t.notes, ""]
+    rows = [
+        (str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in (t.level, t.change, t.impact)))
+        for j in range(t.dof)
+    ]
+    lines += table(rows, ("joint", "level [Nm]", "change [Nm]", "impact [Nm]"), "rrrr", indent=0)
+    found = sum(len(seen.alarms) for seen in done.logs)
+    stops = sum(event.kind == "stop" for seen in done.logs for event in seen.events)
+    hours = sum(seen.seconds for seen in done.logs) / 3600.0
+    within = " (what was left out is watched too)" if any("left out" in text for text in done.doubts) else ""
+    lines += [
+        "moving / turning (starts, stops, reverses) / standing",
+        "",
+        f"on the same {hours_text(hours)}: {found} alarms{within}, {stops} stops recognised; these logs set "
+        "the thresholds, so that they are no judge of them",
+    ]
+    return "\n".join(lines)
