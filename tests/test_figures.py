@@ -30,7 +30,7 @@ from tangere.apps.drawing.summary import touch_delays
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.numbers import arm_of
-from tangere.apps.scenarios import impacts as impacts_module
+from tangere.apps.scenarios import touch as touch_module
 from tangere.apps.scenarios.build import build, scenario_of
 from tangere.apps.scenarios.execute import error_shares, summary_of
 from tangere.apps.study.files import write_injected
@@ -96,8 +96,8 @@ def test_a_touch_too_short_to_settle_has_no_mean_torque(
     class Touched:
         contact_ms: float
 
-    monkeypatch.setattr(impacts_module, "measured", lambda built, result: Touched(contact_ms))
-    monkeypatch.setattr(impacts_module, "encounters", lambda touched, result: ())
+    monkeypatch.setattr(touch_module, "measured", lambda built, result: Touched(contact_ms))
+    monkeypatch.setattr(touch_module, "encounters", lambda touched, result: ())
     felt = dataclasses.replace(result, events=(Event.sample(0.05, 2, np.zeros(6)),))
     settings = dataclasses.replace(built.settings, observer_gain=50.0)
     (event,) = summary_of(dataclasses.replace(built, scenario=scenario_of("touch"), settings=settings), felt)["events"]
