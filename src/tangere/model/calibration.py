@@ -13,7 +13,7 @@ import numpy as np
 from tangere.errors import InvalidValue, MissingExtra, ModelFileError
 from tangere.model.assemble import dh_transform, frozen
 from tangere.model.fields import Fields, read_text
-from tangere.model.frames import inverse, rotation_rpy, transform
+from tangere.model.frames import inverse, rotation_rpy, rpy_from_rotation, transform
 from tangere.model.model import Array, Joint, Model, Source
 
 _PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
@@ -41,9 +41,57 @@ def calibrated(model: Model, path: str | os.PathLike[str]) -> Model:
 
     Needs the extra `calibration` (PyYAML). Only for arms given by standard DH with UR's six joints.
     """
+    return _calibrated(model, _read(Path(path)), Path(path).name)
+
+
+def dh_frames(model: Model, theta: Array, a: Array, d: Array, alpha: Array) -> dict[str, dict[str, float]]:
+    """A controller's own DH parameters (n,) [rad, m], nominal plus calibration, as the table of a calibration file.
+
+    L_i = L_{i-1} Rz(q_i + theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i), hence
+    K_i = Tx(a_{i-1}) Rx(alpha_{i-1}) Rz(theta_i) Tz(d_i).
+    Axes 2, 3 and 4 are nearly parallel: there a calibration gives d of metres that cancel one another. A shift along an
+    axis commutes with the turn about it, so what joints 2 and 3 have beyond the nominal d goes into the next frame.
+    """
+    if model.dh is None or model.dof != len(_PARTS):
+        raise InvalidValue(f"a calibration needs a Universal Robots arm given by standard DH, {model.name} is not one")
+    given = np.array([theta, a, d, alpha], dtype=np.float64)
+    if given.shape != (4, model.dof) or not np.all(np.isfinite(given)):
+        raise InvalidValue(f"theta, a, d, alpha: {model.dof} finite numbers each")
+    if abs(given[1, -1] - model.dh.a[-1]) > _NOMINAL or abs(given[3, -1] - model.dh.alpha[-1]) > _NOMINAL:
+        raise InvalidValue("a and alpha of the last joint: a calibration file has no place for them")
+    table = {}
+    before = nominal = np.eye(4)  # what stands between the axis before and this one
+    for i, part in enumerate(_PARTS):
+        K = before @ transform(rotation_rpy(0.0, 0.0, float(theta[i]), snap=False), (0.0, 0.0, float(d[i])))
+        shift = 0.0
+        if part in ("upper_arm", "forearm"):
+            expected = (nominal @ transform(np.eye(3), (0.0, 0.0, float(model.dh.d[i]))))[:3, 3]
+            shift = float(K[:3, 2] @ (K[:3, 3] - expected))
+            K = K @ transform(np.eye(3), (0.0, 0.0, -shift))
+        numbers = (*(float(v) for v in K[:3, 3]), *rpy_from_rotation(K[:3, :3]))
+        table[part] = dict(zip(("x", "y", "z", "roll", "pitch", "yaw"), numbers, strict=True))
+        link = transform(rotation_rpy(float(alpha[i]), 0.0, 0.0, snap=False), (float(a[i]), 0.0, 0.0))
+        before = transform(np.eye(3), (0.0, 0.0, shift)) @ link
+        nominal = transform(rotation_rpy(float(model.dh.alpha[i]), 0.0, 0.0), (float(model.dh.a[i]), 0.0, 0.0))
+    return table
+
+
+def calibrated_by(model: Model, table: dict[str, dict[str, float]], name: str) -> Model:
+    """The model with the frames of `dh_frames`; name: where they come from, for the list of sources."""
+    return _calibrated(model, Fields({"kinematics": table}, name), name)
+
+
+def calibration_text(table: dict[str, dict[str, float]], checksum: str) -> str:
+    """The text of a calibration file (YAML), readable by `calibrated` and by UR's ROS description."""
+    lines = ["kinematics:"]
+    for part, numbers in table.items():
+        lines += [f"  {part}:", *(f"    {key}: {value!r}" for key, value in numbers.items())]
+    return "\n".join([*lines, f"  hash: calib_{checksum}", ""])
+
+
+def _calibrated(model: Model, root: Fields, name: str) -> Model:
     if model.dh is None or model.dof != len(_PARTS):
         raise InvalidValue(f"calibration= needs a Universal Robots arm given by standard DH, {model.name} is not one")
-    root = _read(Path(path))
     root.only("kinematics")
     kinematics = root.table("kinematics")
     kinematics.only(*_PARTS, "hash")
@@ -57,7 +105,7 @@ def calibrated(model: Model, path: str | os.PathLike[str]) -> Model:
         previous = N
     if all(np.max(np.abs(joint.T_parent_joint - np.eye(4))) < _NOMINAL for joint in joints):
         return model
-    source = Source("kinematics", "measured", f"factory calibration, {Path(path).name}{_hash(kinematics)}")
+    source = Source("kinematics", "measured", f"factory calibration, {name}{_hash(kinematics)}")
     sources = (*(entry for entry in model.sources if entry.group != "kinematics"), source)
     return dataclasses.replace(model, joints=tuple(joints), dh=None, sources=sources)
 
