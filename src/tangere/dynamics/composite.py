@@ -19,12 +19,12 @@ from tangere.kinematics.chain import EMPTY, Body, Chain, Step, steps
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 
-def _mass_column(composite: Body, revolute: bool) -> tuple[Vector, Vector]:
-    """Linear and angular momentum of a subtree that moves with unit rate about (along) z."""
-    if revolute:
-        h, S = composite.h, composite.S
-        return [-h[1], h[0], 0.0], [-S[0][2], -S[1][2], composite.polar]
-    return [0.0, 0.0, composite.m], [composite.h[1], -composite.h[0], 0.0]
+def _mass_column(composite: Body, turns: Scalar, slides: Scalar) -> tuple[Vector, Vector]:
+    """Linear and angular momentum of a subtree whose joint moves with unit rate."""
+    h, S = composite.h, composite.S
+    linear = [-(turns * h[1]), turns * h[0], slides * composite.m]
+    turning, sliding = [-S[0][2], -S[1][2], composite.polar], [h[1], -h[0], 0.0]
+    return linear, v.add(v.scale(turns, turning), v.scale(slides, sliding))
 
 
 def mass_matrix_rows(chain: Chain, path: list[Step]) -> list[list[Scalar]]:
@@ -34,13 +34,13 @@ def mass_matrix_rows(chain: Chain, path: list[Step]) -> list[list[Scalar]]:
     composite = EMPTY
     for j in reversed(range(n)):
         composite = path[j].of_body(chain.bodies[j]).plus(composite)
-        P, L = _mass_column(composite, chain.revolute[j])
-        M[j][j] = (L[2] if chain.revolute[j] else P[2]) + chain.rotor[j]
+        P, L = _mass_column(composite, chain.turns[j], chain.slides[j])
+        M[j][j] = (chain.turns[j] * L[2] + chain.slides[j] * P[2]) + chain.rotor[j]
         for k in reversed(range(j)):
             step = path[k + 1]
             P, L = step.out(P), step.out(L)
             L = v.add(L, v.cross(step.p, P))
-            M[k][j] = M[j][k] = L[2] if chain.revolute[k] else P[2]
+            M[k][j] = M[j][k] = chain.turns[k] * L[2] + chain.slides[k] * P[2]
         h = path[j].out(composite.h)
         S = path[j].second_moment(composite.S, h, composite.m)
         composite = Body(composite.m, v.add(h, v.scale(composite.m, path[j].p)), S)
@@ -93,10 +93,8 @@ def coriolis_matrix(chain: Chain, q: Vector, qd: Vector) -> list[Scalar]:
     for i, step in enumerate(path):
         pdot = v.cross(omega, step.p)
         omega = step.into(omega)
-        if chain.revolute[i]:
-            omega = [omega[0], omega[1], omega[2] + qd[i]]
-        else:
-            pdot = v.add(pdot, step.out([0.0, 0.0, qd[i]]))
+        omega = [omega[0], omega[1], omega[2] + chain.turns[i] * qd[i]]
+        pdot = v.add(pdot, step.out([0.0, 0.0, chain.slides[i] * qd[i]]))
         omegas.append(omega)
         pdots.append(pdot)
     C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
@@ -118,21 +116,19 @@ def _fill(
     j: int,
 ) -> None:
     """Column j above and row j left of the diagonal, from the subtree of joint j."""
-    P, L = _mass_column(Body(c.m, c.h, c.S), chain.revolute[j])  # int J_j and int r x J_j
+    turns, slides = chain.turns[j], chain.slides[j]
+    P, L = _mass_column(Body(c.m, c.h, c.S), turns, slides)  # int J_j and int r x J_j
     w = omegas[j]
     zdot = [w[1], -w[0], 0.0]  # omega x z
     S, K = c.S, c.K
-    if chain.revolute[j]:
-        # wrench of the field d/dt J_j = zdot x r + z x rdot, and Q = int rdot x J_j
-        F = v.add(v.cross(zdot, c.h), [-c.P[1], c.P[0], 0.0])
-        spin = v.subtract(v.scale(v.trace(S), zdot), v.matvec(S, zdot))
-        N = v.add(spin, [-K[0][2], -K[1][2], K[0][0] + K[1][1]])
-        Q = [-K[2][0], -K[2][1], K[0][0] + K[1][1]]
-        C[j][j] = N[2]
-    else:
-        F, N = v.scale(c.m, zdot), v.cross(c.h, zdot)
-        Q = [c.P[1], -c.P[0], 0.0]
-        C[j][j] = F[2]
+    # wrench of the field d/dt J_j, zdot x r + z x rdot for a turn and zdot for a slide, and Q = int rdot x J_j
+    spin = v.subtract(v.scale(v.trace(S), zdot), v.matvec(S, zdot))
+    F = v.add(v.scale(turns, v.add(v.cross(zdot, c.h), [-c.P[1], c.P[0], 0.0])), v.scale(slides, v.scale(c.m, zdot)))
+    N = v.scale(turns, v.add(spin, [-K[0][2], -K[1][2], K[0][0] + K[1][1]]))
+    N = v.add(N, v.scale(slides, v.cross(c.h, zdot)))
+    Q = v.scale(turns, [-K[2][0], -K[2][1], K[0][0] + K[1][1]])
+    Q = v.add(Q, v.scale(slides, [c.P[1], -c.P[0], 0.0]))
+    C[j][j] = turns * N[2] + slides * F[2]
     for k in reversed(range(j)):
         step, pdot = path[k + 1], pdots[k + 1]
         F, N = step.out(F), step.out(N)
@@ -140,12 +136,9 @@ def _fill(
         P, L, Q = step.out(P), step.out(L), step.out(Q)
         L, Q = v.add(L, v.cross(step.p, P)), v.add(Q, v.cross(pdot, P))
         w = omegas[k]
-        if chain.revolute[k]:
-            C[k][j] = N[2]
-            C[j][k] = (w[1] * L[0] - w[0] * L[1]) + Q[2]
-        else:
-            C[k][j] = F[2]
-            C[j][k] = w[1] * P[0] - w[0] * P[1]
+        turning, sliding = (w[1] * L[0] - w[0] * L[1]) + Q[2], w[1] * P[0] - w[0] * P[1]
+        C[k][j] = chain.turns[k] * N[2] + chain.slides[k] * F[2]
+        C[j][k] = chain.turns[k] * turning + chain.slides[k] * sliding
 
 
 def forward_dynamics(chain: Chain, q: Vector, qd: Vector, tau: Vector) -> list[Scalar]:

@@ -70,10 +70,9 @@ def _motions(chain: Chain, path: list[Step], qd: Vector, qdd: Vector, *, gravity
         a = step.into(v.add(a, v.matvec(U, step.p)))
         if not step.continues:
             w, b, rate, rate2 = step.into(omega), step.into(alpha), 0.0, 0.0
-        if chain.revolute[i]:
-            rate, rate2 = rate + qd[i], rate2 + qdd[i]
-        else:
-            a = [a[0] + 2.0 * (w[1] * qd[i]), a[1] - 2.0 * (w[0] * qd[i]), a[2] + qdd[i]]
+        rate, rate2 = rate + chain.turns[i] * qd[i], rate2 + chain.turns[i] * qdd[i]
+        slide, slide2 = chain.slides[i] * qd[i], chain.slides[i] * qdd[i]
+        a = [a[0] + 2.0 * (w[1] * slide), a[1] - 2.0 * (w[0] * slide), a[2] + slide2]
         omega = [w[0], w[1], w[2] + rate]
         alpha = [b[0] + w[1] * rate, b[1] - w[0] * rate, b[2] + rate2]
         U = _acceleration_matrix(omega, alpha)
@@ -96,7 +95,7 @@ def _projected(chain: Chain, path: list[Step], wrenches: list[tuple[Vector, Vect
     f, n = [0.0] * 3, [0.0] * 3
     for i in reversed(range(chain.dof)):
         f, n = v.add(wrenches[i][0], f), v.add(wrenches[i][1], n)
-        tau[i] = n[2] if chain.revolute[i] else f[2]
+        tau[i] = chain.turns[i] * n[2] + chain.slides[i] * f[2]
         f, n = _wrench_out(path[i], f, n)
     return tau
 
@@ -124,7 +123,7 @@ def gravity_torque(chain: Chain, q: Vector) -> list[Scalar]:
     for i in reversed(range(chain.dof)):
         h, m = v.add(path[i].of_link(chain.bodies[i].h), h), chain.bodies[i].m + m
         a = weight[i]
-        tau[i] = h[0] * a[1] - h[1] * a[0] if chain.revolute[i] else m * a[2]
+        tau[i] = chain.turns[i] * (h[0] * a[1] - h[1] * a[0]) + chain.slides[i] * (m * a[2])
         h = v.add(path[i].out(h), v.scale(m, path[i].p))
     return tau
 
@@ -136,10 +135,8 @@ def _velocities(chain: Chain, path: list[Step], qd: Vector) -> list[tuple[Vector
     for i, step in enumerate(path):
         vel = step.into(v.add(vel, v.cross(omega, step.p)))
         omega = step.into(omega)
-        if chain.revolute[i]:
-            omega = [omega[0], omega[1], omega[2] + qd[i]]
-        else:
-            vel = [vel[0], vel[1], vel[2] + qd[i]]
+        omega = [omega[0], omega[1], omega[2] + chain.turns[i] * qd[i]]
+        vel = [vel[0], vel[1], vel[2] + chain.slides[i] * qd[i]]
         out.append((omega, vel))
     return out
 
@@ -173,12 +170,10 @@ def momentum_terms(chain: Chain, q: Vector, qd: Vector) -> list[Scalar]:
         omega, vel = velocities[i]
         linear, angular = _body_momentum(path[i].of_body(chain.bodies[i]), omega, vel)
         P, L = v.add(linear, P), v.add(angular, L)
-        if chain.revolute[i]:
-            p[i] = L[2] + chain.rotor[i] * qd[i]
-            CTqd[i] = (omega[1] * L[0] - omega[0] * L[1]) + (vel[1] * P[0] - vel[0] * P[1])
-        else:
-            p[i] = P[2] + chain.rotor[i] * qd[i]
-            CTqd[i] = omega[1] * P[0] - omega[0] * P[1]
+        turning = (omega[1] * L[0] - omega[0] * L[1]) + (vel[1] * P[0] - vel[0] * P[1])
+        sliding = omega[1] * P[0] - omega[0] * P[1]
+        p[i] = (chain.turns[i] * L[2] + chain.slides[i] * P[2]) + chain.rotor[i] * qd[i]
+        CTqd[i] = chain.turns[i] * turning + chain.slides[i] * sliding
         P, L = _wrench_out(path[i], P, L)
     return [*p, *CTqd, *gravity_torque(chain, q)]
 
@@ -212,7 +207,7 @@ def regressor(chain: Chain, q: Vector, qd: Vector, qdd: Vector) -> list[Scalar]:
         for k, body in enumerate(_unit_bodies()):
             f, n = _body_wrench(path[i].of_body(body.moved(chain.R_link[i], chain.p_link[i])), motion)
             for j in reversed(range(i + 1)):
-                rows[j][10 * i + k] = n[2] if chain.revolute[j] else f[2]
+                rows[j][10 * i + k] = chain.turns[j] * n[2] + chain.slides[j] * f[2]
                 f, n = _wrench_out(path[j], f, n)
     return [x for row in rows for x in row]
 

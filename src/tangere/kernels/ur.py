@@ -21,6 +21,8 @@ READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)
 _SIZES = (6, 9, 3, 3, 7 * DOF, DOF, 3 * DOF, 3)
 PARAMETER_COUNT = sum(_SIZES)
 
+_TURNS: list[Scalar] = [1.0] * DOF
+_SLIDES: list[Scalar] = [0.0] * DOF
 _QUARTER: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]  # Rx(90 deg)
 _BACK: Matrix = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]  # Rx(-90 deg)
 
@@ -62,8 +64,8 @@ def mass_parameters(
     bodies = [body.moved(R_link[i], p_link[i]) for i, body in enumerate(links)]
     com: list[list[Scalar]] = [body.com if centres else [0.0] * 3 for body in bodies]
     tool: Matrix = [[0.0] * 3 for _ in range(3)]  # masses do not depend on it
-    chain = Chain((True,) * DOF, R, p, R_link, p_link, tool, [0.0] * 3, bodies, com, gravity, rotor, [0.0] * 3, 0.0)
-    reduced = chain.regrouped()
+    place = (_TURNS, _SLIDES, _SLIDES, R, p, R_link, p_link, tool, [0.0] * 3)
+    reduced = Chain(*place, bodies, com, gravity, rotor, [0.0] * 3, 0.0).regrouped()
     moments = [
         x
         for b in reduced.bodies
@@ -92,7 +94,9 @@ def chain(P: list[Scalar]) -> Chain:
         xx, yy, xy, xz, yz, hx, hy = moments[7 * i : 7 * i + 7]
         bodies.append(Body(0.0, [hx, hy, 0.0], [[xx, xy, xz], [xy, yy, yz], [xz, yz, 0.0]]))
     return Chain(
-        revolute=(True,) * DOF,
+        turns=_TURNS,
+        slides=_SLIDES,
+        offsets=_SLIDES,
         R=R,
         p=p,
         R_link=R_link,

@@ -2,7 +2,10 @@
 
 Frame i of the chain sits on joint axis i (z along the axis) and moves with link i:
 
-    T_{i-1,i} = [R_i, p_i] motion(q_i),      motion = Rz(q_i) or Tz(q_i)
+    T_{i-1,i} = [R_i, p_i] motion(q_i),      motion = Rz(turns q_i + offset) Tz(slides q_i)
+
+A revolute joint has turns = 1 and slides = 0, a prismatic one 0 and 1. Written so, one text serves both, and a chain
+whose kinds of joints are known only at run time as well; where they are known, the zeros fold away.
 
 These are "proximal" frames; the link frames that users see (DH: distal) hang off them by a fixed transform.
 A body is (m, h, S): its mass, first moment h = int r dm [kg m] and second moment S = int r r^T dm [kg m2], about the
@@ -71,6 +74,16 @@ def shifted(S: Matrix, h: Vector, m: Scalar, p: Vector) -> Matrix:
     return out
 
 
+def is_number(x: Scalar, value: float) -> bool:
+    """Whether x is that number, now: a traced symbol is none, whatever it may become."""
+    return isinstance(x, float) and x == value
+
+
+def is_identity(R: Matrix) -> bool:
+    """Whether R is the identity, now."""
+    return all(is_number(R[i][j], float(i == j)) for i in range(3) for j in range(3))
+
+
 EMPTY = Body(0.0, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
 
 
@@ -78,7 +91,9 @@ EMPTY = Body(0.0, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
 class Chain:
     """Numbers of a serial arm, ready for the recursions (see the module's text)."""
 
-    revolute: tuple[bool, ...]
+    turns: list[Scalar]  # how far each joint turns per unit of q: 1 revolute, 0 prismatic
+    slides: list[Scalar]  # how far it slides along its axis: 0 revolute, 1 prismatic
+    offsets: list[Scalar]  # [rad] turn of a joint at q = 0
     R: list[Matrix]
     p: list[Vector]
     R_link: list[Matrix]  # link frame in its joint frame
@@ -95,7 +110,7 @@ class Chain:
     @property
     def dof(self) -> int:
         """Number of joints."""
-        return len(self.revolute)
+        return len(self.turns)
 
     def regrouped(self) -> Chain:
         """The same dynamics with fewer numbers: mass on a revolute joint's axis is moved to the previous link.
@@ -107,7 +122,7 @@ class Chain:
         bodies = list(self.bodies)
         h, m = list(self.fixed_h), self.fixed_m
         for i in reversed(range(self.dof)):
-            if not self.revolute[i]:
+            if not is_number(self.slides[i], 0.0):
                 continue
             b = bodies[i]
             on_axis = Body(b.m, [0.0, 0.0, b.h[2]], [[0.0] * 3, [0.0] * 3, [0.0, 0.0, b.S[2][2]]])
@@ -149,7 +164,9 @@ def chain_of(model: Model, *, rotor_inertia: Array | None = None) -> Chain:
     tcp = link_frames[-1] @ model.T_flange_tcp
     rotor = np.zeros(model.dof) if rotor_inertia is None else rotor_inertia
     return Chain(
-        revolute=tuple(j.kind == "revolute" for j in model.joints),
+        turns=[float(j.kind == "revolute") for j in model.joints],
+        slides=[float(j.kind != "revolute") for j in model.joints],
+        offsets=[0.0] * model.dof,
         R=[_floats(T[:3, :3]) for T in joint_frames],
         p=[T[:3, 3].tolist() for T in joint_frames],
         R_link=[_floats(T[:3, :3]) for T in link_frames],
@@ -196,6 +213,14 @@ class Step:
     angle: Turn  # turn of link i against its working frame
     continues: bool = False  # the axis is parallel to the previous one and the orientation is shared
 
+    @property
+    def tilts(self) -> bool:
+        """Whether R is a turn about x by an angle that is not known yet."""
+        first = [self.R[0], [row[0] for row in self.R]]
+        return all(is_number(x, float(k == 0)) for row in first for k, x in enumerate(row)) and not isinstance(
+            self.R[1][1], float
+        )
+
     def into(self, x: Vector) -> Vector:
         """A vector of frame i-1 in frame i."""
         return _unturn(self.after, v.matvec(v.transposed(self.R), _unturn(self.before, x)))
@@ -213,7 +238,10 @@ class Step:
         """Second moment of a body about the origin of frame i-1; h_out its first moment, turned already."""
         if self.after is not None:
             S = v.turn_symmetric(*self.after, S)
-        S = v.conjugate_symmetric(self.R, S)
+        if self.tilts:
+            S = v.tilt_symmetric(self.R[2][1], self.R[1][1], S)
+        else:
+            S = v.conjugate_symmetric(self.R, S)
         if self.before is not None:
             S = v.turn_symmetric(*self.before, S)
         return shifted(S, h_out, m, self.p)
@@ -233,7 +261,7 @@ def _grouped(chain: Chain) -> list[int]:
     """For each joint the first joint of its group of parallel revolute axes (itself where it stands alone)."""
     leader = list(range(chain.dof))
     for i in range(1, chain.dof):
-        if chain.revolute[i] and chain.revolute[i - 1] and chain.R[i] == v.IDENTITY:
+        if is_number(chain.slides[i], 0.0) and is_number(chain.slides[i - 1], 0.0) and is_identity(chain.R[i]):
             leader[i] = leader[i - 1]
     return leader
 
@@ -245,12 +273,15 @@ def steps(chain: Chain, q: Vector) -> list[Step]:
     angle: Turn = None
     for i in range(chain.dof):
         before, p = angle, _turn(angle, chain.p[i])
-        if not chain.revolute[i]:
-            slide = _turn(before, [q[i] * row[2] for row in chain.R[i]])
-            out.append(Step(before, chain.R[i], None, v.add(p, slide), None))
+        slide = chain.slides[i] * q[i]
+        if not is_number(chain.slides[i], 0.0):
+            p = v.add(p, _turn(before, [slide * row[2] for row in chain.R[i]]))
+        if is_number(chain.turns[i], 0.0):
+            out.append(Step(before, chain.R[i], None, p, None))
             angle = None
             continue
-        own = (sin(q[i]), cos(q[i]))
+        own_angle = chain.turns[i] * q[i] + chain.offsets[i]
+        own = (sin(own_angle), cos(own_angle))
         if leader[i] != i:  # further joint of a group: same orientation, the angles add up
             assert before is not None
             angle = (own[0] * before[1] + own[1] * before[0], own[1] * before[1] - own[0] * before[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tangere.kinematics import vectors as v
-from tangere.kinematics.chain import Chain, steps
+from tangere.kinematics.chain import Chain, is_identity, steps
 from tangere.kinematics.vectors import Matrix, Scalar, Vector
 
 
@@ -33,7 +33,7 @@ def frames(chain: Chain, q: Vector) -> Frames:
     for step in steps(chain, q):
         arm = v.add(arm, step.p)
         origin = v.add(start, v.matvec(W, arm))
-        if step.before is not None or step.R != v.IDENTITY or step.after is not None:
+        if step.before is not None or not is_identity(step.R) or step.after is not None:
             W = [step.into(row) for row in W]  # W Rz(before) R Rz(after), row by row
             start, arm = origin, [0.0, 0.0, 0.0]
         out.o.append(origin)
@@ -69,12 +69,10 @@ def _columns(chain: Chain, f: Frames, point: Vector, last: int) -> tuple[Matrix,
         if i > last:
             linear.append([0.0] * 3)
             angular.append([0.0] * 3)
-        elif chain.revolute[i]:
-            linear.append(v.cross(f.axis(i), v.subtract(point, f.o[i])))
-            angular.append(f.axis(i))
         else:
-            linear.append(f.axis(i))
-            angular.append([0.0] * 3)
+            turning = v.cross(f.axis(i), v.subtract(point, f.o[i]))
+            linear.append(v.add(v.scale(chain.turns[i], turning), v.scale(chain.slides[i], f.axis(i))))
+            angular.append(v.scale(chain.turns[i], f.axis(i)))
     return linear, angular
 
 
@@ -121,11 +119,10 @@ def jacobian_rate_times_velocity(chain: Chain, q: Vector, qd: Vector) -> list[Sc
         r = v.subtract(f.o[i], origin)
         a = _carried(a, alpha, omega, r)
         rate = v.scale(qd[i], f.axis(i))
-        if chain.revolute[i]:
-            alpha = v.add(alpha, v.cross(omega, rate))
-            omega = v.add(omega, rate)
-        else:
-            a = v.add(a, v.scale(2.0, v.cross(omega, rate)))
+        swing = v.cross(omega, rate)
+        a = v.add(a, v.scale(2.0 * chain.slides[i], swing))
+        alpha = v.add(alpha, v.scale(chain.turns[i], swing))
+        omega = v.add(omega, v.scale(chain.turns[i], rate))
         origin = f.o[i]
     a = _carried(a, alpha, omega, v.matvec(f.R[-1], chain.p_tcp))
     return [*a, *alpha]

@@ -87,6 +87,12 @@ def turn_symmetric(s: Scalar, c: Scalar, S: Matrix) -> Matrix:
     return [[mean + part, xy, xz], [xy, mean - part, yz], [xz, yz, S[2][2]]]
 
 
+def tilt_symmetric(s: Scalar, c: Scalar, S: Matrix) -> Matrix:
+    """Rx S Rx^T for a symmetric S: a turn about z with the axes called y z x."""
+    T = turn_symmetric(s, c, [[S[i][j] for j in (1, 2, 0)] for i in (1, 2, 0)])
+    return [[T[i][j] for j in (2, 0, 1)] for i in (2, 0, 1)]
+
+
 def conjugate_symmetric(R: Matrix, S: Matrix) -> Matrix:
     """R S R^T for a symmetric S, keeping it symmetric to the last bit."""
     RS = matmul(R, S)
