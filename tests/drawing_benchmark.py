@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tangere.apps.drawing.files import write_svg
 from tangere.apps.drawing.picture.picture import Picture, picture_from
 from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
-from tangere.apps.drawing.svg.write import write_svg
 from tangere.errors import MissingExtra, TangereError
 
 

@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
+from drawing_makers import rendered
+
 from tangere.apps.drawing.draw_picture import (
     DrawingSettings,
     Drawn,
@@ -26,10 +28,10 @@ from tangere.apps.drawing.draw_picture import (
     write_preview,
 )
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, png_bytes, preview_png, rendered
+from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, png_bytes, preview_png
 from tangere.apps.drawing.ink import Ink
+from tangere.apps.drawing.picture.svg import read_svg
 from tangere.apps.drawing.plan.fit import DoesNotFit
-from tangere.apps.drawing.svg.read import read_svg
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop.folder import load_manifest

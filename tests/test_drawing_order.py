@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from drawing_benchmark import photograph, sorted_by_vpype
 
+from tangere.apps.drawing.files import write_svg
 from tangere.apps.drawing.strokes.make import _ends, _start, on_grid, ordered, strokes_of, two_opt
 from tangere.apps.drawing.strokes.strokes import Strokes, closed
 from tangere.apps.drawing.strokes.tour import Tour, nearest
-from tangere.apps.drawing.svg.write import write_svg
 
 
 def scattered(count: int, seed: int, *, rings: bool = False, clustered: bool = False) -> Strokes:

@@ -7,12 +7,12 @@ cv2 = pytest.importorskip("cv2", reason="OpenCV (extra `draw`) is not installed"
 spatial = pytest.importorskip("scipy.spatial")
 
 from drawing_benchmark import photograph  # noqa: E402
+from drawing_makers import rendered  # noqa: E402
 from drawing_truth import check_guarantee, dense, drawing, farthest, random_lines  # noqa: E402
 
-from tangere.apps.drawing.files import rendered  # noqa: E402
+from tangere.apps.drawing.draw_picture import find_picture  # noqa: E402
 from tangere.apps.drawing.picture.line_art import otsu_of  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
-from tangere.apps.drawing.picture.shipped import shipped_picture  # noqa: E402
 from tangere.apps.drawing.picture.tracing import trace  # noqa: E402
 from tangere.apps.drawing.strokes.make import strokes_of  # noqa: E402
 from tangere.apps.drawing.strokes.strokes import closed  # noqa: E402
@@ -60,7 +60,7 @@ def test_edges_of_a_shaded_disc_are_one_ring():
 
 
 def test_edge_thresholds_can_be_set():
-    picture = read_picture(shipped_picture("still_life.png"))
+    picture = read_picture(find_picture("still_life.png"))
     fine, coarse = trace(picture, "edges", thresholds=(1.0, 3.0)), trace(picture, "edges", thresholds=(8.0, 20.0))
     assert fine.centre_line.sum() > 1.3 * coarse.centre_line.sum()
     with pytest.raises(InvalidValue, match="thresholds"):
@@ -122,7 +122,7 @@ def test_the_outlines_of_coloured_areas_are_drawn_once(paper):
 
 
 def test_a_photograph_has_no_outlines():
-    for picture in (photograph(400, shapes=120), read_picture(shipped_picture("still_life.png"))):
+    for picture in (photograph(400, shapes=120), read_picture(find_picture("still_life.png"))):
         assert trace(picture).style == "edges"
 
 

@@ -10,11 +10,11 @@ import pytest
 cv2 = pytest.importorskip("cv2", reason="OpenCV (extra `draw`) is not installed")
 spatial = pytest.importorskip("scipy.spatial")
 
+from drawing_makers import rendered, snail, still_life  # noqa: E402
 from drawing_truth import check_guarantee, covered, dense, drawing, farthest, random_lines, skeleton_of  # noqa: E402
 
-from tangere.apps.drawing.files import rendered  # noqa: E402
+from tangere.apps.drawing.draw_picture import SHIPPED, find_picture, shipped_pictures  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
-from tangere.apps.drawing.picture.shipped import FOLDER, shipped_picture, shipped_pictures, snail, still_life  # noqa: E402
 from tangere.apps.drawing.picture.skeleton import pixel_graph, thinned  # noqa: E402
 from tangere.apps.drawing.picture.tracing import fitted, trace  # noqa: E402
 from tangere.apps.drawing.strokes.make import strokes_of  # noqa: E402
@@ -225,13 +225,13 @@ def test_guarantee_of_the_plan_on_random_line_drawings(seed):
 
 @pytest.mark.parametrize("name", ["snail.png", "still_life.png"])
 def test_guarantee_of_the_plan_on_the_shipped_pictures(name):
-    tracing = trace(read_picture(shipped_picture(name)))
+    tracing = trace(read_picture(find_picture(name)))
     assert tracing.style == {"snail.png": "lines", "still_life.png": "edges"}[name]
     check_guarantee(tracing, strokes_of(tracing, 0.2))
 
 
 def test_the_same_picture_as_lines_and_as_pixels_gives_the_same_drawing():
-    drawn, traced = strokes_of(shipped_picture("snail.svg"), 0.2), strokes_of(shipped_picture("snail.png"), 0.2)
+    drawn, traced = strokes_of(find_picture("snail.svg"), 0.2), strokes_of(find_picture("snail.png"), 0.2)
     # a line of 0.9 mm ends half its width early; crossings at a small angle are thinned into one line for 1 mm
     assert farthest(dense(traced.lines), drawn.lines) < 0.6e-3
     assert farthest(dense(drawn.lines), traced.lines) < 1.0e-3
@@ -240,14 +240,14 @@ def test_the_same_picture_as_lines_and_as_pixels_gives_the_same_drawing():
 
 def test_shipped_pictures_are_what_their_makers_make():
     assert shipped_pictures() == ("snail.png", "snail.svg", "still_life.png")
-    assert all((FOLDER / name).stat().st_size < 60_000 for name in shipped_pictures())
-    shaded = cv2.imread(str(shipped_picture("still_life.png")), cv2.IMREAD_GRAYSCALE)
-    lines = cv2.imread(str(shipped_picture("snail.png")), cv2.IMREAD_GRAYSCALE)
+    assert all((SHIPPED / name).stat().st_size < 60_000 for name in shipped_pictures())
+    shaded = cv2.imread(str(find_picture("still_life.png")), cv2.IMREAD_GRAYSCALE)
+    lines = cv2.imread(str(find_picture("snail.png")), cv2.IMREAD_GRAYSCALE)
     # one step of the grey levels where another numpy rounds otherwise
     assert np.abs(still_life().astype(int) - shaded).max() <= 3
     assert np.abs(rendered(snail(), pixel=0.2e-3, pen=0.9e-3).astype(int) - lines).max() <= 1
     with pytest.raises(UnknownName, match=r"snail\.png"):
-        shipped_picture("mona_lisa.png")
+        find_picture("mona_lisa.png")
 
 
 def test_a_tracing_is_fitted_with_its_aspect_y_up():

@@ -59,8 +59,14 @@ def add(commands: Any) -> None:
 
 def draw(arguments: argparse.Namespace) -> int:
     """Draw a picture into a folder, and say how it went."""
-    from tangere.apps.drawing.draw_picture import PREVIEW, execute_drawing, find_picture, prepare, write_preview
-    from tangere.apps.drawing.picture.shipped import shipped_pictures
+    from tangere.apps.drawing.draw_picture import (
+        PREVIEW,
+        execute_drawing,
+        find_picture,
+        prepare,
+        shipped_pictures,
+        write_preview,
+    )  # fmt: skip
     from tangere.loop.folder import holds
 
     if arguments.list:
@@ -104,7 +110,7 @@ def draw(arguments: argparse.Namespace) -> int:
 
 
 def _tell_plan(prepared: Prepared) -> None:
-    from tangere.apps.drawing.svg.write import figures, time_figures
+    from tangere.apps.drawing.files import figures, time_figures
 
     print(figures(prepared.strokes, seconds=prepared.plan.duration))
     print(time_figures(prepared.plan))

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.drawing import DrawingResult, Simulated, Stage, draw, drawing_robot, heavier
-from tangere.apps.drawing.files import ink_lines, ink_png, preview_png, write_bytes, write_ink
+from tangere.apps.drawing.files import ink_lines, ink_picture, png_bytes, preview_png, write_bytes, write_ink, write_svg
 from tangere.apps.drawing.force.task import MODES
-from tangere.apps.drawing.picture.shipped import shipped_picture, shipped_pictures
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.plan.plan import PenMotion, placed, plan_drawing
@@ -26,7 +25,6 @@ from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
 from tangere.apps.drawing.strokes.make import DOT, strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures
-from tangere.apps.drawing.svg.write import write_svg
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
 from tangere.loop.folder import cleared as cleared_folder
@@ -102,6 +100,7 @@ def probe(
     return Probed(canvas.corrected(touched), points, fit.height, fit.tilt, fit.rms, result)
 
 
+SHIPPED = Path(__file__).parent / "picture" / "pictures"
 PREVIEW, PLAN = "preview.png", "plan.svg"
 # of the drawing itself; a second controller's have its name before the dot
 INK, DRAWN_SVG, DRAWN_PNG = "ink.csv", "drawn.svg", "drawn.png"
@@ -182,6 +181,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def shipped_pictures() -> tuple[str, ...]:
+    """Names of the pictures in the package: a line drawing, twice, and a shaded still life."""
+    return tuple(sorted(path.name for path in SHIPPED.iterdir() if path.suffix in (".png", ".svg")))
+
+
 def find_picture(name: str | os.PathLike[str]) -> Path:
     """A picture file, or a picture of the package by its name with or without ending (snail, still_life)."""
     path = Path(name)
@@ -190,7 +194,7 @@ def find_picture(name: str | os.PathLike[str]) -> Path:
     shipped = shipped_pictures()
     for candidate in (str(name), f"{name}.png", f"{name}.svg"):
         if candidate in shipped:  # also where a folder of that name is there: that of an earlier drawing
-            return shipped_picture(candidate)
+            return SHIPPED / candidate
     if path.exists():
         raise InvalidValue(f"{path} is no picture but a folder or device")
     raise UnknownName(f"no picture {str(name)!r}: no such file, and none of those that ship: {', '.join(shipped)}")
@@ -275,7 +279,8 @@ def execute_drawing(
         results[controller] = result
         write_ink(result.ink, folder / name(INK))
         write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
-        write_bytes(ink_png(result.ink, prepared.canvas.size, settings.force), folder / name(DRAWN_PNG))
+        pixels = ink_picture(result.ink, prepared.canvas.size, settings.force)
+        write_bytes(png_bytes(pixels), folder / name(DRAWN_PNG))
         if isinstance(result.run.abort, KeyboardInterrupt):
             break  # who interrupts one drawing does not ask for the next
     summary = summary_of(prepared, results)

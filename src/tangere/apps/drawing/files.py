@@ -1,97 +1,25 @@
-"""What a drawing leaves in its folder: lines as pixels and PNG (numpy alone), the preview, the ink."""
+"""What a drawing leaves in its folder: plan.svg and drawn.svg, the preview, the ink; and its figures in words.
+
+An SVG is in millimetres, one path per stroke, in drawing order, which any plotter tool reads.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import os
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.drawing.ink import Ink
+from tangere.apps.drawing.ink import Ink, colour
 from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.strokes.strokes import Strokes, simplified
-from tangere.apps.drawing.svg.write import COLOURS, figures
-from tangere.errors import InvalidValue, MissingExtra
-from tangere.logs.files import replacing
+from tangere.errors import MissingExtra
+from tangere.logs.files import replacing, write_text
 from tangere.types import Array
-
-# Largest raster [pixels] that is made.
-PIXELS_MAX = 25_000_000
-
-
-def rendered(strokes: Strokes, *, pixel: float = 0.2e-3, pen: float = 0.5e-3) -> NDArray[np.uint8]:
-    """(h, w) the drawing as a camera would see it: black lines of width `pen` [m] on white, `pixel` [m] per pixel.
-
-    Grey is by the distance of the pixel's middle from the line, one pixel of slope at its border.
-    """
-    if not (np.isfinite(pixel) and np.isfinite(pen) and pixel > 0.0 and pen > 0.0):
-        raise InvalidValue(f"pixel {pixel} m and pen {pen} m must be positive")
-    columns, rows = (max(1, round(side / pixel)) for side in strokes.size)
-    if columns * rows > PIXELS_MAX:
-        raise InvalidValue(f"{columns} x {rows} pixels; at most {PIXELS_MAX} are drawn: choose a larger pixel")
-    clear = np.full((rows, columns), np.inf)
-    half = 0.5 * pen / pixel
-    reach = half + 1.0
-    scale = np.array([columns, rows]) / np.array(strokes.size)
-    for line in strokes.lines:
-        points = line * [1.0, -1.0] * scale + np.array([columns, rows]) / 2.0
-        for (ax, ay), (bx, by) in zip(points[:-1].tolist(), points[1:].tolist(), strict=True):
-            # long lines in short pieces: the box round a slanted one is mostly empty
-            pieces = max(1, int(max(abs(bx - ax), abs(by - ay)) / 64.0))
-            for k in range(pieces):
-                s, t = k / pieces, (k + 1) / pieces
-                _stamp(clear, ax + s * (bx - ax), ay + s * (by - ay), ax + t * (bx - ax), ay + t * (by - ay), reach)
-    grey: NDArray[np.uint8] = np.rint(255.0 * np.clip(clear - half + 0.5, 0.0, 1.0)).astype(np.uint8)
-    return grey
-
-
-def _stamp(clear: np.ndarray, ax: float, ay: float, bx: float, by: float, reach: float) -> None:
-    """Lower the distances `clear` near one segment."""
-    rows, columns = clear.shape
-    left, right = max(0, int(min(ax, bx) - reach)), min(columns, int(max(ax, bx) + reach) + 2)
-    top, bottom = max(0, int(min(ay, by) - reach)), min(rows, int(max(ay, by) + reach) + 2)
-    if left >= right or top >= bottom:
-        return
-    x = np.arange(left, right) + 0.5 - ax
-    y = (np.arange(top, bottom) + 0.5 - ay)[:, None]
-    dx, dy = bx - ax, by - ay
-    square = dx * dx + dy * dy
-    share = np.clip((x * dx + y * dy) / square, 0.0, 1.0) if square > 0.0 else np.zeros((1, 1))
-    distance = np.hypot(x - share * dx, y - share * dy)
-    window = clear[top:bottom, left:right]
-    np.minimum(window, distance, out=window)
-
-
-def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of (h, w) grey or (h, w, 3) coloured pixels of eight bits."""
-    array = np.ascontiguousarray(pixels)
-    if (
-        array.dtype != np.uint8
-        or array.ndim not in (2, 3)
-        or (array.ndim == 3 and array.shape[2] != 3)
-        or not array.size
-    ):
-        raise InvalidValue(f"pixels {array.shape} {array.dtype}; (h, w) or (h, w, 3) of uint8 is written")
-    rows, columns = array.shape[:2]
-    flat = array.reshape(rows, -1)
-    # filter 1, each byte less the one of the pixel to its left: half the size for pictures with soft tones
-    step = 1 if array.ndim == 2 else 3
-    lines = np.zeros((rows, 1 + flat.shape[1]), dtype=np.uint8)
-    lines[:, 0] = 1
-    lines[:, 1:] = flat
-    lines[:, 1 + step :] -= flat[:, :-step]
-    head = struct.pack(">IIBBBBB", columns, rows, 8, 0 if array.ndim == 2 else 2, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
-    body = b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
-    )
-    return b"\x89PNG\r\n\x1a\n" + body
-
 
 PEN = 0.5e-3  # m: width of the line at the wanted force, a fine felt pen
 # The line is wider where the pen is pressed harder, as the cube root: the contact of a round elastic tip (Hertz). From
@@ -102,6 +30,73 @@ SIDE_MAX = 3000  # pixels of the longer side; a larger drawing has larger pixels
 STEP = 0.5  # pixels between two prints of the tip
 LINE = 0.01e-3  # m: drawn.svg keeps the ink within this, a tenth of what its plan was simplified by
 PREVIEW = 1000  # pixels of the preview's longer side
+# Digits after the point [mm]: a nanometre, so that what is read back is what was written.
+DIGITS = 6
+# First to last stroke, evenly bright, told apart by colour-blind readers too: dark blue over green to orange.
+COLOURS = ((38, 70, 160), (20, 140, 120), (120, 150, 30), (220, 120, 20))
+
+
+def svg_text(strokes: Strokes, *, pen: float = PEN) -> str:
+    """The SVG document: size in mm, one unit of its view box one mm, x right, y down, (0, 0) the upper left corner.
+
+    pen: width [m] of the line as a viewer shows it.
+    """
+    width, height = (1e3 * side for side in strokes.size)
+    head = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" '
+        f'width="{_number(width)}mm" height="{_number(height)}mm" '
+        f'viewBox="0 0 {_number(width)} {_number(height)}">\n'
+        f'<g id="strokes" fill="none" stroke="black" stroke-width="{_number(1e3 * pen)}" '
+        'stroke-linecap="round" stroke-linejoin="round">\n'
+    )
+    return head + "".join(f'<path d="{path_data(line, strokes.size)}"/>\n' for line in strokes.lines) + "</g>\n</svg>\n"
+
+
+def path_data(line: np.ndarray, size: tuple[float, float]) -> str:
+    """One line (k, 2) [m], canvas frame, as the `d` of an SVG path in mm from the upper left corner."""
+    points = 1e3 * (line * [1.0, -1.0] + np.array(size) / 2.0)
+    return "M" + " L".join(f"{_number(x)},{_number(y)}" for x, y in points.tolist())
+
+
+def write_svg(strokes: Strokes, path: str | os.PathLike[str], *, pen: float = PEN) -> None:
+    """Write strokes to a file; it appears whole or not at all."""
+    write_text(path, svg_text(strokes, pen=pen))
+
+
+def _number(value: float) -> str:
+    """A number with at most DIGITS digits after the point, without trailing zeros or a negative zero."""
+    text = f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def figures(strokes: Strokes, *, seconds: float | None = None) -> str:
+    """One line for people: strokes, length drawn, travel with the pen up, size, and time where it is known."""
+    count = len(strokes)
+    words = [
+        f"{count} stroke{'s' if count != 1 else ''}",
+        f"{strokes.draw_length:.2f} m drawn",
+        f"{strokes.pen_up_length:.2f} m pen up",
+        f"{1e3 * strokes.size[0]:.0f} x {1e3 * strokes.size[1]:.0f} mm",
+    ]
+    if seconds is not None:
+        words.append(
+            f"about {int(seconds // 60)} min {int(seconds % 60):02d} s" if seconds >= 60.0 else f"about {seconds:.0f} s"
+        )
+    return ", ".join(words)
+
+
+def time_figures(plan: DrawingPlan) -> str:
+    """One line for people: what the time is made of, and how fast the pen is on average while it draws."""
+    times = plan.phase_times
+    average = f" at {1e3 * plan.draw_length / times['draw']:.0f} mm/s on average" if times["draw"] > 0.0 else ""
+    # bends and short lines never reach the speed that was asked for: then a higher one gains next to nothing
+    slow = plan.draw_length < 0.9 * plan.pace.speed * times["draw"]
+    why = f" (of {1e3 * plan.pace.speed:.0f}: slower in bends and at ends)" if slow else ""
+    return (
+        f"time: {times['draw']:.0f} s drawing{average}{why}, {times['touch']:.0f} s touching down, "
+        f"{times['travel']:.0f} s in the air"
+    )
 
 
 def write_ink(ink: Ink, path: str | os.PathLike[str]) -> None:
@@ -177,9 +172,28 @@ def ink_marks(ink: Ink, canvas: Canvas, most: int) -> tuple[Array, Array]:
     return np.concatenate(times), np.concatenate(points)
 
 
-def ink_png(ink: Ink, size: tuple[float, float], force: float) -> bytes:
-    """drawn.png."""
-    return png_bytes(ink_picture(ink, size, force))
+def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of (h, w) grey or (h, w, 3) coloured pixels of eight bits."""
+    Image, _, _ = _pillow()
+    return encoded(Image.fromarray(pixels), "PNG")
+
+
+def encoded(image: Any, kind: str, **how: Any) -> bytes:
+    """A picture of Pillow as a file of that kind."""
+    out = io.BytesIO()
+    image.save(out, kind, **how)
+    return out.getvalue()
+
+
+def lines_png(strokes: Strokes, side: int) -> bytes:
+    """The lines alone, black on white and two pixels wide, `side` pixels along the longer side."""
+    Image, ImageDraw, _ = _pillow()
+    scale, half = side / max(strokes.size), 0.5 * np.array(strokes.size)
+    image = Image.new("L", tuple(max(1, round(scale * s)) for s in strokes.size), 255)
+    pen = ImageDraw.Draw(image)
+    for line in strokes.lines:
+        pen.line((scale * (line * [1.0, -1.0] + half)).ravel().tolist(), fill=0, width=2, joint="curve")
+    return encoded(image, "PNG")
 
 
 def preview_png(strokes: Strokes, *, seconds: float | None = None, title: str = "") -> bytes:
@@ -205,11 +219,12 @@ def preview_png(strokes: Strokes, *, seconds: float | None = None, title: str = 
         pen.line(place(np.array([before[-1], after[0]])), fill="#bbbbbb", width=fine)
     count = max(1, len(strokes) - 1)
     for number, line in enumerate(strokes.lines):
-        pen.line(place(line), fill=_colour(number / count), width=max(2, round(fine * PEN * scale)), joint="curve")
-    for point, colour in ((strokes.lines[0][:1], "#26a269"), (strokes.lines[-1][-1:], "#c01c28")):
+        tone, wide = colour(number / count, COLOURS), max(2, round(fine * PEN * scale))
+        pen.line(place(line), fill=tone, width=wide, joint="curve")
+    for point, mark in ((strokes.lines[0][:1], "#26a269"), (strokes.lines[-1][-1:], "#c01c28")):
         ((x, y),) = place(point)
         r = fine * 6
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=colour)
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=mark)
     font = ImageFont.load_default(size=fine * letters)
     pen.text((fine * edge, fine * 10), _plain(title), fill="#222222", font=font)
     below = fine * (edge + 1.6 * letters + height)
@@ -219,21 +234,12 @@ def preview_png(strokes: Strokes, *, seconds: float | None = None, title: str = 
     if wide > room:
         font = ImageFont.load_default(size=fine * letters * room / wide)
     pen.text((fine * edge, below), text, fill="#222222", font=font)
-    out = io.BytesIO()
-    image.resize(full, Image.Resampling.BOX).save(out, "PNG")
-    return out.getvalue()
+    return encoded(image.resize(full, Image.Resampling.BOX), "PNG")
 
 
 def _plain(text: str) -> str:
     """Text that the built-in font can show."""
     return "".join(c if c.isprintable() and ord(c) < 0x250 else "?" for c in text)[:80]
-
-
-def _colour(share: float) -> tuple[int, int, int]:
-    place = share * (len(COLOURS) - 1)
-    k = min(int(place), len(COLOURS) - 2)
-    red, green, blue = np.rint(COLOURS[k] + (place - k) * (COLOURS[k + 1] - COLOURS[k])).astype(int).tolist()
-    return red, green, blue
 
 
 def _pillow() -> tuple[Any, Any, Any]:

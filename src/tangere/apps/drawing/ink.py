@@ -230,11 +230,11 @@ def coloured_map(
     return drawing(title, width, height + LETTERS + 6, *parts)
 
 
-def colour(share: float) -> str:
+def colour(share: float, colours: tuple[tuple[int, int, int], ...] = COLOURS) -> str:
     """#rrggbb of a share in [0, 1]."""
-    place = min(max(share, 0.0), 1.0) * (len(COLOURS) - 1)
-    k = min(int(place), len(COLOURS) - 2)
-    mixed = (round(a + (place - k) * (b - a)) for a, b in zip(COLOURS[k], COLOURS[k + 1], strict=True))
+    place = min(max(share, 0.0), 1.0) * (len(colours) - 1)
+    k = min(int(place), len(colours) - 2)
+    mixed = (round(a + (place - k) * (b - a)) for a, b in zip(colours[k], colours[k + 1], strict=True))
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 

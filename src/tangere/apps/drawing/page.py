@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -14,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, namer
-from tangere.apps.drawing.files import png_bytes, rendered
+from tangere.apps.drawing.files import encoded, lines_png
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import coloured_map, distance, plan_view
 from tangere.apps.drawing.picture.picture import read_picture
+from tangere.apps.drawing.picture.svg import is_svg, read_svg
 from tangere.apps.drawing.picture.tracing import fitted
 from tangere.apps.drawing.strokes.make import area
 from tangere.apps.drawing.summary import DrawingFigures
-from tangere.apps.drawing.svg.read import is_svg, read_svg
 from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Level, Panel, Series, TimeFigure
@@ -154,14 +153,11 @@ def _picture(done: Drawn) -> Raw | None:
         if is_svg(source):
             tracing = read_svg(source)
             width, height = area(tracing, 1.0)
-            lines = rendered(fitted(tracing, width, height), pixel=1.0 / SIDE, pen=2.0 / SIDE)
-            return _image("image/png", png_bytes(lines), "the lines of the picture")
+            return _image("image/png", lines_png(fitted(tracing, width, height), SIDE), "the lines of the picture")
         rgb = read_picture(source, side_max=SIDE).rgb
         from PIL import Image
 
-        out = io.BytesIO()
-        Image.fromarray(rgb).save(out, "JPEG", quality=85)
-        return _image("image/jpeg", out.getvalue(), "the picture")
+        return _image("image/jpeg", encoded(Image.fromarray(rgb), "JPEG", quality=85), "the picture")
     except TangereError:  # it was moved or changed since it was read; the report must not be lost over it
         return None
 

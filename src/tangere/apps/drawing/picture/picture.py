@@ -27,6 +27,8 @@ BYTES_MAX = 300_000_000
 SIDE_MAX = 2000
 # Ink with all channels above this [of 255] does not stand out from white.
 LIGHT = 230
+# What Pillow raises over damaged files.
+DAMAGED = (OSError, ValueError, SyntaxError, IndexError, TypeError, MemoryError)
 # A side below this [pixels] holds no line with two ends.
 SIDE_MIN = 3
 
@@ -111,20 +113,11 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
             raise InvalidValue(f"{name} is {columns} x {rows} pixels; a picture needs at least {SIDE_MIN} x {SIDE_MIN}")
         try:
             if image.format == "JPEG":
-                image.draft(
-                    "RGB", (side_max, side_max)
-                )  # decodes a large JPEG at 1/2, 1/4 or 1/8, still above side_max
+                # decodes a large JPEG at 1/2, 1/4 or 1/8, still above side_max
+                image.draft("RGB", (side_max, side_max))
             image.load()
             upright = ImageOps.exif_transpose(image)
-        except (
-            OSError,
-            ValueError,
-            SyntaxError,
-            IndexError,
-            TypeError,
-            MemoryError,
-            Image.DecompressionBombError,
-        ) as error:
+        except (*DAMAGED, Image.DecompressionBombError) as error:
             raise InvalidValue(f"{name} is damaged: {error}") from error
         if getattr(image, "n_frames", 1) > 1:
             notes.append(f"only the first of {getattr(image, 'n_frames', 1)} frames is drawn")
@@ -139,11 +132,7 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
 def picture_from(pixels: ArrayLike, *, side_max: int = SIDE_MAX) -> Picture:
     """A picture from an array (h, w), (h, w, 3) or (h, w, 4): eight or sixteen bits, bool, or floats in [0, 1]."""
     array = np.asarray(pixels)
-    if (
-        array.ndim not in (2, 3)
-        or (array.ndim == 3 and array.shape[2] not in (1, 3, 4))
-        or min(array.shape[:2]) < SIDE_MIN
-    ):
+    if array.ndim < 2 or array.shape[2:] not in ((), (1,), (3,), (4,)) or min(array.shape[:2]) < SIDE_MIN:
         raise InvalidValue(
             f"pixels of shape {array.shape}; (h, w), (h, w, 3) or (h, w, 4) from {SIDE_MIN} x {SIDE_MIN} on are valid"
         )
@@ -151,18 +140,12 @@ def picture_from(pixels: ArrayLike, *, side_max: int = SIDE_MAX) -> Picture:
         raise InvalidValue(
             f"{array.shape[1]} x {array.shape[0]} pixels; at most {PIXELS_MAX // 1_000_000} million are traced"
         )
-    if array.dtype == bool:
-        values = np.where(array, 1.0, 0.0)
-    elif array.dtype == np.uint8:
-        values = array / 255.0
-    elif array.dtype == np.uint16:
-        values = array / 65535.0
-    elif np.issubdtype(array.dtype, np.floating):
-        values = array.astype(float)
-        if not np.isfinite(values).all() or values.min() < 0.0 or values.max() > 1.0:
-            raise InvalidValue("float pixels must be finite and in [0, 1]")
-    else:
+    whole = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # what stands for white
+    if array.dtype.name not in whole and array.dtype.kind != "f":
         raise InvalidValue(f"pixels of type {array.dtype}; uint8, uint16, bool or floats in [0, 1] are read")
+    values = array / whole.get(array.dtype.name, 1.0)
+    if not np.isfinite(values).all() or values.min() < 0.0 or values.max() > 1.0:
+        raise InvalidValue("float pixels must be finite and in [0, 1]")
     if values.ndim == 2:
         values = values[..., None]
     if values.shape[2] == 4:
@@ -183,10 +166,7 @@ def reduced(picture: Picture, *, side_max: int = SIDE_MAX, original: tuple[int, 
     rgb = picture.rgb
     if longest > side_max:
         cv2 = opencv()
-        size = (
-            max(SIDE_MIN, round(picture.width * side_max / longest)),
-            max(SIDE_MIN, round(picture.height * side_max / longest)),
-        )
+        size = [max(SIDE_MIN, round(side * side_max / longest)) for side in (picture.width, picture.height)]
         rgb = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)
     if rgb.shape[:2] == (rows, columns):
         return picture

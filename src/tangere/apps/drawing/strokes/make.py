@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.drawing.picture.picture import Picture, read_picture
+from tangere.apps.drawing.picture.svg import is_svg, read_svg
 from tangere.apps.drawing.picture.tracing import Tracing, fitted, trace
 from tangere.apps.drawing.settings import TOLERANCE
 from tangere.apps.drawing.strokes.merge import merged, uncovered, unfolded
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, simplified, smoothed
 from tangere.apps.drawing.strokes.tour import Tour, nearest
-from tangere.apps.drawing.svg.read import is_svg, read_svg
 from tangere.errors import InvalidValue
 from tangere.types import Array
 

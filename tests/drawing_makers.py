@@ -1,34 +1,51 @@
-"""The two pictures that ship with the package, and how they were made: a line drawing and a shaded still life."""
-
-from __future__ import annotations
-
-from pathlib import Path
+"""Pictures whose lines are known: a renderer, and how the pictures of the package were made."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tangere.apps.drawing.strokes.strokes import Strokes
-from tangere.errors import UnknownName
-from tangere.types import Array
-
-FOLDER = Path(__file__).parent / "pictures"
 
 
-def shipped_pictures() -> tuple[str, ...]:
-    """Names of the pictures in the package."""
-    return tuple(sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".png", ".svg")))
+def rendered(strokes: Strokes, *, pixel: float = 0.2e-3, pen: float = 0.5e-3) -> np.ndarray:
+    """(h, w) the drawing as a camera would see it: black lines of width `pen` [m] on white, `pixel` [m] per pixel.
+
+    Grey is by the distance of the pixel's middle from the line, one pixel of slope at its border.
+    """
+    columns, rows = (max(1, round(side / pixel)) for side in strokes.size)
+    clear = np.full((rows, columns), np.inf)
+    half = 0.5 * pen / pixel
+    reach = half + 1.0
+    scale = np.array([columns, rows]) / np.array(strokes.size)
+    for line in strokes.lines:
+        points = line * [1.0, -1.0] * scale + np.array([columns, rows]) / 2.0
+        for (ax, ay), (bx, by) in zip(points[:-1].tolist(), points[1:].tolist(), strict=True):
+            # long lines in short pieces: the box round a slanted one is mostly empty
+            pieces = max(1, int(max(abs(bx - ax), abs(by - ay)) / 64.0))
+            for k in range(pieces):
+                s, t = k / pieces, (k + 1) / pieces
+                _stamp(clear, ax + s * (bx - ax), ay + s * (by - ay), ax + t * (bx - ax), ay + t * (by - ay), reach)
+    return np.rint(255.0 * np.clip(clear - half + 0.5, 0.0, 1.0)).astype(np.uint8)
 
 
-def shipped_picture(name: str) -> Path:
-    """The path of a picture in the package: "snail.png", "snail.svg" (the same lines) or "still_life.png"."""
-    if name not in shipped_pictures():
-        raise UnknownName(f"no picture {name!r} in the package; there are {', '.join(shipped_pictures())}")
-    return FOLDER / name
+def _stamp(clear: np.ndarray, ax: float, ay: float, bx: float, by: float, reach: float) -> None:
+    """Lower the distances `clear` near one segment."""
+    rows, columns = clear.shape
+    left, right = max(0, int(min(ax, bx) - reach)), min(columns, int(max(ax, bx) + reach) + 2)
+    top, bottom = max(0, int(min(ay, by) - reach)), min(rows, int(max(ay, by) + reach) + 2)
+    if left >= right or top >= bottom:
+        return
+    x = np.arange(left, right) + 0.5 - ax
+    y = (np.arange(top, bottom) + 0.5 - ay)[:, None]
+    dx, dy = bx - ax, by - ay
+    square = dx * dx + dy * dy
+    share = np.clip((x * dx + y * dy) / square, 0.0, 1.0) if square > 0.0 else np.zeros((1, 1))
+    distance = np.hypot(x - share * dx, y - share * dy)
+    window = clear[top:bottom, left:right]
+    np.minimum(window, distance, out=window)
 
 
 def snail() -> Strokes:
     """A snail in a meadow: 200 mm square; long curves, loops, crossings, small details, a line of handwriting."""
-    lines: list[Array] = []
+    lines: list[np.ndarray] = []
 
     def curve(x: object, y: object) -> None:
         lines.append(np.stack(np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float)), axis=-1) * 1e-3)
@@ -81,7 +98,7 @@ def snail() -> Strokes:
     return Strokes(tuple(lines), (0.2, 0.2))
 
 
-def still_life(side: int = 320, *, noise: float = 0.008, seed: int = 3) -> NDArray[np.uint8]:
+def still_life(side: int = 320, *, noise: float = 0.008, seed: int = 3) -> np.ndarray:
     """(side, side) a mug and three balls on a striped table, soft light from the upper left, with a camera's noise."""
     rows, columns = np.mgrid[0:side, 0:side]
     u, v = (columns + 0.5) / side * 2.0 - 1.0, 1.0 - (rows + 0.5) / side * 2.0
@@ -119,11 +136,10 @@ def still_life(side: int = 320, *, noise: float = 0.008, seed: int = 3) -> NDArr
         image = _over(image, albedo * (0.22 + 0.8 * lit) + gloss * shine, (1.0 - np.sqrt(square)) * min(a, b) * border)
     image = image + noise * np.random.default_rng(seed).normal(size=image.shape)
     # steps of three levels hide in the noise and halve the file
-    result: NDArray[np.uint8] = (3.0 * np.rint(85.0 * np.clip(image, 0.0, 1.0))).astype(np.uint8)
-    return result
+    return (3.0 * np.rint(85.0 * np.clip(image, 0.0, 1.0))).astype(np.uint8)
 
 
-def _over(below: Array, above: Array, inside: Array) -> Array:
+def _over(below, above, inside) -> np.ndarray:
     """`above` laid over `below` where `inside` [pixels] is positive, one pixel soft."""
     cover = np.clip(inside + 0.5, 0.0, 1.0)
     return below * (1.0 - cover) + above * cover

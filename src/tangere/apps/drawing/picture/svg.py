@@ -1,7 +1,8 @@
 """SVG files as lines: paths, shapes, groups, transforms and local <use>; nothing is fetched, run or expanded.
 
 Strokes are drawn as they are, filled shapes by their outline. What an SVG may hold beyond that (text, pictures,
-scripts, references to elsewhere, entities) is left out, and the notes say so.
+scripts, references to elsewhere, entities) is left out, and the notes say so. Of CSS the few properties count that
+decide whether and how a shape is drawn.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from tangere.apps.drawing.picture import svg_attributes as read
+from tangere.apps.drawing.picture.svg_attributes import Curve, Rules, Style, clipped, dashed, flattened, subpaths
 from tangere.apps.drawing.picture.tracing import Tracing
 from tangere.apps.drawing.strokes.strokes import length
-from tangere.apps.drawing.svg.path import Curve, clipped, dashed, ellipse, flattened, polygon, rectangle, subpaths
-from tangere.apps.drawing.svg.style import Style, length_of, matrix_of, numbers_of, rules_of, style_of, view_matrix
 from tangere.errors import InvalidValue
 from tangere.types import Array
 
@@ -34,48 +35,31 @@ FLAT = 5e-5
 FINEST = 2e-3
 # Nor are more than this many of one line: days of drawing.
 DASHES_MAX = 10_000
-# Elements that hold others only for reference.
-HIDDEN = {
-    "defs",
-    "symbol",
-    "clipPath",
-    "mask",
-    "pattern",
-    "marker",
-    "linearGradient",
-    "radialGradient",
-    "filter",
-    "metadata",
-}
-SILENT = {"title", "desc", "style", "namedview", "animate", "animateTransform", "animateMotion", "set", "view", "stop"}
+# Elements that hold others only for reference, and those of which nothing is to be seen.
+HIDDEN = {"defs", "symbol", "clipPath", "mask", "pattern", "marker", "linearGradient", "radialGradient", "filter",
+          "metadata"}  # fmt: skip
+SILENT = {"title", "desc", "style", "namedview", "animate", "animateTransform", "animateMotion", "set", "view", "stop",
+          "script"}  # fmt: skip
 GROUPS = {"g", "a", "svg", "switch"}
+WHITE = {"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(100%,100%,100%)"}
 
 
 def is_svg(source: str | Path | bytes) -> bool:
     """Whether a file (or its bytes) is an SVG: by its content, by its name where it cannot be read."""
-    if isinstance(source, bytes):
-        head = source[:4096]
-    else:
-        try:
-            with Path(source).open("rb") as file:
-                head = file.read(4096)
-        except OSError:
-            return Path(source).suffix.lower() == ".svg"
-    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1", errors="ignore").lstrip(
-        "\ufeffï»¿ \t\r\n"
-    )
-    return "<svg" in text or (
-        text.startswith(("<?xml", "<!--", "<!DOCTYPE"))
-        and not isinstance(source, bytes)
-        and Path(source).suffix.lower() == ".svg"
-    )
+    named = not isinstance(source, bytes) and Path(source).suffix.lower() == ".svg"
+    try:
+        head = source[:4096] if isinstance(source, bytes) else _read(Path(source), 4096)
+    except OSError:
+        return named
+    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1", errors="ignore")
+    return "<svg" in text or (named and text.lstrip("\ufeffï»¿ \t\r\n").startswith(("<?xml", "<!--", "<!DOCTYPE")))
 
 
 def read_svg(source: str | Path | bytes) -> Tracing:
     """The lines of an SVG in its own units: x right, y down, (0, 0) the upper left corner of its view box."""
     name = "the SVG" if isinstance(source, bytes) else str(source)
     try:
-        data = source if isinstance(source, bytes) else _read(Path(source))
+        data = source if isinstance(source, bytes) else _read(Path(source), BYTES_MAX + 1)
     except OSError as error:
         raise InvalidValue(f"cannot read {name}: {error.strerror or error}") from error
     if len(data) > BYTES_MAX:
@@ -85,10 +69,9 @@ def read_svg(source: str | Path | bytes) -> Tracing:
         root = ElementTree.fromstring(without_dtd(_text(data), notes))
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise InvalidValue(f"{name} is not a readable SVG: {error}") from error
-    if _tag(root) != "svg":
-        raise InvalidValue(f"{name} is not an SVG: its first element is <{_tag(root)}>")
-    reader = _Reader(notes)
-    return reader.read(root, name)
+    if read.tag_of(root) != "svg":
+        raise InvalidValue(f"{name} is not an SVG: its first element is <{read.tag_of(root)}>")
+    return _Reader(notes).read(root, name)
 
 
 def without_dtd(text: str, notes: dict[str, int]) -> str:
@@ -123,41 +106,33 @@ class _Reader:
     notes: dict[str, int]
     ids: dict[str, ElementTree.Element] = field(default_factory=dict)
     found: list[tuple[Curve, Array, Style]] = field(default_factory=list)
-    rules: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    rules: Rules = field(default_factory=list)
     count: int = 0
     copies: int = 0
     frame: tuple[float, float] = (100.0, 100.0)  # what percentages refer to
 
     def read(self, root: ElementTree.Element, name: str) -> Tracing:
         for element in root.iter():
-            tag = _tag(element)
-            key = element.get("id")
-            if key and key not in self.ids:
-                self.ids[key] = element
+            tag = read.tag_of(element)
+            self.ids.setdefault(element.get("id", ""), element)
             if tag == "style":
-                self.rules += rules_of(element.text or "")
+                self.rules += read.rules_of(element.text or "")
                 if re.search(r"@import|url\(\s*[\"']?(?!#)", element.text or ""):
                     self._say("references to elsewhere were ignored")
             if tag == "script" or any(attribute.lower().startswith("on") for attribute in element.attrib):
                 self._say("scripts were ignored")
-        box = numbers_of(root.get("viewBox", ""))
-        width = length_of(root.get("width"), None)
-        height = length_of(root.get("height"), None)
-        framed = True
-        if len(box) == 4 and box[2] > 0.0 and box[3] > 0.0:
-            left, top, wide, high = box
-        elif width and height:
-            left, top, wide, high = 0.0, 0.0, width, height
-        else:
-            left, top, wide, high = 0.0, 0.0, 100.0, 100.0
-            framed = False
+        box, ratio = _box(root), root.get("preserveAspectRatio", "")
+        width, height = read.length_of(root.get("width"), None), read.length_of(root.get("height"), None)
+        framed = bool(box or (width and height))
+        left, top, wide, high = box or (0.0, 0.0, *((width, height) if width and height else self.frame))
         self.frame = (wide, high)
         base = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]])
-        ratio = root.get("preserveAspectRatio", "")
-        if len(box) == 4 and framed and width and height and re.search("none|slice", ratio):
+        if box and width and height and re.search("none|slice", ratio):
             # stretched or cut to its size; else the view box is the picture, and the empty paper beside it is left out
-            base, wide, high = view_matrix([left, top, wide, high], (width, height), ratio), width, height
-        self._children(root, base, style_of(root, Style(), self.rules), 0)
+            base, wide, high = read.view_matrix(box, (width, height), ratio), width, height
+        style = read.style_of(root, read.INHERITED, self.rules)
+        if not read.gone(style):
+            self._children(root, base, style, 0)
         points = [abs(m[0, 0] * p.real) + abs(p.imag) for curve, m, _ in self.found for p in curve[:1]] or [1.0]
         reach = max(wide, high) if framed else max(max(points), 1.0)
         lines = []
@@ -166,10 +141,9 @@ class _Reader:
             if np.isfinite(line).all():
                 lines += self._dashed(line, matrix, style, reach)
         if framed:
-            inside = clipped(lines, wide, high)
-            if inside.cut:
+            lines, cut = clipped(lines, wide, high)
+            if cut:
                 self._say("what lies outside the view box was cut off")
-            lines = inside.lines
         elif lines:
             low = np.min([line.min(axis=0) for line in lines], axis=0)
             high_corner = np.max([line.max(axis=0) for line in lines], axis=0)
@@ -188,23 +162,23 @@ class _Reader:
     def _children(self, element: ElementTree.Element, matrix: Array, style: Style, depth: int) -> None:
         for child in element:
             self._element(child, matrix, style, depth + 1)
-            if _tag(element) == "switch":
+            if read.tag_of(element) == "switch":
                 return
 
     def _element(self, element: ElementTree.Element, matrix: Array, outer: Style, depth: int) -> None:
-        tag = _tag(element)
-        if tag in HIDDEN or tag in SILENT or tag == "script":
+        tag = read.tag_of(element)
+        if tag in HIDDEN or tag in SILENT:
             return
         self.count += 1
         if self.count > ELEMENTS_MAX or depth > DEPTH_MAX:
             self.notes["too many or too deeply nested elements: the rest was left out"] = 1
             return
-        style = style_of(element, outer, self.rules)
-        if not style.shown:
+        style = read.style_of(element, outer, self.rules)
+        if read.gone(style):
             return
-        for note in style.left_out:
+        for note in dict.fromkeys(note for key, note in read.LEFT_OUT.items() if style.get(key, "none") != "none"):
             self._say(note)
-        matrix = matrix @ matrix_of(style.transform or element.get("transform", ""))
+        matrix = matrix @ read.matrix_of(style.get("transform") or element.attrib.get("transform", ""))
         if tag in GROUPS:
             if tag == "svg":
                 matrix = matrix @ self._viewport(element, element)
@@ -220,110 +194,110 @@ class _Reader:
 
     def _use(self, element: ElementTree.Element, matrix: Array, style: Style, depth: int) -> None:
         link = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
-        target = self.ids.get(link[1:]) if link.startswith("#") else None
+        target = self.ids.get(link[1:]) if len(link) > 1 and link.startswith("#") else None
         if target is None:
-            self._say(
-                "references to elsewhere were ignored"
-                if not link.startswith("#")
-                else "references to nothing were ignored"
-            )
+            self._say(f"references to {'nothing' if link.startswith('#') else 'elsewhere'} were ignored")
             return
         self.copies += 1
         if self.copies > COPIES_MAX:
             self.notes[f"more than {COPIES_MAX} copies: the rest was left out"] = 1
             return
-        shift = np.eye(3)
-        shift[:2, 2] = self._number(element, "x", 0), self._number(element, "y", 1)
-        matrix = matrix @ shift
-        if _tag(target) == "symbol":
+        matrix = matrix @ self._shift(element)
+        if read.tag_of(target) == "symbol":
             self.count += 1
-            style = style_of(target, style, self.rules)
-            if self.count <= ELEMENTS_MAX and depth <= DEPTH_MAX and style.shown:
+            style = read.style_of(target, style, self.rules)
+            if self.count <= ELEMENTS_MAX and depth <= DEPTH_MAX and not read.gone(style):
                 self._children(target, matrix @ self._viewport(target, element), style, depth + 1)
         else:
             self._element(target, matrix, style, depth + 1)
 
+    def _shift(self, element: ElementTree.Element) -> Array:
+        """(3, 3) to where an element's x and y are."""
+        x, y = self._number(element, "x", 0), self._number(element, "y", 1)
+        return np.array([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])
+
     def _viewport(self, element: ElementTree.Element, sized: ElementTree.Element) -> Array:
         """The transform of a nested <svg> or a <symbol>: its place, and its view box fitted into its size."""
-        matrix = np.eye(3)
-        if _tag(element) == "svg":
-            matrix[:2, 2] = self._number(element, "x", 0), self._number(element, "y", 1)
-        box = numbers_of(element.get("viewBox", ""))
-        width = length_of(sized.get("width") or element.get("width"), self.frame[0])
-        height = length_of(sized.get("height") or element.get("height"), self.frame[1])
-        if len(box) == 4 and box[2] > 0.0 and box[3] > 0.0:
-            size = (width or self.frame[0], height or self.frame[1])
-            matrix = matrix @ view_matrix(box, size, element.get("preserveAspectRatio", ""))
+        matrix = self._shift(element) if read.tag_of(element) == "svg" else np.eye(3)
+        if box := _box(element):
+            sides = zip(("width", "height"), self.frame, strict=True)
+            size = [read.length_of(sized.get(key) or element.get(key), whole) or whole for key, whole in sides]
+            matrix = matrix @ read.view_matrix(box, (size[0], size[1]), element.get("preserveAspectRatio", ""))
         return matrix
 
     def _shape(self, tag: str, element: ElementTree.Element, matrix: Array, style: Style) -> None:
-        curves = self._curves(tag, element)
-        if curves is None:
+        data = self._data(tag, element)
+        if data is None:
+            if not element.tag.startswith("{") or element.tag.startswith("{http://www.w3.org/2000/svg}"):
+                self._say(f"<{tag}> is not drawn")
             return
-        if not style.inked:
+        curves, whole = subpaths(data)
+        if not whole:
+            self._say("a path with an error was drawn up to it")
+        filled = style["fill"] not in read.NOTHING and read.share(style["fill-opacity"]) > 0.0
+        if style["visibility"] in ("hidden", "collapse") or not (read.stroked(style) or filled):
             return
-        if not style.stroked and style.white:
+        if not read.stroked(style) and style["fill"] in WHITE:
             self._say("white shapes without a line were taken for paper")
             return
-        self.found += [(curve, matrix, style) for curve in curves if len(curve) > 1]
+        self.found += [(curve, matrix, style) for curve in curves]
 
     def _dashed(self, line: Array, matrix: Array, style: Style, reach: float) -> list[Array]:
         """The dashes of a line, or the line itself where it has none."""
-        scale = float(np.sqrt(abs(np.linalg.det(matrix[:2, :2]))))
-        if not style.dashes or not style.stroked or len(line) < 2:
+        dashes = read.dashes_of(style["stroke-dasharray"])
+        if not dashes or not read.stroked(style) or len(line) < 2:
             return [line]
-        period = scale * sum(style.dashes)
+        scale = float(np.sqrt(abs(np.linalg.det(matrix[:2, :2]))))
+        period = scale * sum(dashes)
         if period < FINEST * reach or length(line) > DASHES_MAX * period:
             self._say("dashes too fine to draw became whole lines")
             return [line]
-        return dashed(line, [scale * d for d in style.dashes], scale * style.dash_offset)
+        return dashed(line, [scale * d for d in dashes], scale * read.share(style["stroke-dashoffset"]))
 
-    def _curves(self, tag: str, element: ElementTree.Element) -> list[Curve] | None:
+    def _data(self, tag: str, element: ElementTree.Element) -> str | None:
+        """A shape as the path data that SVG says it is, "" where it has no size; None where it is no shape."""
+
         def number(key: str, axis: int) -> float:
             return self._number(element, key, axis)
 
         if tag == "path":
-            curves, whole = subpaths(element.get("d", ""))
-            if not whole:
-                self._say("a path with an error was drawn up to it")
-            return curves
+            return element.get("d", "")
         if tag == "line":
-            return [
-                polygon([complex(number("x1", 0), number("y1", 1)), complex(number("x2", 0), number("y2", 1))], False)
-            ]
+            return f"M{number('x1', 0)} {number('y1', 1)} {number('x2', 0)} {number('y2', 1)}"
         if tag in ("polyline", "polygon"):
-            values = numbers_of(element.get("points", ""))
-            points = [complex(values[k], values[k + 1]) for k in range(0, len(values) - 1, 2)]
-            return [polygon(points, tag == "polygon")] if len(points) > 1 else []
-        if tag == "circle":
-            radius = number("r", 2)
-            return [ellipse(number("cx", 0), number("cy", 1), radius, radius)] if radius > 0.0 else []
-        if tag == "ellipse":
-            rx, ry = number("rx", 0), number("ry", 1)
-            rx, ry = (rx if element.get("rx") else ry), (ry if element.get("ry") else rx)
-            return [ellipse(number("cx", 0), number("cy", 1), rx, ry)] if rx > 0.0 and ry > 0.0 else []
+            values = read.numbers_of(element.get("points", ""))
+            ring = tag == "polygon" and len(values) > 5
+            return f"M{' '.join(map(str, values[: len(values) // 2 * 2]))}{'Z' if ring else ''}" if values[1:] else ""
+        rx, ry = number("rx", 0), number("ry", 1)
+        rx, ry = (rx if element.get("rx") else ry), (ry if element.get("ry") else rx)
+        if tag in ("circle", "ellipse"):
+            if tag == "circle":
+                rx = ry = number("r", 2)
+            x, y, turn = number("cx", 0), number("cy", 1), f"A{rx} {ry} 0 0 1"
+            return f"M{x + rx} {y} {turn} {x - rx} {y} {turn} {x + rx} {y}" if rx > 0.0 and ry > 0.0 else ""
         if tag == "rect":
-            width, height = number("width", 0), number("height", 1)
-            rx, ry = number("rx", 0), number("ry", 1)
-            rx, ry = (rx if element.get("rx") else ry), (ry if element.get("ry") else rx)
+            x, y, width, height = number("x", 0), number("y", 1), number("width", 0), number("height", 1)
+            if not (width > 0.0 and height > 0.0):
+                return ""
+            r, b, rx, ry = x + width, y + height, min(rx, width / 2), min(ry, height / 2)
+            if rx <= 0.0 or ry <= 0.0:
+                return f"M{x} {y} H{r} V{b} H{x} Z"
+            turn = f"A{rx} {ry} 0 0 1"
             return (
-                [rectangle(number("x", 0), number("y", 1), width, height, rx, ry)]
-                if width > 0.0 and height > 0.0
-                else []
+                f"M{x + rx} {y} H{r - rx} {turn} {r} {y + ry} V{b - ry} {turn} {r - rx} {b} "
+                f"H{x + rx} {turn} {x} {b - ry} V{y + ry} {turn} {x + rx} {y} Z"
             )
-        if not element.tag.startswith("{") or element.tag.startswith("{http://www.w3.org/2000/svg}"):
-            self._say(f"<{tag}> is not drawn")
         return None
 
     def _number(self, element: ElementTree.Element, key: str, axis: int) -> float:
         """An attribute as a length; percentages of the width (axis 0), height (1) or the diagonal's share (2)."""
         whole = (*self.frame, float(np.hypot(*self.frame) / np.sqrt(2.0)))[axis]
-        return length_of(element.get(key), whole) or 0.0
+        return read.length_of(element.get(key), whole) or 0.0
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, size: int) -> bytes:
     with path.open("rb") as file:
-        return file.read(BYTES_MAX + 1)
+        return file.read(size)
 
 
 def _text(data: bytes) -> str:
@@ -336,5 +310,7 @@ def _text(data: bytes) -> str:
     return re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1).lstrip()
 
 
-def _tag(element: ElementTree.Element) -> str:
-    return str(element.tag).rpartition("}")[2] if isinstance(element.tag, str) else ""
+def _box(element: ElementTree.Element) -> list[float]:
+    """x, y, width and height of an element's view box, [] where it has none."""
+    box = read.numbers_of(element.get("viewBox", ""))
+    return box if len(box) == 4 and box[2] > 0.0 and box[3] > 0.0 else []

@@ -1,1 +1,0 @@
-"""SVG files read as lines and written."""
