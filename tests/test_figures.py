@@ -29,7 +29,7 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import touch_delays
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
-from tangere.apps.fmu.numbers import arm_of
+from tangere.apps.fmu.part import arm_of
 from tangere.apps.scenarios import touch as touch_module
 from tangere.apps.scenarios.build import build, scenario_of
 from tangere.apps.scenarios.execute import error_shares, summary_of

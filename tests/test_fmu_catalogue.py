@@ -14,7 +14,7 @@ if shutil.which("cc") is None:
 
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
-from tangere.apps.fmu.catalogue import arms, write_catalogue
+from tangere.apps.fmu.package import arms, write_catalogue
 from tangere.cli.main import main
 
 ARMS = ["UR3e", "UR5e", "UR10e", "UR16e", "UR3", "UR5", "UR10", "UR20", "UR30"]

@@ -24,8 +24,8 @@ from tangere.apps.fmu import command
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS
-from tangere.apps.fmu.numbers import arm_of
 from tangere.apps.fmu.package import Written, write_fmu
+from tangere.apps.fmu.part import arm_of
 from tangere.apps.fmu.variables import TYPES, UNITS
 
 ARMS = tuple(name for name in tangere.models() if name.startswith("ur"))

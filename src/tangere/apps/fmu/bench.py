@@ -76,13 +76,6 @@ class PythonFK(Fmi2Slave):
 """
 
 
-def add(p: argparse.ArgumentParser) -> None:
-    """Options."""
-    p.epilog = EXAMPLES
-    p.add_argument("--robot", default="ur10e", metavar="NAME", help="the arm (default: ur10e)")
-    p.add_argument("--steps", type=int, default=100_000, metavar="N", help="steps for memory (default: 100000)")
-
-
 def race(fmus: list[Opened], steps: int, *, seconds: float = 300.0) -> list[tuple[float, float]]:
     """(s to instantiate, s per step) of each, all in one process of the driver: set inputs, step, get outputs."""
     import os

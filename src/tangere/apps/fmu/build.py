@@ -1,4 +1,4 @@
-"""Compiles the C sources of a kind, once: shared libraries are kept in the user's cache folder by their content."""
+"""Compiles C sources, once: what is made of them is kept in the user's cache folder by its content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,33 +84,40 @@ def _version(compiler: tuple[str, ...]) -> str:
     return subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
 
 
-def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
-    """The shared library of these sources for a platform, from the cache where it was built before."""
+def built(
+    sources: Mapping[str, str], platform: Platform, main: str, flags: Sequence[str], ending: str = ""
+) -> tuple[bytes, Path]:
+    """What a compiler makes of these sources, and where it is kept in the cache: it is built once.
+
+    A cache that cannot be written costs time only: the file is then not there.
+    """
     compiler = compiler_of(platform)
     if compiler is None:
         raise no_compiler(platform)
     digest = hashlib.sha256()
-    flags = (*_FLAGS, *platform.flags)
     for text in (_version(compiler), *compiler[1:], *flags, *(x for pair in sorted(sources.items()) for x in pair)):
         digest.update(text.encode() + b"\0")
-    kept = cache_folder() / f"{digest.hexdigest()[:32]}{platform.ending}"
+    kept = cache_folder() / f"{digest.hexdigest()[:32]}{ending}"
     if kept.is_file():
-        return kept.read_bytes()
+        return kept.read_bytes(), kept
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in sources.items():
             (folder / file).write_text(text, encoding="ascii")
-        out = f"fmu{platform.ending}"
-        command = [*compiler, *flags, "fmu.c", "-lm", "-o", out]
+        out = folder / f"out{ending}"
+        command = [*compiler, main, *flags, "-o", out.name]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")
-        content = (folder / out).read_bytes()
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(kept)  # whole or not at all, also with several processes
-    except OSError:
-        pass  # a cache that cannot be written costs time only
-    return content
+        content = out.read_bytes()
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            part = kept.with_suffix(f".{os.getpid()}.part")
+            shutil.copy(out, part)  # with its right to be run
+            part.replace(kept)  # whole or not at all, also with several processes
+    return content, kept
+
+
+def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
+    """The shared library of an FMU's sources for a platform."""
+    return built(sources, platform, "fmu.c", (*_FLAGS, *platform.flags, "-lm"), platform.ending)[0]

@@ -1,82 +1,157 @@
-"""`tangere fmu check FILE`: every checker there is, and the block driven against the library's own answers."""
+"""All checks of an FMU, and our blocks against the library.
+
+For the last, the arm is built anew from the file's numbers and asked the same questions.
+"""
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from tangere.apps.fmu.opened import Finding
+import numpy as np
 
-TITLE = "examine an FMU: checkers, and its answers against the library's"
-EXAMPLES = """examples:
-  tangere fmu check UR10e_FK.fmu
-  tangere fmu check catalogue/*.fmu           a line each, and what is wrong
-  tangere fmu check another_tools.fmu         what can be said about an FMU of others
+from tangere.apps.fmu.build import CompilerMissing
+from tangere.apps.fmu.check_block import check_block
+from tangere.apps.fmu.check_file import check_file, check_tools
+from tangere.apps.fmu.driver import WARNING, DriverFailed, Talk
+from tangere.apps.fmu.dynamic_blocks import PERIOD
+from tangere.apps.fmu.kinds import KINDS
+from tangere.apps.fmu.opened import Finding, Opened, Outcome, Variable, opened
+from tangere.dynamics.friction import JointFriction
+from tangere.kinematics.rotation import matrix_from_rotation_vector
+from tangere.model.assemble import dh_transform
+from tangere.model.frames import transform
+from tangere.model.model import DH, Payload
+from tangere.robots import Robot, robot
+from tangere.types import Array
 
-The block runs in a child process with limits of time and memory. Exit code 1 where anything is wrong."""
+PART = "answers"
+_ALPHA = (90.0, 0.0, 0.0, 90.0, -90.0, 0.0)  # [deg] of the DH table of every UR
 
-_MARKS = {"good": ("ok", "good"), "bad": ("WRONG", "bad"), "not checked": ("--", "dim"), "note": ("note", "dim")}
+
+def start_of(variables: list[Variable]) -> Array:
+    """Start values of a group."""
+    return np.array([v.number for v in variables])
 
 
-def add(p: argparse.ArgumentParser) -> None:
-    """Options."""
-    p.epilog = EXAMPLES
-    p.add_argument("files", nargs="+", metavar="FILE", help="an FMU, of ours or of others")
-    p.add_argument("--quick", action="store_true", help="without fmpy and fmutool: what is done here only")
+def _inertia(x: Array) -> Array:
+    xx, yy, zz, xy, xz, yz = x
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
+    """The robot whose numbers the file holds, by way of the library's own model, and its friction."""
+    given = {name: start_of(variables) for name, variables in fmu.groups.items()}
+    base = robot("ur10e").model  # only its shape is taken, where the file holds the numbers
+    d1, a2, a3, d4, d5, d6 = given["arm.dh"]
+    a, d = np.array([0.0, a2, a3, 0.0, 0.0, 0.0]), np.array([d1, 0.0, 0.0, d4, d5, d6])
+    low, high = given.get("q_min", np.full(6, -np.inf)), given.get("q_max", np.full(6, np.inf))
+    joints = tuple(
+        replace(j, T_joint_link=dh_transform(a[i], d[i], _ALPHA[i]), q_min=float(low[i]), q_max=float(high[i]))
+        for i, j in enumerate(base.joints)
+    )
+    tool = transform(matrix_from_rotation_vector(given["tool"][3:]), given["tool"][:3])
+    model = replace(base, joints=joints, dh=DH(a, d, np.radians(_ALPHA)), T_flange_tcp=tool, payload=None)
+    if "arm.mass" not in given:
+        return Robot(model), None
+    links = tuple(
+        replace(link, mass=float(mass), com=com, inertia=_inertia(inertia))
+        for link, mass, com, inertia in zip(base.links, given["arm.mass"], given["arm.com"].reshape(6, 3),
+                                            given["arm.inertia"].reshape(6, 6), strict=True)
+    )  # fmt: skip
+    load = Payload(float(given["payload.mass"][0]), given["payload.com"], _inertia(given["payload.inertia"]))
+    model = replace(model, links=links, gravity=given["gravity"], payload=load if load.mass > 0.0 else None)
+    friction = None
+    if "friction.width" in given:
+        width = float(given["friction.width"][0])
+        friction = JointFriction(given["friction.coulomb"], given["friction.viscous"], width)
+    return Robot(model, given["rotor_inertia"]), friction
+
+
+class Asked:
+    """An instance by the names of its groups, the library's arm to compare with, and the largest difference seen."""
+
+    def __init__(self, fmu: Opened, talk: Talk, prefix: str = "") -> None:
+        self.fmu, self.talk, self.prefix, self.groups = fmu, talk.begin(), prefix, fmu.groups
+        self.robot, self.friction = robot_of(fmu)
+        self.rng = np.random.default_rng(1)
+        self.worst, self.time = 0.0, 0.0
+
+    def _taken(self, status: int, what: str) -> None:
+        if status > WARNING:
+            raise DriverFailed(f"{what}: {self.talk.said}")
+
+    def get(self, name: str) -> Array:
+        """A group, flat."""
+        variables = self.groups[self.prefix + name]
+        status, got = self.talk.get(variables[0].kind, (v.reference for v in variables))
+        self._taken(status, f"{name} cannot be read")
+        return np.array(got)
+
+    def set(self, **given: Any) -> None:
+        """Groups by name."""
+        for name, values in given.items():
+            variables = self.groups[self.prefix + name]
+            status = self.talk.set(variables[0].kind, (v.reference for v in variables), np.ravel(values))
+            self._taken(status, f"{name} cannot be set")
+
+    def start(self, name: str) -> Array:
+        """Start values of a parameter; parameters of the whole block have no prefix."""
+        own = self.prefix + name
+        return start_of(self.groups[own if own in self.groups else name])
+
+    def step(self) -> None:
+        """One period."""
+        self._taken(self.talk.ask("step", self.time, PERIOD)[0], "a step was refused")
+        self.time += PERIOD
+
+    def compare(self, name: str, want: Any) -> None:
+        """Keeps the largest |got - want| / max(1, |want|)."""
+        wanted = np.ravel(np.asarray(want, dtype=np.float64))
+        off = np.abs(self.get(name) - wanted) / np.maximum(1.0, np.abs(wanted))
+        self.worst = max(self.worst, float(off.max()) if np.all(np.isfinite(off)) else np.inf)
+
+
+def check_answers(fmu: Opened) -> list[Finding]:
+    """The library's answers against the block's; nothing for FMUs of others."""
+    kind = KINDS.get(fmu.kind or "")
+    if kind is None or not fmu.library.is_file():
+        return []
+    found = []
+    for answer in kind.answers:
+        outcome: Outcome
+        try:
+            with Talk(fmu) as talk:
+                block = Asked(fmu, talk, answer.prefix)
+                text = answer.ask(block)
+        except CompilerMissing as error:
+            return [Finding(PART, answer.what, "not checked", str(error))]
+        except (DriverFailed, KeyError, ValueError) as error:
+            outcome, text = "bad", f"{type(error).__name__}: {error}"
+        else:
+            if text.startswith("not checked: "):
+                outcome, text = "not checked", text.removeprefix("not checked: ")
+            else:
+                outcome = "good" if block.worst <= answer.tolerance else "bad"
+                text += f"; within {block.worst:.1e} (allowed {answer.tolerance:g})"
+        found.append(Finding(PART, answer.what, outcome, text))
+    return found
 
 
 def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], None] | None = None) -> list[Finding]:
     """All findings about a file. Never raises for what an FMU does; NotAnFmu where there is none to look at."""
-    from tangere.apps.fmu.check_answers import check_answers
-    from tangere.apps.fmu.check_block import check_block
-    from tangere.apps.fmu.check_file import check_file, check_tools
-    from tangere.apps.fmu.opened import opened
-
     found: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="fmu-") as folder:
         fmu = opened(path, Path(folder))
         if fmu.version != "2.0":  # checkers of others are asked about what they are made for only
             return check_file(fmu)
-        for name, check in (
-            ("file", check_file), ("checkers", check_tools), ("block", check_block), ("answers", check_answers),
-        ):  # fmt: skip
-            if not (quick and check is check_tools):
+        checks = {"file": check_file, "checkers": check_tools, "block": check_block, "answers": check_answers}
+        for name, check in checks.items():
+            if not (quick and name == "checkers"):
                 if tell is not None:
                     tell(f"{fmu.path.name}: {name}")
                 found += check(fmu)
     return found
-
-
-def main(arguments: argparse.Namespace) -> int:
-    """Check the files and print."""
-    from tangere.errors import TangereError
-    from tangere.report.terminal import Line, paint, table, wants_colour
-
-    colour, wrong = wants_colour(), 0
-    doing = Line()
-    for file in arguments.files:
-        try:
-            found = check_fmu(file, quick=arguments.quick, tell=doing)
-        except TangereError as error:
-            doing.end()
-            print(f"{paint('WRONG', 'bad', colour)}  {error}")
-            wrong += 1
-            continue
-        doing.end()
-        bad = [f for f in found if f.outcome == "bad"]
-        absent = [f for f in found if f.outcome == "not checked"]
-        wrong += bool(bad)
-        verdict = f"{len(bad)} of {len(found)} checks failed" if bad else f"{len(found)} checks, nothing wrong"
-        verdict += f", {len(absent)} not done" if absent else ""
-        if len(absent) == len(found):
-            verdict = f"not checked: {found[0].text}"
-        print(f"{paint(Path(file).name, 'heading', colour)}: {verdict}")
-        listed = found if len(arguments.files) == 1 else [*bad, *absent]
-        rows = [[_MARKS[f.outcome][0], f.part, f.what, f.text] for f in listed]
-        for line, f in zip(table(rows), listed, strict=True):
-            print(paint(line, _MARKS[f.outcome][1], colour) if f.outcome != "good" else line)
-    return 1 if wrong else 0

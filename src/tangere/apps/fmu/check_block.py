@@ -8,12 +8,11 @@ from itertools import pairwise
 
 from tangere.apps.fmu.build import CompilerMissing
 from tangere.apps.fmu.check_file import effective_initial
-from tangere.apps.fmu.driver import DriverFailed, NotLoaded, Talk
+from tangere.apps.fmu.driver import DISCARD, OK, WARNING, DriverFailed, NotLoaded, Talk
 from tangere.apps.fmu.opened import Finding, Opened, Variable, judged
 
 PART = "block"
 STEPS = 50  # long enough for a memory that was not restored to show
-OK, WARNING, DISCARD, ERROR = range(4)
 LONGEST, LEVELS = 2e-3, 4  # of the differences: an error of order h^8, and rounding of 1e-13 becomes 1e-9
 SLOPE = 1e-7  # of max(1, slope): what the differences are good for
 BEND = 0.05  # of max(1, slope): slopes to the left and right that differ by more are a corner, not a curve
@@ -38,16 +37,6 @@ def step_of(fmu: Opened) -> float:
     return h if math.isfinite(h) and h > 0.0 else 1e-3
 
 
-def begin(talk: Talk, slot: int = 0, kind: int = 1) -> str | None:
-    """A new instance through initialisation (kind 1: co-simulation); None, or what went wrong."""
-    for words in (("new", slot, kind, f"check{slot}"), ("setup", 0.0), ("enter",), ("exit",)):
-        status, _ = talk.ask(*words)
-        if status > WARNING:
-            said = talk.messages[-1][2] if talk.messages else "without a message"
-            return f"{words[0]} was refused ({status}): {said}"
-    return None
-
-
 def values(talk: Talk, variables: list[Variable]) -> dict[str, float]:
     """Values by name; what is refused is left out."""
     found: dict[str, float] = {}
@@ -63,24 +52,19 @@ def values(talk: Talk, variables: list[Variable]) -> dict[str, float]:
 def _functions(fmu: Opened) -> Finding:
     with Talk(fmu) as talk:
         absent = {name.removeprefix("fmi2") for name in talk.absent}
-        wrong = []
         for interface, names in (("ModelExchange", _EXCHANGE), ("CoSimulation", _STEPPING)):
             if fmu.interface(interface) is None:
                 absent -= set(names)
-        wrong += [f"fmi2{name} is absent" for name in sorted(absent)]
-        if talk.version != "2.0":
-            wrong.append(f"fmi2GetVersion says {talk.version!r}")
-        if talk.platform != "default":
-            wrong.append(f"fmi2GetTypesPlatform says {talk.platform!r}")
+        wrong = [f"fmi2{name} is absent" for name in sorted(absent)]
+        said = (("Version", talk.version, "2.0"), ("TypesPlatform", talk.platform, "default"))
+        wrong += [f"fmi2Get{what} says {got!r}" for what, got, want in said if got != want]
     return judged(PART, "functions", wrong, "all that its interfaces need; version 2.0")
 
 
 def _first_values(fmu: Opened) -> Finding:
     wrong, seen = [], 0
     with Talk(fmu) as talk:
-        problem = begin(talk)
-        if problem:
-            return Finding(PART, "start values", "bad", problem)
+        talk.begin()
         got = values(talk, [v for v in fmu.variables if v.kind != "String"])
         wrong += [f"{v.name} cannot be read" for v in fmu.variables if v.kind != "String" and v.name not in got]
         wrong += [f"{name} is {x}" for name, x in got.items() if not math.isfinite(x)]
@@ -88,29 +72,27 @@ def _first_values(fmu: Opened) -> Finding:
             exact = v.causality in ("parameter", "input") or effective_initial(v) == "exact"
             if v.start is None or v.name not in got or not exact:
                 continue
-            want = {"true": 1.0, "false": 0.0}.get(v.start)
-            if (float(v.start) if want is None else want) != got[v.name]:
+            if v.number != got[v.name]:
                 wrong.append(f"{v.name} is {got[v.name]!r}, the file says {v.start}")
             seen += 1
     return judged(PART, "start values", wrong, f"{seen} as in the file, {len(got)} values finite")
 
 
+def _movable(fmu: Opened) -> list[Variable]:
+    """Inputs that can be changed around a known value."""
+    return [v for v in fmu.of("input", "Real") if v.start is not None]
+
+
 def _moved(talk: Talk, fmu: Opened, first: int, h: float, count: int = STEPS) -> list[dict[str, float]]:
     """Outputs over steps, with inputs that change a little around their start values."""
-    inputs = [v for v in fmu.of("input", "Real") if v.start is not None]
-    outputs, seen = fmu.of("output"), []
+    inputs, outputs, seen = _movable(fmu), fmu.of("output"), []
     for k in range(first, first + count):
         if inputs:
-            shifts = [float(v.start or 0.0) + 1e-3 * math.sin(0.7 * k + v.index) for v in inputs]
-            bounded = [
-                min(max(x, float(v.attributes.get("min", -math.inf))), float(v.attributes.get("max", math.inf)))
-                for v, x in zip(inputs, shifts, strict=True)
-            ]
-            talk.set("Real", (v.reference for v in inputs), bounded)
+            wanted = [v.within(v.number + 1e-3 * math.sin(0.7 * k + v.index)) for v in inputs]
+            talk.set("Real", (v.reference for v in inputs), wanted)
         status, _ = talk.ask("step", k * h, h)
         if status > WARNING:
-            said = talk.messages[-1][2] if talk.messages else "without a message"
-            raise DriverFailed(f"step {k + 1} was refused ({status}): {said}")
+            raise DriverFailed(f"step {k + 1} was refused ({status}): {talk.said or 'without a message'}")
         seen.append(values(talk, outputs))
     return seen
 
@@ -118,15 +100,14 @@ def _moved(talk: Talk, fmu: Opened, first: int, h: float, count: int = STEPS) ->
 def _steps(fmu: Opened) -> Finding:
     h, wrong = step_of(fmu), []
     with Talk(fmu) as talk:
-        problem = begin(talk)
-        if problem:
-            return Finding(PART, "steps", "bad", problem)
+        talk.begin()
         first = _moved(talk, fmu, 0, h)
         wrong += sorted({f"{n} became {x}" for row in first for n, x in row.items() if not math.isfinite(x)})
         loud = [m for s, _, m in talk.messages if s >= DISCARD]
         wrong += [f"it said: {m}" for m in loud[:2]]
-        problem = begin(talk, 1)
-        if problem:
+        try:
+            talk.begin(1)
+        except DriverFailed as problem:
             return Finding(PART, "steps", "note", f"{STEPS} of {h:g} s; a second instance is refused: {problem}")
         if _moved(talk, fmu, 0, h) != first:
             wrong.append("a second instance gives other values")
@@ -149,8 +130,7 @@ def _state(fmu: Opened) -> Finding:
     h, wrong = step_of(fmu), []
     serial = _says(fmu, "CoSimulation", "canSerializeFMUstate")
     with Talk(fmu) as talk:
-        if problem := begin(talk):
-            return Finding(PART, what, "bad", problem)
+        talk.begin()
         _moved(talk, fmu, 0, h, 7)
         if talk.ask("keep", 0)[0] > WARNING:
             return Finding(PART, what, "bad", "fmi2GetFMUstate was refused")
@@ -171,14 +151,12 @@ def _dependencies(fmu: Opened) -> Finding:
     """An input is moved: outputs that do not name it must keep their bits."""
     wrong, tried = [], 0
     named = {u.index: u.dependencies for u in fmu.structure["Outputs"]}
-    outputs, inputs = fmu.of("output"), [v for v in fmu.of("input", "Real") if v.start is not None]
+    outputs = fmu.of("output")
     with Talk(fmu) as talk:
-        if problem := begin(talk):
-            return Finding(PART, "dependencies", "bad", problem)
+        talk.begin()
         before = values(talk, outputs)
-        for v in inputs:
-            start = float(v.start or 0.0)
-            if talk.set("Real", [v.reference], [start + 1e-3]) > WARNING:
+        for v in _movable(fmu):
+            if talk.set("Real", [v.reference], [v.number + 1e-3]) > WARNING:
                 continue
             after = values(talk, outputs)
             tried += 1
@@ -186,7 +164,7 @@ def _dependencies(fmu: Opened) -> Finding:
                 depends = named.get(o.index)
                 if depends is not None and v.index not in depends and after.get(o.name) != before.get(o.name):
                     wrong.append(f"{o.name} follows {v.name} and does not name it")
-            talk.set("Real", [v.reference], [start])
+            talk.set("Real", [v.reference], [v.number])
     return judged(PART, "dependencies", wrong, f"{tried} inputs moved: only outputs that name them follow")
 
 
@@ -199,8 +177,7 @@ def _slopes(fmu: Opened) -> Finding:
     outputs = [v for v in fmu.of("output", "Real") if v.variability == "continuous"]
     worst, tried, compared, left = 0.0, 0, 0, 0
     with Talk(fmu) as talk:
-        if problem := begin(talk):
-            return Finding(PART, what, "bad", problem)
+        talk.begin()
 
         talk.ask("step", 0.0, step_of(fmu))  # what goes on from the step before has one now
 
@@ -209,10 +186,10 @@ def _slopes(fmu: Opened) -> Finding:
             told, got = talk.get("Real", (o.reference for o in wanted))
             return got if status == told == OK else []  # a warning: no value that could be compared
 
-        for v in (v for v in fmu.of("input", "Real") if v.start is not None):
+        for v in _movable(fmu):
             followers = [o for o in outputs if v.index in (named.get(o.index) or (v.index,))]
             status, got = talk.ask("slope", len(followers), *(o.reference for o in followers), 1, v.reference, 1.0)
-            x = float(v.start or 0.0)
+            x = v.number
             steps = [LONGEST / 2**k for k in range(LEVELS)]
             sides = [(at(v, x + h, followers), at(v, x - h, followers)) for h in steps]
             middle = at(v, x, followers)
@@ -250,8 +227,7 @@ def _refusals(fmu: Opened) -> Finding:
         if talk.ask("new", 0, 1, "check")[0] <= WARNING:
             wrong.append("a wrong GUID is accepted")
     with Talk(fmu) as talk:
-        if problem := begin(talk):
-            return Finding(PART, "refusals", "bad", problem)
+        talk.begin()
         used = {v.reference for v in fmu.variables if v.kind == "Real"}
         free = next(i for i in range(1_000_000, 2_000_000) if i not in used)
         told = len(talk.messages)

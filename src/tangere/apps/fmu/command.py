@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tangere.apps.fmu import bench, catalogue, check  # light: what is heavy is imported when they run
+from tangere.apps.fmu import bench  # light: what is heavy is imported when it runs
 from tangere.apps.fmu.kinds import KINDS
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, TangereError
 from tangere.options import add_options, group_from
-from tangere.report.terminal import Line, table
+from tangere.report.terminal import Bar, Line, paint, table, wants_colour
 from tangere.settings import setting, word
 
 if TYPE_CHECKING:
@@ -23,6 +26,20 @@ EXAMPLES = """examples:
   tangere fmu controller --payload 2,0,0,0.05 --tool 0,0,0.1
   tangere fmu arm --robot ur16e --out blocks/ur16e.fmu
   tangere fmu all                                     UR10e.fmu: kinematics, inverse kinematics, dynamics"""
+
+CATALOGUE = """examples:
+  tangere fmu catalogue --out blocks                       all kinds for all arms
+  tangere fmu catalogue --robot ur10e --robot ur16e        for two arms
+  tangere fmu catalogue --kind fk --kind ik --out blocks   two kinds for all arms
+
+Open index.html in the folder. The first time the binaries are compiled (half a minute), later it takes seconds."""
+CHECK = """examples:
+  tangere fmu check UR10e_FK.fmu
+  tangere fmu check catalogue/*.fmu           a line each, and what is wrong
+  tangere fmu check another_tools.fmu         what can be said about an FMU of others
+
+The block runs in a child process with limits of time and memory. Exit code 1 where anything is wrong."""
+_MARKS = {"good": ("ok", "good"), "bad": ("WRONG", "bad"), "not checked": ("--", "dim"), "note": ("note", "dim")}
 
 
 @dataclass(frozen=True)
@@ -59,21 +76,29 @@ def add(commands: Any) -> None:
     )
     kinds = p.add_subparsers(title="kinds", metavar="KIND", dest="kind", required=True)
     for name, kind in KINDS.items():
-        text = f"{name}: {kind.summary}."
-        _options(kinds.add_parser(name, help=kind.summary, description=text))
-    for name, module in (("catalogue", catalogue), ("check", check), ("bench", bench)):
-        other = kinds.add_parser(name, help=module.TITLE, description=f"{module.TITLE}.")
-        module.add(other)
-        other.set_defaults(run=module.main)
+        block = kinds.add_parser(name, help=kind.summary, description=f"{name}: {kind.summary}.")
+        add_options(block, BlockSettings)
+        block.add_argument(
+            "--out", metavar="FILE|DIR",
+            help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
+        )  # fmt: skip
+        block.set_defaults(run=write)
 
+    def other(name: str, title: str, examples: str, run: Callable[[argparse.Namespace], int]) -> Any:
+        parser = kinds.add_parser(name, help=title, description=f"{title}.", epilog=examples)
+        parser.set_defaults(run=run)
+        return parser.add_argument
 
-def _options(p: argparse.ArgumentParser) -> None:
-    add_options(p, BlockSettings)
-    p.add_argument(
-        "--out", metavar="FILE|DIR",
-        help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
-    )  # fmt: skip
-    p.set_defaults(run=write)
+    add = other("catalogue", "write every kind for every arm, with an index page", CATALOGUE, write_all)
+    add("--out", default="fmu-catalogue", metavar="DIR", help="where to (default: fmu-catalogue)")
+    add("--robot", action="append", metavar="NAME", help="an arm; may be repeated (default: all)")
+    add("--kind", action="append", choices=list(KINDS), metavar="KIND", help="a kind; may be repeated")
+    add = other("check", "examine an FMU: checkers, and its answers against the library's", CHECK, check)
+    add("files", nargs="+", metavar="FILE", help="an FMU, of ours or of others")
+    add("--quick", action="store_true", help="without fmpy and fmutool: what is done here only")
+    add = other("bench", bench.TITLE, bench.EXAMPLES, bench.main)
+    add("--robot", default="ur10e", metavar="NAME", help="the arm (default: ur10e)")
+    add("--steps", type=int, default=100_000, metavar="N", help="steps for memory (default: 100000)")
 
 
 def robot_of(told: BlockSettings) -> tuple[Robot, JointFriction | None]:
@@ -116,6 +141,62 @@ def write(arguments: argparse.Namespace) -> int:
         rows.append((p.group.causality, p.group.name, shape, units_of(p.group), p.group.text))
     print("\n".join(table(rows, ("", "name", "size", "unit", "what"), "llrll", indent=0)))
     print(f"\n{done.path}: {done.size / 1000:.0f} kB, {' and '.join(done.platforms)}, model exchange and co-simulation")
-    if "win64" not in done.platforms:
-        print("no win64 binary: x86_64-w64-mingw32-gcc is not installed (Debian: gcc-mingw-w64-x86-64)")
+    _missing(done.platforms, "binary")
     return 0
+
+
+def _missing(platforms: Collection[str], what: str) -> None:
+    if "win64" not in platforms:
+        print(f"no win64 {what}: x86_64-w64-mingw32-gcc is not installed (Debian: gcc-mingw-w64-x86-64)")
+
+
+def write_all(arguments: argparse.Namespace) -> int:
+    """Write the catalogue and say where it is."""
+    from tangere.apps.fmu.package import write_catalogue
+
+    begin, bar = time.perf_counter(), Bar()
+
+    def tell(done: int, total: int, what: str) -> None:
+        bar(f"{done} of {total}  {what}", done / total)
+
+    try:
+        page, written = write_catalogue(arguments.out, arguments.robot, arguments.kind, tell=tell)
+    finally:
+        bar.end()
+    platforms = sorted({p for w in written for p in w.platforms})
+    size = sum(w.size for w in written) / 1e6
+    took = time.perf_counter() - begin
+    print(f"{len(written)} FMUs, {size:.1f} MB, {' and '.join(platforms)}, in {took:.1f} s")
+    _missing(platforms, "binaries")
+    print(page)
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Check the files and print."""
+    from tangere.apps.fmu.check import check_fmu
+
+    colour, wrong = wants_colour(), 0
+    doing = Line()
+    for file in arguments.files:
+        try:
+            found = check_fmu(file, quick=arguments.quick, tell=doing)
+        except TangereError as error:
+            doing.end()
+            print(f"{paint('WRONG', 'bad', colour)}  {error}")
+            wrong += 1
+            continue
+        doing.end()
+        bad = [f for f in found if f.outcome == "bad"]
+        absent = [f for f in found if f.outcome == "not checked"]
+        wrong += bool(bad)
+        verdict = f"{len(bad)} of {len(found)} checks failed" if bad else f"{len(found)} checks, nothing wrong"
+        verdict += f", {len(absent)} not done" if absent else ""
+        if len(absent) == len(found):
+            verdict = f"not checked: {found[0].text}"
+        print(f"{paint(Path(file).name, 'heading', colour)}: {verdict}")
+        listed = found if len(arguments.files) == 1 else [*bad, *absent]
+        rows = [[_MARKS[f.outcome][0], f.part, f.what, f.text] for f in listed]
+        for line, f in zip(table(rows), listed, strict=True):
+            print(paint(line, _MARKS[f.outcome][1], colour) if f.outcome != "good" else line)
+    return 1 if wrong else 0

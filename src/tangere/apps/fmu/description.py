@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from tangere.apps.fmu.numbers import ArmNumbers
-from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.part import ArmNumbers, Kind
 from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Group, Placed, Table
 
 STEP = 1e-3  # [s] a period of the control loop, what a master takes if it is told nothing
@@ -24,39 +25,32 @@ def number(x: float) -> str:
     return repr(int(x)) if isinstance(x, int) else repr(float(x))
 
 
-def _tag(name: str, attributes: dict[str, str | None], *, close: bool = True) -> str:
+def _element(name: str, attributes: dict[str, str | None], children: Iterable[list[str]] = ()) -> list[str]:
+    """Lines of an element with its children, indented; an attribute that is None is left out."""
     words = "".join(f" {k}={quoteattr(v)}" for k, v in attributes.items() if v is not None)
-    return f"<{name}{words}{'/' if close else ''}>"
+    inside = ["  " + line for child in children for line in child]
+    return [f"<{name}{words}>", *inside, f"</{name}>"] if inside else [f"<{name}{words}/>"]
 
 
-def _units(used: set[str]) -> list[str]:
-    lines = ["  <UnitDefinitions>"]
-    for unit, (exponents, displays) in UNITS.items():
-        if unit not in used:
-            continue
-        lines.append(f"    <Unit name={quoteattr(unit)}>")
-        lines.append("      " + _tag("BaseUnit", {k: str(v) for k, v in exponents.items()}))
-        for name, factor in displays:
-            lines.append("      " + _tag("DisplayUnit", {"name": name, "factor": number(factor)}))
-        lines.append("    </Unit>")
-    return [*lines, "  </UnitDefinitions>"]
+def _units(used: set[str]) -> list[list[str]]:
+    return [
+        _element("Unit", {"name": unit}, [
+            _element("BaseUnit", {k: str(v) for k, v in exponents.items()}),
+            *(_element("DisplayUnit", {"name": name, "factor": number(factor)}) for name, factor in displays),
+        ])
+        for unit, (exponents, displays) in UNITS.items() if unit in used
+    ]  # fmt: skip
 
 
-def _types(used: set[str]) -> list[str]:
-    lines = ["  <TypeDefinitions>"]
+def _types(used: set[str]) -> list[list[str]]:
+    found = []
     for name, t in TYPES.items():
-        if name in used:
-            lines.append(f"    <SimpleType name={quoteattr(name)} description={quoteattr(t.text)}>")
-            attributes = {"quantity": t.quantity or None, "unit": t.unit, "displayUnit": t.display or None}
-            lines.append("      " + _tag("Real", attributes))
-            lines.append("    </SimpleType>")
+        attributes = {"quantity": t.quantity or None, "unit": t.unit, "displayUnit": t.display or None}
+        found.append((name, t.text, _element("Real", attributes)))
     for name, choice in CHOICES.items():
-        if name in used:
-            text = f"{choice.text}. {choice.meaning}"
-            lines.append(f"    <SimpleType name={quoteattr(name)} description={quoteattr(text)}>")
-            lines.append("      " + _tag("Integer", {"min": "1", "max": str(len(choice.items))}))
-            lines.append("    </SimpleType>")
-    return [*lines, "  </TypeDefinitions>"]
+        bounds: dict[str, str | None] = {"min": "1", "max": str(len(choice.items))}
+        found.append((name, f"{choice.text}. {choice.meaning}", _element("Integer", bounds)))
+    return [_element("SimpleType", {"name": n, "description": t}, [e]) for n, t, e in found if n in used]
 
 
 def _start(g: Group, element: int) -> str | None:
@@ -68,45 +62,27 @@ def _start(g: Group, element: int) -> str | None:
     return number(float(value)) if g.kind == "Real" else str(int(value))
 
 
-def _variables(table: Table) -> list[str]:
-    lines = ["  <ModelVariables>"]
-    for p in table:
-        g = p.group
-        for i, name in enumerate(g.names()):
-            declared = g.type_of(i) or None
-            low, high = g.bound("low", i), g.bound("high", i)
-            bounds = {
-                "min": None if low is None else number(low),
-                "max": None if high is None else number(high),
-            }
-            attributes: dict[str, str | None] = {"declaredType": declared}
-            if g.kind in ("Real", "Integer"):
-                attributes |= bounds
-            if g.kind == "Real" and g.nominal is not None:
-                attributes["nominal"] = number(g.nominal)
-            attributes["start"] = _start(g, i)
-            if g.derivative_of:
-                attributes["derivative"] = str(table[g.derivative_of].index + i)
-            scalar = {
-                "name": name, "valueReference": str(p.reference + i), "description": g.text,
-                "causality": g.causality, "variability": g.variability, "initial": g.initial,
-            }  # fmt: skip
-            lines.append("    " + _tag("ScalarVariable", scalar, close=False))
-            lines.append("      " + _tag(g.kind, attributes))
-            lines.append("    </ScalarVariable>")
-    return [*lines, "  </ModelVariables>"]
+def _variable(table: Table, p: Placed, i: int, name: str) -> list[str]:
+    """Element i of a group."""
+    g = p.group
+    low, high = (None if (x := g.bound(which, i)) is None else number(x) for which in ("low", "high"))
+    attributes: dict[str, str | None] = {
+        "declaredType": g.type_of(i) or None, "min": low, "max": high,
+        "nominal": None if g.nominal is None else number(g.nominal), "start": _start(g, i),
+        "derivative": str(table[g.derivative_of].index + i) if g.derivative_of else None,
+    }  # fmt: skip
+    scalar = {
+        "name": name, "valueReference": str(p.reference + i), "description": g.text,
+        "causality": g.causality, "variability": g.variability, "initial": g.initial,
+    }  # fmt: skip
+    return _element("ScalarVariable", scalar, [_element(g.kind, attributes)])
 
 
-def _unknown(indent: str, index: int, dependencies: dict[int, str]) -> str:
+def _unknown(index: int, dependencies: dict[int, str]) -> list[str]:
     known = sorted(dependencies)
-    return indent + _tag(
-        "Unknown",
-        {
-            "index": str(index),
-            "dependencies": " ".join(map(str, known)),
-            "dependenciesKind": " ".join(dependencies[k] for k in known),
-        },
-    )
+    kinds = " ".join(dependencies[k] for k in known)
+    named = {"index": str(index), "dependencies": " ".join(map(str, known)), "dependenciesKind": kinds}
+    return _element("Unknown", dict(named))
 
 
 def _now(table: Table, p: Placed, i: int) -> dict[int, str]:
@@ -139,22 +115,16 @@ def _first(table: Table, p: Placed) -> dict[int, str]:
     return {i: "dependent" for of in known for i in range(of.index, of.index + of.group.size)}
 
 
-def _structure(table: Table) -> list[str]:
-    lines = ["  <ModelStructure>", "    <Outputs>"]
-    for p in table.with_causality("output"):
-        lines += [_unknown("      ", p.index + i, _now(table, p, i)) for i in range(p.group.size)]
-    lines.append("    </Outputs>")
-    derivatives = [p for p in table if p.group.derivative_of]
-    if derivatives:
-        lines.append("    <Derivatives>")
-        for p in derivatives:
-            lines += [_unknown("      ", p.index + i, _now(table, p, i)) for i in range(p.group.size)]
-        lines.append("    </Derivatives>")
-    lines.append("    <InitialUnknowns>")
-    for p in table.with_causality("output", "local"):
-        first = _first(table, p)
-        lines += [_unknown("      ", p.index + i, first) for i in range(p.group.size)]
-    return [*lines, "    </InitialUnknowns>", "  </ModelStructure>"]
+def _structure(table: Table) -> list[list[str]]:
+    def unknowns(wanted: list[Placed], depends: Callable[[Placed, int], dict[int, str]]) -> list[list[str]]:
+        return [_unknown(p.index + i, depends(p, i)) for p in wanted for i in range(p.group.size)]
+
+    parts = {
+        "Outputs": unknowns(table.with_causality("output"), partial(_now, table)),
+        "Derivatives": unknowns([p for p in table if p.group.derivative_of], partial(_now, table)),
+        "InitialUnknowns": unknowns(table.with_causality("output", "local"), lambda p, i: _first(table, p)),
+    }
+    return [_element(name, {}, entries) for name, entries in parts.items() if entries]
 
 
 def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, version: str) -> str:
@@ -162,11 +132,11 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
     identifier = kind.identifier(arm)
     used = {g.type_of(i) for g in (p.group for p in table) for i in range(g.size)} - {""}
     units = {TYPES[name].unit for name in used if name in TYPES}
-    root = {
+    root: dict[str, str | None] = {
         "fmiVersion": "2.0",
         "modelName": identifier,
         "guid": guid,
-        "description": f"{arm.title}: {kind.title.lower()}. {kind.text}",
+        "description": f"{arm.model.title}: {kind.title.lower()}. {kind.text}",
         "author": "The Tangere authors",
         "version": version,
         "copyright": "Copyright the Tangere authors",
@@ -175,26 +145,26 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
         "variableNamingConvention": "structured",
         "numberOfEventIndicators": "0",
     }
-    common = {
+    common: dict[str, str | None] = {
         "modelIdentifier": identifier,
         "canGetAndSetFMUstate": "true",
         "canSerializeFMUstate": "true",
         "providesDirectionalDerivative": "true" if kind.directional else "false",
     }
-    sources = ["    <SourceFiles>", '      <File name="fmu.c"/>', "    </SourceFiles>"]
+    sources = [_element("SourceFiles", {}, [_element("File", {"name": "fmu.c"})])]
     exchange = common | {"completedIntegratorStepNotNeeded": "false" if kind.memory else "true"}
     simulation = common | {"canHandleVariableCommunicationStepSize": "true", "maxOutputDerivativeOrder": "0"}
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        _tag("fmiModelDescription", dict(root), close=False),
-        "  " + _tag("ModelExchange", dict(exchange), close=False), *sources, "  </ModelExchange>",
-        "  " + _tag("CoSimulation", dict(simulation), close=False), *sources, "  </CoSimulation>",
-        *_units(units), *_types(used),
-        "  <LogCategories>",
-        *("    " + _tag("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES),
-        "  </LogCategories>",
-        "  " + _tag("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
-        *_variables(table), *_structure(table),
-        "</fmiModelDescription>",
-    ]  # fmt: skip
+    categories = [_element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]
+    variables = [_variable(table, p, i, name) for p in table for i, name in enumerate(p.group.names())]
+    children = [
+        _element("ModelExchange", exchange, sources),
+        _element("CoSimulation", simulation, sources),
+        _element("UnitDefinitions", {}, _units(units)),
+        _element("TypeDefinitions", {}, _types(used)),
+        _element("LogCategories", {}, categories),
+        _element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
+        _element("ModelVariables", {}, variables),
+        _element("ModelStructure", {}, _structure(table)),
+    ]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', *_element("fmiModelDescription", root, children)]
     return "\n".join(lines) + "\n"

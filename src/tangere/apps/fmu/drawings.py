@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.fmu.numbers import ArmNumbers
-from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.part import ArmNumbers, Kind
 from tangere.apps.fmu.variables import Group, Table, units_of
 from tangere.figures.axes import drawing
 from tangere.figures.markup import Raw, tag
@@ -87,7 +86,7 @@ def _wrapped(text: str, longest: int) -> list[str]:
 
 def frames_drawing(arm: ArmNumbers) -> Raw:
     """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
-    placed = np.array(arm.start_frames).reshape(-1, 4, 4)  # base, link frames 1 to 6, tcp
+    placed = np.array([np.eye(4), *arm.robot.link_poses(arm.q_start), arm.T_start])  # base, link frames 1 to 6, tcp
     view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
     points = np.array([T[:3, 3] for T in placed]) @ view.T
     scale = 330.0 / max(float(np.ptp(points[:, 0])), float(np.ptp(points[:, 1])), 0.3)

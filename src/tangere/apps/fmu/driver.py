@@ -5,7 +5,6 @@ The master needs nothing but libc: what it shows holds on a host without Python.
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import subprocess
 import tempfile
@@ -15,14 +14,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tangere.apps.fmu.build import LINUX, cache_folder, compiler_of, no_compiler
+from tangere.apps.fmu.build import LINUX, built
 from tangere.apps.fmu.opened import Opened
 from tangere.errors import TangereError
 
 MEMORY = 2 << 30  # [bytes] of address space of the child: far beyond any block, below what hurts the host
 SECONDS = 60.0  # of a child before it is ended; a check takes two
+OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
 _FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
-_FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra")
+_FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-ldl", "-lm")
 
 
 class DriverFailed(TangereError):
@@ -38,26 +38,12 @@ _CANNOT_LOAD = 3  # exit code of the driver
 
 def driver() -> Path:
     """The compiled master, built once and kept in the cache folder."""
-    compiler = compiler_of(LINUX)
-    if compiler is None:
-        raise no_compiler(LINUX)
     folder = files("tangere.apps.fmu") / "c"
     texts = {name: (folder / name).read_text(encoding="ascii") for name in _FILES}
-    digest = hashlib.sha256("\0".join([*compiler, *_FLAGS, *texts.values()]).encode()).hexdigest()
-    kept = cache_folder() / f"driver-{digest[:24]}"
-    if kept.is_file():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as name:
-        for file, text in texts.items():
-            Path(name, file).write_text(text, encoding="ascii")
-        out = Path(name, "driver")
-        command = [*compiler, *_FLAGS, "driver.c", "-o", str(out), "-ldl", "-lm"]
-        done = subprocess.run(command, cwd=name, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise TangereError(f"{' '.join(command)} failed: {done.stderr.strip()[-800:]}")
-        out.replace(kept)  # whole or not at all, also with several processes
-    return kept
+    _, path = built(texts, LINUX, "driver.c", _FLAGS)
+    if not path.is_file():
+        raise TangereError(f"{path.parent} cannot be written: the master that drives an FMU is kept there")
+    return path
 
 
 def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
@@ -155,6 +141,19 @@ class Talk:
             raise DriverFailed(f"{self._name}: {' '.join(answer[1:])}")
         values = [float.fromhex(w) if "x" in w or "n" in w else float(w) for w in answer[1:]]
         return status, values
+
+    @property
+    def said(self) -> str:
+        """The last message, "" where there was none."""
+        return self.messages[-1][2] if self.messages else ""
+
+    def begin(self, slot: int = 0) -> Talk:
+        """A new instance for co-simulation, initialised; DriverFailed where it is refused."""
+        for words in (("new", slot, 1, f"check{slot}"), ("setup", 0.0), ("enter",), ("exit",)):
+            status, _ = self.ask(*words)
+            if status > WARNING:
+                raise DriverFailed(f"{words[0]} was refused ({status}): {self.said or 'without a message'}")
+        return self
 
     def get(self, kind: str, references: Iterable[int]) -> tuple[int, list[float]]:
         """Values of Real, Integer, Enumeration or Boolean variables."""

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tangere.apps.fmu.kinematic_blocks import DH_SOURCE, POSE, pose_of, quaternion_sign
-from tangere.apps.fmu.part import CLOSE, DYNAMIC, EXACT, FRICTION, Answer, Equations, Kind, Part, arm_parameters
-from tangere.apps.fmu.variables import Group, parameter, signal
+from tangere.apps.fmu.part import (
+    CLOSE,
+    DYNAMIC,
+    EXACT,
+    FRICTION,
+    STATIC,
+    UNLIMITED,
+    Answer,
+    ArmNumbers,
+    Equations,
+    Kind,
+    Part,
+    arm_parameters,
+)
+from tangere.apps.fmu.variables import Group, motion_inputs, parameter, real_input, real_output
 
 if TYPE_CHECKING:
-    from tangere.apps.fmu.check_answers import Asked
-    from tangere.apps.fmu.numbers import ArmNumbers
+    from tangere.apps.fmu.check import Asked
     from tangere.types import Array
 
 WRENCH = ("Force", "Force", "Force", "Torque", "Torque", "Torque")  # types of its elements
@@ -21,11 +32,7 @@ PERIOD = 1e-3  # [s] of the comparison with the library
 STEPS = 200  # of it
 _FEATHERSTONE = "R. Featherstone: Rigid Body Dynamics Algorithms, 2008"
 
-MASS = Part(
-    "MASS",
-    ("parameters",),
-    header="part_mass.h",
-)  # fmt: skip
+MASS = Part("MASS", ("parameters",), header="part_mass.h")
 PLANT = Part(
     "PLANT",
     ("forward_dynamics", "energy", "mass_matrix", "jacobian_rate", "inverse_dynamics_derivatives", "momentum_terms"),
@@ -74,39 +81,39 @@ CONTROL = Part(
 )  # fmt: skip
 
 
+def held_torque(arm: ArmNumbers) -> Array:
+    """Joint torques (6,) that hold the arm where it begins."""
+    return arm.robot.gravity_torque(arm.q_start)
+
+
 def plant(arm: ArmNumbers, tau: str) -> list[Group]:
     """The arm itself: torques and pushes in, motion out. tau: key of the torque, an input or held by a controller."""
-    begin = ("PL_q_start", "PL_qd_start")
-    forces = (tau, "PL_wrench", "PL_tau_ext")
-    state = ("PL_q", "PL_qd")
-    load = tuple(k for k in DYNAMIC if k != "ROTOR")
+    begin, forces, state = ("PL_q_start", "PL_qd_start"), (tau, "PL_wrench", "PL_tau_ext"), ("PL_q", "PL_qd")
+    tau_max = np.minimum(arm.robot.tau_max, UNLIMITED)
     return [
         parameter("PL_q_start", "q_start", (6,), "joint positions at the start", "Angle", arm.q_start, tunable=False),
-        parameter("PL_qd_start", "qd_start", (6,), "joint velocities at the start", "AngularVelocity", (0.0,) * 6,
+        parameter("PL_qd_start", "qd_start", (6,), "joint velocities at the start", "AngularVelocity", 0.0,
                   tunable=False),
         parameter("STEP_MAX", "step_max", (), "longest internal step of the integrator (co-simulation)", "Duration",
-                  (1e-3,), low=1e-6),
-        *([] if tau != "PL_tau" else [replace(
-            signal("PL_tau", "tau", (6,), "input", "joint torques, gravity included", "Torque",
-                   arm.start_gravity_torque, nominal=10.0),
-            low=tuple(-x for x in arm.tau_max), high=arm.tau_max)]),
-        signal("PL_wrench", "wrench", (6,), "input", "force and moment of the environment on the tcp, base axes",
-               WRENCH, (0.0,) * 6, nominal=10.0),
-        signal("PL_tau_ext", "tau_ext", (6,), "input", "external torque at the joints, beside the wrench", "Torque",
-               (0.0,) * 6, nominal=10.0),
-        replace(signal("PL_q", "q", (6,), "output", "joint positions", "Angle", depends=("=PL_q",),
-                       initially=("PL_q_start",), nominal=1.0), state=True),
-        replace(signal("PL_qd", "qd", (6,), "output", "joint velocities", "AngularVelocity", depends=("=PL_qd",),
-                       initially=("PL_qd_start",), nominal=1.0), state=True),
-        replace(signal("PL_dq", "der(q)", (6,), "local", "rate of the joint positions", "AngularVelocity",
-                       depends=("=PL_qd",), initially=begin), derivative_of="PL_q"),
-        replace(signal("PL_qdd", "qdd", (6,), "output", "joint accelerations", "AngularAcceleration",
-                       depends=(*state, *forces), initially=(*DYNAMIC, "TOOL", *FRICTION), nominal=10.0),
-                derivative_of="PL_qd"),
-        signal("PL_kinetic", "kinetic_energy", (), "output", "kinetic energy", "Energy", nominal=10.0,
-               depends=state, initially=DYNAMIC),
-        signal("PL_potential", "potential_energy", (), "output", "potential energy, 0 with all mass at the base",
-               "Energy", nominal=100.0, depends=("PL_q",), initially=load),
+                  1e-3, low=1e-6),
+        *([] if tau != "PL_tau" else [real_input(
+            "PL_tau", "tau", (6,), "joint torques, gravity included", "Torque", held_torque(arm), nominal=10.0,
+            limits=(-tau_max, tau_max))]),
+        real_input("PL_wrench", "wrench", (6,), "force and moment of the environment on the tcp, base axes", WRENCH,
+                   nominal=10.0),
+        real_input("PL_tau_ext", "tau_ext", (6,), "external torque at the joints, beside the wrench", "Torque",
+                   nominal=10.0),
+        real_output("PL_q", "q", (6,), "joint positions", "Angle", ("=PL_q",), ("PL_q_start",), nominal=1.0,
+                    state=True),
+        real_output("PL_qd", "qd", (6,), "joint velocities", "AngularVelocity", ("=PL_qd",), ("PL_qd_start",),
+                    nominal=1.0, state=True),
+        real_output("PL_dq", "der(q)", (6,), "rate of the joint positions", "AngularVelocity", ("=PL_qd",), begin,
+                    causality="local", derivative_of="PL_q"),
+        real_output("PL_qdd", "qdd", (6,), "joint accelerations", "AngularAcceleration", (*state, *forces),
+                    (*DYNAMIC, "TOOL", *FRICTION), nominal=10.0, derivative_of="PL_qd"),
+        real_output("PL_kinetic", "kinetic_energy", (), "kinetic energy", "Energy", state, DYNAMIC, nominal=10.0),
+        real_output("PL_potential", "potential_energy", (), "potential energy, 0 with all mass at the base", "Energy",
+                    ("PL_q",), STATIC, nominal=100.0),
         *pose_of("PL", "PL_q"),
     ]  # fmt: skip
 
@@ -114,13 +121,11 @@ def plant(arm: ArmNumbers, tau: str) -> list[Group]:
 def inverse_dynamics(arm: ArmNumbers) -> list[Group]:
     """Motion in, torque out."""
     return [
-        signal("ID_q", "q", (6,), "input", "joint positions", "Angle", arm.q_start, nominal=1.0),
-        signal("ID_qd", "qd", (6,), "input", "joint velocities", "AngularVelocity", (0.0,) * 6, nominal=1.0),
-        signal("ID_qdd", "qdd", (6,), "input", "joint accelerations", "AngularAcceleration", (0.0,) * 6, nominal=10.0),
-        signal("ID_tau", "tau", (6,), "output", "joint torques that give this motion", "Torque",
-               depends=("ID_q", "ID_qd", "ID_qdd"), initially=(*DYNAMIC, *FRICTION), nominal=10.0),
-        signal("ID_g", "gravity_torque", (6,), "output", "joint torques that hold the arm", "Torque",
-               depends=("ID_q",), initially=tuple(k for k in DYNAMIC if k != "ROTOR"), nominal=10.0),
+        *motion_inputs("ID", arm.q_start),
+        real_output("ID_tau", "tau", (6,), "joint torques that give this motion", "Torque",
+                    ("ID_q", "ID_qd", "ID_qdd"), (*DYNAMIC, *FRICTION), nominal=10.0),
+        real_output("ID_g", "gravity_torque", (6,), "joint torques that hold the arm", "Torque", ("ID_q",), STATIC,
+                    nominal=10.0),
     ]  # fmt: skip
 
 
@@ -129,21 +134,15 @@ def gains() -> list[Group]:
     from tangere.control.computed_torque import KP  # here: the list of kinds needs no controller
 
     return [
-        parameter("KP", "kp", (6,), "gain of the position error", "SquaredRate", (KP,) * 6, low=0.0),
-        parameter("KV", "kv", (6,), "gain of the velocity error; 2 sqrt(kp) is critical", "Rate",
-                  (2.0 * KP**0.5,) * 6, low=0.0),
+        parameter("KP", "kp", (6,), "gain of the position error", "SquaredRate", KP, low=0.0),
+        parameter("KV", "kv", (6,), "gain of the velocity error; 2 sqrt(kp) is critical", "Rate", 2.0 * KP**0.5,
+                  low=0.0),
     ]  # fmt: skip
 
 
 def desired(arm: ArmNumbers) -> list[Group]:
     """Where the arm should be."""
-    return [
-        signal("CT_q_des", "q_des", (6,), "input", "desired joint positions", "Angle", arm.q_start, nominal=1.0),
-        signal("CT_qd_des", "qd_des", (6,), "input", "desired joint velocities", "AngularVelocity", (0.0,) * 6,
-               nominal=1.0),
-        signal("CT_qdd_des", "qdd_des", (6,), "input", "desired joint accelerations", "AngularAcceleration",
-               (0.0,) * 6, nominal=10.0),
-    ]  # fmt: skip
+    return motion_inputs("CT", arm.q_start, "desired ", suffix="_des")
 
 
 def controller(arm: ArmNumbers) -> list[Group]:
@@ -154,12 +153,11 @@ def controller(arm: ArmNumbers) -> list[Group]:
         Group("FEED", "feed_wrench", (), "Boolean", "parameter", "tunable",
               "subtract what the measured wrench does to the joints", start=(0,)),
         *desired(arm),
-        signal("CT_q", "q", (6,), "input", "measured joint positions", "Angle", arm.q_start, nominal=1.0),
-        signal("CT_qd", "qd", (6,), "input", "measured joint velocities", "AngularVelocity", (0.0,) * 6, nominal=1.0),
-        signal("CT_wrench", "wrench", (6,), "input", "measured force and moment on the tcp, base axes", WRENCH,
-               (0.0,) * 6, nominal=10.0),
-        signal("CT_tau", "tau", (6,), "output", "joint torques, gravity included", "Torque", depends=inputs,
-               initially=(*DYNAMIC, "TOOL", *FRICTION, "KP", "KV", "FEED"), nominal=10.0),
+        *motion_inputs("CT", arm.q_start, "measured ", count=2),
+        real_input("CT_wrench", "wrench", (6,), "measured force and moment on the tcp, base axes", WRENCH,
+                   nominal=10.0),
+        real_output("CT_tau", "tau", (6,), "joint torques, gravity included", "Torque", inputs,
+                    (*DYNAMIC, "TOOL", *FRICTION, "KP", "KV", "FEED"), nominal=10.0),
     ]  # fmt: skip
 
 
@@ -246,9 +244,7 @@ KINDS = (
         text="The moving arm: joint torques and external forces in, motion, energy and pose of the tool out.",
         colour=(248, 113, 113),
         parts=(MASS, POSE, PLANT),
-        groups=lambda arm: [
-            *arm_parameters(arm), quaternion_sign(), *plant(arm, "PL_tau"),
-        ],
+        groups=lambda arm: [*arm_parameters(arm), quaternion_sign(), *plant(arm, "PL_tau")],
         answers=(Answer("dynamics", _ask_dynamics, CLOSE),),
     ),
     Kind(

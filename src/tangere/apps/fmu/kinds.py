@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tangere.apps.fmu import dynamic_blocks, kinematic_blocks, observer_blocks
 from tangere.apps.fmu.dynamic_blocks import MASS, PLANT
 from tangere.apps.fmu.kinematic_blocks import FK, IK, POSE
-from tangere.apps.fmu.part import Kind, arm_parameters
+from tangere.apps.fmu.part import ArmNumbers, Kind, arm_parameters
 from tangere.apps.fmu.variables import Group
 from tangere.errors import UnknownName
-
-if TYPE_CHECKING:
-    from tangere.apps.fmu.numbers import ArmNumbers
 
 
 def _named(prefix: str, groups: list[Group]) -> list[Group]:

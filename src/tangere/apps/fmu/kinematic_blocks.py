@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tangere.apps.fmu.part import EXACT, KINEMATIC, Answer, Equations, Kind, Part, length_parameters
-from tangere.apps.fmu.variables import Group, parameter, signal
+from tangere.apps.fmu.part import (
+    EXACT,
+    KINEMATIC,
+    UNLIMITED,
+    Answer,
+    ArmNumbers,
+    Equations,
+    Kind,
+    Part,
+    length_parameters,
+)
+from tangere.apps.fmu.variables import Group, parameter, real_input, real_output
+from tangere.kinematics.rotation import quaternion_from_matrix, ypr_from_matrix
 
 if TYPE_CHECKING:
-    from tangere.apps.fmu.check_answers import Asked
-    from tangere.apps.fmu.numbers import ArmNumbers
+    from tangere.apps.fmu.check import Asked
+    from tangere.types import Array
 
 JACOBIAN = ("Length", "Length", "Length", "Cosine", "Cosine", "Cosine")  # types of its rows
 DH_SOURCE = "Universal Robots: DH parameters for calculations of kinematics and dynamics"
 _WILLIAMS = "R. L. Williams II: Universal Robot URe-Series Kinematics, 2024"
 
 # the pose and Jacobian of the tcp, which plants need as well
-POSE = Part(
-    "POSE",
-    ("kinematic_parameters", "pose", "jacobian"),
-)  # fmt: skip
+POSE = Part("POSE", ("kinematic_parameters", "pose", "jacobian"))
 FK = Part(
     "FK",
     ("jacobian_rate",),
@@ -75,25 +82,24 @@ def pose_of(prefix: str, q: str, *, begin: tuple[str, ...] = ()) -> list[Group]:
     """The pose of the tcp in four forms, computed from the joint positions `q` (a key)."""
     first = (*KINEMATIC, *begin)
     return [
-        signal(f"{prefix}_position", "position", (3,), "output", "position of the tcp, base axes", "Position",
-               depends=(q,), initially=first),
-        signal(f"{prefix}_R", "R", (3, 3), "output", "rotation of the tcp: columns are its axes in base axes",
-               "Cosine", depends=(q,), initially=first),
-        signal(f"{prefix}_quaternion", "quaternion", (4,), "output", "rotation as quaternion w, x, y, z", "Cosine",
-               depends=(q,), initially=(*first, "SIGN")),
-        signal(f"{prefix}_ypr", "ypr", (3,), "output", "rotation as yaw, pitch, roll: R = Rz Ry Rx", "Angle",
-               depends=(q,), initially=first),
+        real_output(f"{prefix}_position", "position", (3,), "position of the tcp, base axes", "Position", (q,), first),
+        real_output(f"{prefix}_R", "R", (3, 3), "rotation of the tcp: columns are its axes in base axes", "Cosine",
+                    (q,), first),
+        real_output(f"{prefix}_quaternion", "quaternion", (4,), "rotation as quaternion w, x, y, z", "Cosine", (q,),
+                    (*first, "SIGN")),
+        real_output(f"{prefix}_ypr", "ypr", (3,), "rotation as yaw, pitch, roll: R = Rz Ry Rx", "Angle", (q,), first),
     ]  # fmt: skip
+
+
+def _limits(arm: ArmNumbers) -> tuple[Array, Array]:
+    return np.maximum(arm.robot.q_min, -UNLIMITED), np.minimum(arm.robot.q_max, UNLIMITED)
 
 
 def forward(arm: ArmNumbers) -> list[Group]:
     """Joint positions in, pose and Jacobian out."""
-    q = replace(
-        signal("FK_q", "q", (6,), "input", "joint positions", "Angle", arm.q_start, nominal=1.0),
-        low=arm.q_min, high=arm.q_max,
-    )  # fmt: skip
-    J = signal("FK_J", "J", (6, 6), "output", "geometric Jacobian at the tcp: velocity over angular velocity",
-               JACOBIAN, depends=("FK_q",), initially=(*KINEMATIC, "OFFSETS"))  # fmt: skip
+    q = real_input("FK_q", "q", (6,), "joint positions", "Angle", arm.q_start, nominal=1.0, limits=_limits(arm))
+    J = real_output("FK_J", "J", (6, 6), "geometric Jacobian at the tcp: velocity over angular velocity", JACOBIAN,
+                    ("FK_q",), (*KINEMATIC, "OFFSETS"))  # fmt: skip
     offsets = Group("OFFSETS", "offsets", (), "Boolean", "parameter", "fixed",
                     "false: the pose without base height d1, flange d6 and tool", start=(1,))  # fmt: skip
     return [quaternion_sign(), offsets, q, *pose_of("FK", "FK_q", begin=("OFFSETS",)), J]
@@ -104,6 +110,8 @@ def inverse(arm: ArmNumbers) -> list[Group]:
     given = ("IK_position", "IK_R", "IK_quaternion", "IK_ypr")
     begin = ("LENGTHS", "TOOL", "ORIENTATION", "IK_start")
     chosen = (*begin, "SELECTION", "BRANCH", "LIMITED", "Q_MIN", "Q_MAX")
+    (q_min, q_max), T = _limits(arm), arm.T_start
+    R = T[:3, :3]
 
     def whole(key: str, name: str, shape: tuple[int, ...], kind: str, text: str, first: tuple[str, ...]) -> Group:
         return Group(key, name, shape, kind, "output", "discrete", text, depends=given, initially=first)  # type: ignore[arg-type]
@@ -111,30 +119,27 @@ def inverse(arm: ArmNumbers) -> list[Group]:
     return [
         Group("ORIENTATION", "orientation", (), "Integer", "parameter", "fixed",
               "which input carries the orientation", "Orientation", (1,)),
-        Group("SELECTION", "selection", (), "Integer", "parameter", "tunable", "how q is chosen", "Selection",
-              (1,)),
+        Group("SELECTION", "selection", (), "Integer", "parameter", "tunable", "how q is chosen", "Selection", (1,)),
         Group("BRANCH", "wanted_branch", (), "Integer", "parameter", "tunable", "branch that q takes if so selected",
               start=(1,), low=1, high=8),
         Group("LIMITED", "within_limits", (), "Boolean", "parameter", "tunable",
               "q must lie within the joint limits; whole turns are added where that helps", start=(1,)),
-        parameter("Q_MIN", "q_min", (6,), "lower joint limits", "Angle", arm.q_min, tunable=False),
-        parameter("Q_MAX", "q_max", (6,), "upper joint limits", "Angle", arm.q_max, tunable=False),
+        parameter("Q_MIN", "q_min", (6,), "lower joint limits", "Angle", q_min, tunable=False),
+        parameter("Q_MAX", "q_max", (6,), "upper joint limits", "Angle", q_max, tunable=False),
         parameter("IK_start", "q_previous", (6,),
                   "q at the start is the solution nearest to this, or this where the pose given in initialization has "
                   "none; from then on the nearest to the q before", "Angle", arm.q_start, tunable=False),
-        signal("IK_position", "position", (3,), "input", "position of the tcp, base axes", "Position",
-               arm.start_position),
-        signal("IK_R", "R", (3, 3), "input", "rotation of the tcp", "Cosine", arm.start_R),
-        signal("IK_quaternion", "quaternion", (4,), "input", "rotation as quaternion w, x, y, z", "Cosine",
-               arm.start_quaternion),
-        signal("IK_ypr", "ypr", (3,), "input", "rotation as yaw, pitch, roll", "Angle", arm.start_ypr),
-        signal("IK_q", "q", (6,), "output", "the chosen solution; held while there is none", "Angle", depends=given,
-               initially=chosen, nominal=1.0),
-        signal("IK_solutions", "solutions", (8, 6), "output",
-               "the solution of every branch, each angle in (-180, 180] deg; what is not valid is none", "Angle",
-               depends=given, initially=begin),
-        signal("IK_distance", "distance", (), "output", "how far the pose is out of reach", "Length", depends=given,
-               initially=begin),
+        real_input("IK_position", "position", (3,), "position of the tcp, base axes", "Position", T[:3, 3]),
+        real_input("IK_R", "R", (3, 3), "rotation of the tcp", "Cosine", R),
+        real_input("IK_quaternion", "quaternion", (4,), "rotation as quaternion w, x, y, z", "Cosine",
+                   quaternion_from_matrix(R)),
+        real_input("IK_ypr", "ypr", (3,), "rotation as yaw, pitch, roll", "Angle", ypr_from_matrix(R)),
+        real_output("IK_q", "q", (6,), "the chosen solution; held while there is none", "Angle", given, chosen,
+                    nominal=1.0),
+        real_output("IK_solutions", "solutions", (8, 6),
+                    "the solution of every branch, each angle in (-180, 180] deg; what is not valid is none", "Angle",
+                    given, begin),
+        real_output("IK_distance", "distance", (), "how far the pose is out of reach", "Length", given, begin),
         whole("IK_valid", "valid", (8,), "Boolean", "whether the branch solves the pose", begin),
         whole("IK_singular", "singular", (8,), "Boolean", "whether the branch's solution is singular", begin),
         whole("IK_flags", "flags", (8,), "Integer",
@@ -146,8 +151,6 @@ def inverse(arm: ArmNumbers) -> list[Group]:
 
 
 def _ask_fk(b: Asked) -> str:
-    from tangere.kinematics.rotation import quaternion_from_matrix, ypr_from_matrix
-
     if not b.get("offsets")[0]:
         return "not checked: the file leaves the offsets out"
     continuous = b.start("quaternion_sign")[0] == 1

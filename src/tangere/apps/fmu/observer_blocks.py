@@ -15,16 +15,16 @@ from tangere.apps.fmu.dynamic_blocks import (
     Motion,
     desired,
     gains,
+    held_torque,
     plant,
     torque_of,
 )
 from tangere.apps.fmu.kinematic_blocks import POSE, quaternion_sign
-from tangere.apps.fmu.part import CLOSE, DYNAMIC, FRICTION, Answer, Equations, Kind, Part, arm_parameters
-from tangere.apps.fmu.variables import Group, parameter, signal
+from tangere.apps.fmu.part import CLOSE, DYNAMIC, FRICTION, Answer, ArmNumbers, Equations, Kind, Part, arm_parameters
+from tangere.apps.fmu.variables import Group, motion_inputs, parameter, real_input
 
 if TYPE_CHECKING:
-    from tangere.apps.fmu.check_answers import Asked
-    from tangere.apps.fmu.numbers import ArmNumbers
+    from tangere.apps.fmu.check import Asked
     from tangere.types import Array
 
 # [Nm] residual that counts as a touch where nothing else is said; a fifth of the push that the documents show
@@ -62,12 +62,11 @@ def detection() -> list[Group]:
     from tangere.observe.momentum import GAIN  # here: the list of kinds needs no observer
 
     return [
-        parameter("GAIN", "gain", (6,), "K of the momentum observer", "Rate", (GAIN,) * 6, low=0.0),
-        parameter("ON", "threshold_on", (6,), "a touch begins above, at any joint", "Torque", (THRESHOLD,) * 6,
+        parameter("GAIN", "gain", (6,), "K of the momentum observer", "Rate", GAIN, low=0.0),
+        parameter("ON", "threshold_on", (6,), "a touch begins above, at any joint", "Torque", THRESHOLD, low=0.0),
+        parameter("OFF", "threshold_off", (6,), "a touch ends below, at all joints", "Torque", OFF_RATIO * THRESHOLD,
                   low=0.0),
-        parameter("OFF", "threshold_off", (6,), "a touch ends below, at all joints", "Torque",
-                  (OFF_RATIO * THRESHOLD,) * 6, low=0.0),
-        parameter("PERIOD", "period", (), "time between samples", "Duration", (1e-3,), low=1e-5, tunable=False),
+        parameter("PERIOD", "period", (), "time between samples", "Duration", 1e-3, low=1e-5, tunable=False),
     ]  # fmt: skip
 
 
@@ -86,14 +85,12 @@ def touch(*, depends: tuple[str, ...]) -> list[Group]:
 
 def observer(arm: ArmNumbers) -> list[Group]:
     """Momentum observer, sampled."""
-    inputs = ("OB_q", "OB_qd", "OB_tau")
     return [
         *detection(),
-        signal("OB_q", "q", (6,), "input", "measured joint positions", "Angle", arm.q_start, nominal=1.0),
-        signal("OB_qd", "qd", (6,), "input", "measured joint velocities", "AngularVelocity", (0.0,) * 6, nominal=1.0),
-        signal("OB_tau", "tau", (6,), "input", "joint torques that are applied from now to the next sample", "Torque",
-               arm.start_gravity_torque, nominal=10.0),
-        *touch(depends=inputs),
+        *motion_inputs("OB", arm.q_start, "measured ", count=2),
+        real_input("OB_tau", "tau", (6,), "joint torques that are applied from now to the next sample", "Torque",
+                   held_torque(arm), nominal=10.0),
+        *touch(depends=("OB_q", "OB_qd", "OB_tau")),
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import xml.etree.ElementTree as ET
 import zipfile
 import zlib
@@ -46,6 +47,17 @@ class Variable:
         """Start value as written."""
         return self.attributes.get("start")
 
+    @property
+    def number(self) -> float:
+        """Start value as a number, 0 where there is none."""
+        start = self.start or "0"
+        return float({"true": "1", "false": "0"}.get(start, start))
+
+    def within(self, value: float) -> float:
+        """The value, or the bound that it lies beyond."""
+        low, high = float(self.attributes.get("min", "-inf")), float(self.attributes.get("max", "inf"))
+        return min(max(value, low), high)
+
 
 @dataclass(frozen=True)
 class Unknown:
@@ -74,7 +86,7 @@ class Opened:
 
     @property
     def guid(self) -> str:
-        """GUID."""
+        """GUID, or what FMI 3 has in its place."""
         return self.root.get("guid") or self.root.get("instantiationToken") or ""
 
     def interface(self, name: str) -> ET.Element | None:
@@ -84,11 +96,8 @@ class Opened:
     @property
     def identifier(self) -> str:
         """Model identifier; co-simulation first."""
-        for name in ("CoSimulation", "ModelExchange"):
-            element = self.interface(name)
-            if element is not None:
-                return element.get("modelIdentifier", "")
-        return ""
+        found = (self.interface(name) for name in ("CoSimulation", "ModelExchange"))
+        return next((e.get("modelIdentifier", "") for e in found if e is not None), "")
 
     @property
     def library(self) -> Path:
@@ -109,6 +118,14 @@ class Opened:
             return None
         ours = len(lines) > 2 and lines[0] == "tangere-fmu 1" and lines[1].startswith("kind ")
         return lines[1][5:].strip() if ours else None
+
+    @property
+    def groups(self) -> dict[str, list[Variable]]:
+        """Variables by the name of their vector or matrix (q of q[3], der(q) of der(q[3])), in row order."""
+        found: dict[str, list[Variable]] = {}
+        for v in self.variables:
+            found.setdefault(re.sub(r"\[[0-9,]+\]", "", v.name), []).append(v)
+        return found
 
     def of(self, causality: str, kind: str | None = None) -> list[Variable]:
         """Variables by causality and type."""
@@ -136,23 +153,18 @@ def _variables(root: ET.Element) -> tuple[Variable, ...]:
 
 
 def _structure(root: ET.Element) -> dict[str, tuple[Unknown, ...]]:
-    found = {}
-    for part in ("Outputs", "Derivatives", "InitialUnknowns"):
-        entries = []
-        for e in root.findall(f"ModelStructure/{part}/Unknown"):
-            depends, kinds = e.get("dependencies"), e.get("dependenciesKind")
-            try:
-                entries.append(
-                    Unknown(
-                        int(e.get("index", "")),
-                        None if depends is None else tuple(map(int, depends.split())),
-                        None if kinds is None else tuple(kinds.split()),
-                    )
-                )
-            except ValueError:
-                raise NotAnFmu(f"ModelStructure/{part}: an index is not a number") from None
-        found[part] = tuple(entries)
-    return found
+    def read(part: str, e: ET.Element) -> Unknown:
+        depends, kinds = e.get("dependencies"), e.get("dependenciesKind")
+        try:
+            index, known = int(e.get("index", "")), None if depends is None else tuple(map(int, depends.split()))
+        except ValueError:
+            raise NotAnFmu(f"ModelStructure/{part}: an index is not a number") from None
+        return Unknown(index, known, None if kinds is None else tuple(kinds.split()))
+
+    return {
+        part: tuple(read(part, e) for e in root.findall(f"ModelStructure/{part}/Unknown"))
+        for part in ("Outputs", "Derivatives", "InitialUnknowns")
+    }
 
 
 def opened(path: str | os.PathLike[str], folder: Path) -> Opened:

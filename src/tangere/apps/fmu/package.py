@@ -1,4 +1,7 @@
-"""Puts an FMU together: description, sources, binaries, start values, documentation and icon in one zip file."""
+"""Puts an FMU together: description, sources, binaries, start values, documentation and icon in one zip file.
+
+A catalogue is a folder of them, every kind for every arm, with a data sheet each and an index page.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,15 @@ from numpy.typing import ArrayLike
 
 from tangere.apps.fmu.build import LINUX, PLATFORMS, Platform, binary, compiler_of
 from tangere.apps.fmu.description import description_text
-from tangere.apps.fmu.kinds import kind_of
-from tangere.apps.fmu.numbers import ArmNumbers, arm_of
-from tangere.apps.fmu.part import Kind
+from tangere.apps.fmu.kinds import KINDS, kind_of
+from tangere.apps.fmu.part import ArmNumbers, Kind, arm_of
 from tangere.apps.fmu.sources import sources_of
 from tangere.apps.fmu.variables import Table
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.logs.files import replacing
+from tangere.kernels import ur
+from tangere.logs.files import replacing, write_text
+from tangere.model.loading import names
 from tangere.robots import Robot, as_robot
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the zip format's zero: identical input, identical file
@@ -181,3 +185,42 @@ def write_fmu(
     with folders(path.parent), replacing(path) as temporary:
         temporary.write_bytes(content)
     return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder for p in wanted), len(content))
+
+
+def arms() -> list[str]:
+    """Names of all arms that blocks can be made for."""
+    return [name for name in names() if ur.is_ur(as_robot(name).model)]
+
+
+def write_catalogue(
+    folder: str | Path,
+    robots: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    *,
+    tell: Callable[[int, int, str], None] | None = None,
+) -> tuple[Path, list[Written]]:
+    """Write FMUs, their data sheets and index.html into a folder; the page, and what was written.
+
+    robots, kinds: names, None for all. tell: is told how many are done, how many there are, and which is next.
+    """
+    from tangere import __version__
+    from tangere.apps.fmu.pages import catalogue_html, documentation_html
+
+    wanted = [kind_of(k).name for k in dict.fromkeys(kinds or KINDS)]
+    target = Path(folder)
+    done: list[Written] = []
+    made = [as_robot(name) for name in dict.fromkeys(robots or arms())]
+    for arm in made:
+        arm_of(arm)  # refuses what no block fits, before anything is written
+    page = target / "index.html"
+    with folders(target / "sheets"):
+        for arm in made:
+            for kind in wanted:
+                if tell is not None:
+                    tell(len(done), len(made) * len(wanted), f"{arm.name} {kind}")
+                w = write_fmu(kind, arm, target)
+                sheet = documentation_html(w.kind, w.arm, w.table, __version__)
+                write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
+                done.append(w)
+        write_text(page, catalogue_html(done, __version__))
+    return page, done

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tangere.apps.fmu.drawings import block_diagram, frames_drawing
-from tangere.apps.fmu.numbers import ArmNumbers
-from tangere.apps.fmu.part import Equations, Kind
-from tangere.apps.fmu.variables import CHOICES, Group, Table, units_of
+from tangere.apps.fmu.part import ArmNumbers, Kind
+from tangere.apps.fmu.variables import CHOICES, Choice, Group, Table, units_of
 from tangere.figures.markup import Raw, join, tag
 from tangere.report.page import page_html
 from tangere.report.section import Section, page_head, table
@@ -36,61 +35,46 @@ def licence_text() -> str:
     return (files("tangere.apps.fmu") / "c" / "LICENSE.txt").read_text(encoding="utf-8")
 
 
-def equations_of(kind: Kind) -> list[Equations]:
-    """What the block's parts compute."""
-    return [part.equations for part in kind.parts if part.equations is not None]
-
-
-def _size(g: Group) -> str:
-    return " × ".join(map(str, g.shape)) or "1"
-
-
 def _start(g: Group) -> str:
     if g.start is None:
         return ""
     if g.kind == "Boolean":
         return "true" if g.start[0] else "false"
-    if isinstance(g.declared, str) and g.declared in CHOICES:
-        return f"{int(g.start[0])} " + CHOICES[g.declared].items[int(g.start[0]) - 1][0]
+    if (choice := _choice(g)) is not None:
+        return f"{int(g.start[0])} {choice.items[int(g.start[0]) - 1][0]}"
     values = [f"{x if abs(x) > 1e-12 else 0.0:.6g}" for x in g.start]
     if len(set(values)) == 1:
         return values[0] if len(values) == 1 else f"{values[0]} each"
     return ", ".join(values) if len(values) <= 9 else "see modelDescription.xml"
 
 
-def variables_section(block: Table) -> Section:
+def _choice(g: Group) -> Choice | None:
+    return CHOICES.get(g.declared) if isinstance(g.declared, str) else None
+
+
+def _variables(block: Table) -> Raw:
     """Inputs, outputs and parameters with sizes, units and start values."""
+    columns: dict[str, Callable[[Group], object]] = {
+        "name": lambda g: tag("code", g.name), "size": lambda g: " × ".join(map(str, g.shape)) or "1",
+        "unit": lambda g: units_of(g) or g.kind, "start": _start, "when": lambda g: g.variability,
+        "what": lambda g: g.text if (choice := _choice(g)) is None else f"{g.text}. {choice.meaning}",
+    }  # fmt: skip
     body: list[Raw] = []
-    for title, causality in (("Inputs", "input"), ("Outputs", "output"), ("Parameters", "parameter")):
-        rows: list[tuple[object, ...]] = []
-        for p in block.with_causality(causality):
-            g = p.group
-            what = g.text
-            if isinstance(g.declared, str) and g.declared in CHOICES:
-                what += ". " + CHOICES[g.declared].meaning
-            cells: tuple[object, ...] = (tag("code", g.name), _size(g), units_of(g) or g.kind, what)
-            if causality == "parameter":
-                cells = (*cells[:3], _start(g), g.variability, what)
-            elif causality == "input":
-                cells = (*cells[:3], _start(g), what)
-            rows.append(cells)
-        header = ("name", "size", "unit", "what")
-        if causality == "parameter":
-            header = ("name", "size", "unit", "start", "when", "what")  # type: ignore[assignment]
-        elif causality == "input":
-            header = ("name", "size", "unit", "start", "what")  # type: ignore[assignment]
-        body.append(tag("h3", title))
-        body.append(table(header, rows, "notes"))
-    return Section("variables", "Variables", join(*body))
+    for causality, without in (("input", {"when"}), ("output", {"start", "when"}), ("parameter", set[str]())):
+        shown = {name: cell for name, cell in columns.items() if name not in without}
+        rows = [tuple(cell(p.group) for cell in shown.values()) for p in block.with_causality(causality)]
+        body += [tag("h3", f"{causality.capitalize()}s"), table(tuple(shown), rows, "notes")]
+    return join(*body)
 
 
-def equations_section(kind: Kind) -> Section:
-    """Mathematics of the block."""
+def _equations(kind: Kind) -> Raw:
+    """Mathematics of the block's parts."""
     body: list[Raw] = []
-    for e in equations_of(kind):
-        body += [tag("h3", e.title), tag("pre", "\n".join(e.lines)), tag("p", e.text)]
-        body.append(tag("p", "Sources: " + "; ".join(e.sources) + ".", class_="sub"))
-    return Section("equations", "Equations", join(*body))
+    for e in (part.equations for part in kind.parts):
+        if e is not None:
+            body += [tag("h3", e.title), tag("pre", "\n".join(e.lines)), tag("p", e.text)]
+            body.append(tag("p", "Sources: " + "; ".join(e.sources) + ".", class_="sub"))
+    return join(*body)
 
 
 def _frames_section(arm: ArmNumbers) -> Section:
@@ -124,7 +108,7 @@ def _use_section(kind: Kind, arm: ArmNumbers) -> Section:
         ("Start values", "resources/parameters.txt, the same numbers as in modelDescription.xml; the binary serves "
          "every arm of this kind"),
         ("From source", tag("code", COMPILE.format(name=name))),
-        ("Parameter set", f"{arm.title}, {arm.parameters}"),
+        ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
         *(("", text) for text in arm.sources),
     ]  # fmt: skip
     return Section("use", "Use", table((), rows, "notes"))
@@ -142,12 +126,12 @@ def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str) 
     ]  # fmt: skip
     sections = [
         Section("block", "Block", join(STYLE, block_diagram(kind, arm, block))),
-        equations_section(kind),
-        variables_section(block),
+        Section("equations", "Equations", _equations(kind)),
+        Section("variables", "Variables", _variables(block)),
         _frames_section(arm),
         _use_section(kind, arm),
     ]
-    return page_html(name, page_head(name, f"{arm.title}: {kind.title.lower()}. {kind.text}", tiles), sections)
+    return page_html(name, page_head(name, f"{arm.model.title}: {kind.title.lower()}. {kind.text}", tiles), sections)
 
 
 def _link(w: Written, words: object) -> Raw:
@@ -156,24 +140,19 @@ def _link(w: Written, words: object) -> Raw:
 
 def _overview(written: Sequence[Written]) -> Section:
     """Arms down, kinds across: every cell is a file and its sheet."""
-    kinds = list({w.kind.name: w.kind for w in written}.values())
-    arms = list(dict.fromkeys(w.arm.name for w in written))
+
+    def files(w: Written) -> Raw:
+        sheet = tag("a", "sheet", href=f"sheets/{w.path.stem}.html")
+        return join(_link(w, "fmu"), " · ", sheet, tag("small", f" {w.size / 1000:.0f} kB"))
+
     cell = {(w.arm.name, w.kind.name): w for w in written}
-    rows: list[tuple[object, ...]] = []
-    for arm in arms:
-        cells: list[object] = [arm]
-        for kind in kinds:
-            w = cell[arm, kind.name]
-            size = tag("small", f" {w.size / 1000:.0f} kB")
-            sheet = tag("a", "sheet", href=f"sheets/{w.path.stem}.html")
-            cells.append(join(_link(w, "fmu"), " · ", sheet, size))
-        rows.append(tuple(cells))
-    header = ("arm", *(k.name for k in kinds))
+    arms, kinds = (list(dict.fromkeys(names)) for names in zip(*cell, strict=True))
+    rows: list[tuple[object, ...]] = [(arm, *(files(cell[arm, kind]) for kind in kinds)) for arm in arms]
     text = tag(
         "p", "Every file is FMI 2.0 for model exchange and co-simulation, plain C with its sources: nothing has to be "
         "installed on the host. One binary serves all arms of a kind; the arm's numbers are parameters.",
     )  # fmt: skip
-    return Section("overview", "Overview", join(STYLE, CATALOGUE_STYLE, text, table(header, rows, "grid")))
+    return Section("overview", "Overview", join(STYLE, CATALOGUE_STYLE, text, table(("arm", *kinds), rows, "grid")))
 
 
 def _arms(arms: Sequence[ArmNumbers]) -> Section:
@@ -183,15 +162,15 @@ def _arms(arms: Sequence[ArmNumbers]) -> Section:
         return f"{1e3 * abs(x):.2f}".rstrip("0").rstrip(".")
 
     lengths: list[tuple[object, ...]] = [
-        (a.name, *(mm(x) for x in a.lengths), f"{sum(a.mass):.1f}", a.parameters) for a in arms
-    ]
+        (a.name, *map(mm, a.lengths), f"{sum(link.mass for link in a.model.links):.1f}", a.model.parameters)
+        for a in arms
+    ]  # fmt: skip
     header = ("arm", "d1 [mm]", "|a2| [mm]", "|a3| [mm]", "d4 [mm]", "d5 [mm]", "d6 [mm]", "mass [kg]", "parameter set")
-    example = arms[0] if all(a.name != "UR10e" for a in arms) else next(a for a in arms if a.name == "UR10e")
-    links: list[tuple[object, ...]] = []
-    for i in range(6):
-        com = ", ".join(f"{x + 0.0:.4g}" for x in example.com[3 * i : 3 * i + 3])
-        inertia = ", ".join(f"{x + 0.0:.4g}" for x in example.inertia[6 * i : 6 * i + 6])
-        links.append((i + 1, f"{example.mass[i]:.4g}", com, inertia))
+    example = next((a for a in arms if a.name == "UR10e"), arms[0])
+    links: list[tuple[object, ...]] = [
+        (i, f"{link.mass:.4g}", *(", ".join(f"{x + 0.0:.4g}" for x in row) for row in (link.com, inertia)))
+        for i, (link, inertia) in enumerate(zip(example.model.links, example.inertia, strict=True), 1)
+    ]
     return Section(
         "arms", "Arms",
         join(
@@ -212,13 +191,9 @@ def _kind(written: Sequence[Written]) -> Section:
     w = next((x for x in written if x.arm.name == "UR10e"), written[0])
     kind = w.kind
     states = sum(p.group.size for p in w.table.states)
-    # join: a separator between links
-    files: list[object] = []
-    for x in written:
-        files += [", " if files else None, _link(x, x.path.name)]
     events = "a time event every period" if kind.has("OBSERVER") else "none"
     rows: list[tuple[object, ...]] = [
-        ("FMU names", join(*files)),
+        ("FMU names", Raw(", ".join(_link(x, x.path.name) for x in written))),
         ("FMI standard", "2.0, model exchange and co-simulation"),
         ("Kind", tag("code", kind.name)),
         ("What it does", kind.text),
@@ -226,17 +201,12 @@ def _kind(written: Sequence[Written]) -> Section:
         ("Derivatives", "directional derivatives, analytic" if kind.directional else "none: every output is sampled"),
         ("Again", tag("code", f"tangere fmu {kind.name} --robot NAME")),
     ]
-    body: list[object] = [table((), rows, "notes facts")]
-    body += [tag("h3", "Block diagram"), block_diagram(kind, w.arm, w.table)]
-    for e in equations_of(kind):
-        body += [tag("h3", e.title), tag("pre", "\n".join(e.lines)), tag("p", e.text)]
-        body.append(tag("p", "Sources: " + "; ".join(e.sources) + ".", class_="sub"))
     count = sum(p.group.size for p in w.table)
-    body.append(
-        tag("details", tag("summary", f"Variables and parameters ({count} numbers; start values of the {w.arm.name})"),
-            variables_section(w.table).body)
-    )  # fmt: skip
-    return Section(kind.name, kind.title, join(*body))
+    summary = f"Variables and parameters ({count} numbers; start values of the {w.arm.name})"
+    return Section(kind.name, kind.title, join(
+        table((), rows, "notes facts"), tag("h3", "Block diagram"), block_diagram(kind, w.arm, w.table),
+        _equations(kind), tag("details", tag("summary", summary), _variables(w.table)),
+    ))  # fmt: skip
 
 
 def _catalogue_use(written: Sequence[Written]) -> Section:

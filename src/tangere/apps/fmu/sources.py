@@ -6,6 +6,7 @@ The kernels are the library's own traces, printed once for single numbers.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
@@ -17,7 +18,7 @@ from tangere.codegen.trace import Graph, Symbol, derivative
 from tangere.kernels import ur
 from tangere.kernels.emit import c as emit_c
 from tangere.kernels.shapes import LENGTH_MAX
-from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, trace, trace_ik
+from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, Trace, trace, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Body
 from tangere.kinematics.vectors import Matrix, Vector
@@ -33,10 +34,10 @@ RAW_KINEMATIC = 6 + 6  # lengths, tool
 RAW = RAW_KINEMATIC + 3 + 6 * _LINK + _LINK + 6  # gravity, links, payload, rotor inertia
 
 
-def _access(g: Group) -> str:
+def _access(g: Group) -> int:
     if g.causality == "parameter":
-        return "1" if g.variability == "tunable" else "0"
-    return {"input": "2", "output": "3", "local": "3"}[g.causality]
+        return int(g.variability == "tunable")
+    return 2 if g.causality == "input" else 3
 
 
 def _bounds(g: Group) -> tuple[float, float]:
@@ -44,38 +45,35 @@ def _bounds(g: Group) -> tuple[float, float]:
     if isinstance(g.declared, str) and g.declared in CHOICES:
         return 1, len(CHOICES[g.declared].items)
     kinds = {g.declared} if isinstance(g.declared, str) else set(g.declared)
-    if kinds & {"Angle", "RotationVector"} or kinds & {"Position", "Length"}:
-        limit = LENGTH_MAX if kinds & {"Position", "Length"} else ANGLE_MAX
-    else:
-        limit = 2147483647 if g.kind == "Integer" else VALUE_MAX
+    limit = 2147483647 if g.kind == "Integer" else VALUE_MAX
+    if kinds & {"Position", "Length"}:
+        limit = LENGTH_MAX
+    elif kinds & {"Angle", "RotationVector"}:
+        limit = ANGLE_MAX
     low = g.low if isinstance(g.low, (int, float)) else -limit
     high = g.high if isinstance(g.high, (int, float)) else limit
     return low, high
 
 
-def _table(name: str, table: Table, kind: str) -> list[str]:
+def _table(table: Table, kind: str) -> list[str]:
     rows = []
     for p in table:
         g = p.group
         if g.kind == kind:
             low, high = _bounds(g)
-            begin = int(g.key in ("PL_q_start", "PL_qd_start"))
-            discrete = int(g.variability == "discrete")
+            begin, discrete = int(g.key in ("PL_q_start", "PL_qd_start")), int(g.variability == "discrete")
             first = p.reference - REFERENCE_OF[g.kind]
             rows.append(f'    {{"{g.name}", {first}, {_access(g)}, {discrete}, {begin}, {low!r}, {high!r}}},')
-    count = len(rows)
-    rows = rows or ['    {"", 0, 3, 0, 0, 0, 0},']
-    head = f"static const tg_group tg_{name}[] = {{"
-    return [f"#define N_{name[:-1].upper()}_GROUPS {max(count, 1)}", head, *rows, "};"]
+    rows = rows or ['    {"", 0, 3, 0, 0, 0, 0},']  # C knows no empty table
+    name = kind.lower()
+    return [f"#define N_{name.upper()}_GROUPS {len(rows)}", f"static const tg_group tg_{name}s[] = {{", *rows, "};"]
 
 
 def header_text(kind: Kind, table: Table, layout: int) -> str:
     """model.h: which parts the block has, where its variables are, what they may be."""
     lines = ["/* Generated: the variables of this block. */", f'#define TG_KIND "{kind.name}"']
     lines += [f"#define HAS_{part.name} 1" for part in kind.parts]
-    lines += [
-        f"#define N_{'REAL' if k == 'Real' else k.upper()} {n}" for k, n in table.count.items()
-    ]
+    lines += [f"#define N_{k.upper()} {n}" for k, n in table.count.items()]
     lines += [f"#define INTEGER_BASE {REFERENCE_OF['Integer']}u", f"#define BOOLEAN_BASE {REFERENCE_OF['Boolean']}u"]
     states = [p.reference + i for p in table.states for i in range(p.group.size)]
     of = {p.group.derivative_of: p for p in table if p.group.derivative_of}
@@ -96,10 +94,9 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
         for name, size in part.memory:
             places.append(f"    {name} = {at},")
             at += size
-    lines += [f"#define MEMORY {at}"]
-    if places:
-        lines += ["enum {", *places, "};"]
     lines += [
+        f"#define MEMORY {at}",
+        *(["enum {", *places, "};"] if places else []),
         "",
         "typedef struct {",
         "    const char *name;",
@@ -109,14 +106,11 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
         "    unsigned char start;     /* the start value of a state */",
         "    double low, high;",
         "} tg_group;",
-        *_table("reals", table, "Real"),
-        *_table("integers", table, "Integer"),
-        *_table("booleans", table, "Boolean"),
+        *(line for base in table.count for line in _table(table, base)),
         f"static const int tg_states[] = {{{', '.join(map(str, states or [0]))}}};",
         f"static const int tg_derivatives[] = {{{', '.join(map(str, derivatives or [0]))}}};",
     ]
     return "\n".join(lines) + "\n"
-
 
 
 def _rotation(v: Vector) -> Matrix:
@@ -157,17 +151,19 @@ def _dynamic(x: list[Symbol]) -> list[Symbol | float]:
     return [*_kinematic(x), *tail]
 
 
-def _parameters(name: str) -> str:
+def _parameters(name: str, count: int, of: Callable[[list[Symbol]], list[Symbol | float]]) -> str:
     g = Graph()
-    x = g.inputs("raw", RAW if name == "parameters" else RAW_KINEMATIC)
-    outputs = _dynamic(x) if name == "parameters" else _kinematic(x)
-    return emit_c.function(name, g, ["raw"], [g.lift(y) for y in outputs])
+    return emit_c.function(name, g, ["raw"], [g.lift(y) for y in of(g.inputs("raw", count))])
+
+
+def _trace(name: str) -> Trace:
+    kernel = next(k for k in KERNELS if k.name == name)
+    return trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
 
 
 def _jacobian_rate() -> str:
     """dJ (36) for q and a direction dq: x is q, then dq."""
-    kernel = next(k for k in KERNELS if k.name == "jacobian")
-    t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+    t = _trace("jacobian")
     q, dq = t.graph.inputs("x", 6), [t.graph.input("x", 6 + i) for i in range(6)]
     seeds: dict[int, float | Symbol] = {q[i].index: dq[i] for i in range(6)}
     return emit_c.function("jacobian_rate", t.graph, ["x"], derivative(t.graph, t.outputs, seeds), angles=t.angles)
@@ -177,17 +173,13 @@ def _jacobian_rate() -> str:
 def _texts() -> dict[str, str]:
     """Every kernel that any block needs."""
     wanted = {name for kind in KINDS.values() for part in kind.parts for name in part.kernels}
-    texts = {}
-    for kernel in KERNELS:
-        if kernel.name in wanted:
-            t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
-            texts[kernel.name] = emit_c.function(kernel.name, t.graph, ["x"], t.outputs, angles=t.angles)
-    for name, t in trace_ik(ur.PARAMETER_COUNT).items():
-        texts[name] = emit_c.function(name, t.graph, ["x"], t.outputs, angles=t.angles)
-    texts["jacobian_rate"] = _jacobian_rate()
-    for name in ("parameters", "kinematic_parameters"):
-        texts[name] = _parameters(name)
-    return texts
+    traces = {k.name: _trace(k.name) for k in KERNELS if k.name in wanted} | trace_ik(ur.PARAMETER_COUNT)
+    texts = {name: emit_c.function(name, t.graph, ["x"], t.outputs, angles=t.angles) for name, t in traces.items()}
+    return texts | {
+        "jacobian_rate": _jacobian_rate(),
+        "parameters": _parameters("parameters", RAW, _dynamic),
+        "kinematic_parameters": _parameters("kinematic_parameters", RAW_KINEMATIC, _kinematic),
+    }
 
 
 def kernels_text(kind: Kind) -> str:

@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 BaseType = Literal["Real", "Integer", "Boolean"]
 Causality = Literal["parameter", "input", "output", "local"]
@@ -208,22 +211,45 @@ def units_of(group: Group) -> str:
     return ", ".join(units) if group.kind == "Real" else ""
 
 
+def _numbers(values: ArrayLike, shape: tuple[int, ...]) -> tuple[float, ...]:
+    """In row order, one number for all where one is given; + 0.0: no negative zeros."""
+    return tuple(float(x) + 0.0 for x in np.broadcast_to(np.asarray(values, dtype=np.float64), shape).ravel())
+
+
 def parameter(
-    key: str, name: str, shape: tuple[int, ...], text: str, declared: str | tuple[str, ...],
-    start: tuple[float, ...], *, tunable: bool = True, low: float | None = None, high: float | None = None,
+    key: str, name: str, shape: tuple[int, ...], text: str, declared: str | tuple[str, ...], start: ArrayLike,
+    *, tunable: bool = True, low: float | None = None,
 ) -> Group:  # fmt: skip
     """A real parameter."""
     variability: Variability = "tunable" if tunable else "fixed"
-    return Group(key, name, shape, "Real", "parameter", variability, text, declared, start, low, high)
+    return Group(key, name, shape, "Real", "parameter", variability, text, declared, _numbers(start, shape), low)
 
 
-def signal(
-    key: str, name: str, shape: tuple[int, ...], causality: Causality, text: str, declared: str | tuple[str, ...],
-    start: tuple[float, ...] | None = None, *, depends: tuple[str, ...] = (), initially: tuple[str, ...] = (),
-    nominal: float | None = None,
+def real_input(
+    key: str, name: str, shape: tuple[int, ...], text: str, declared: str | tuple[str, ...], start: ArrayLike = 0.0,
+    *, nominal: float | None = None, limits: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Group:  # fmt: skip
-    """A real input or output that may change at any time."""
-    return Group(
-        key, name, shape, "Real", causality, "continuous", text, declared, start,
-        depends=depends, initially=initially, nominal=nominal,
-    )  # fmt: skip
+    """A real input, which may change at any time."""
+    low, high = (None, None) if limits is None else (_numbers(x, shape) for x in limits)
+    first = _numbers(start, shape)
+    return Group(key, name, shape, "Real", "input", "continuous", text, declared, first, low, high, nominal)
+
+
+def real_output(
+    key: str, name: str, shape: tuple[int, ...], text: str, declared: str | tuple[str, ...], depends: tuple[str, ...],
+    initially: tuple[str, ...], *, nominal: float | None = None, **more: Any,
+) -> Group:  # fmt: skip
+    """A real output, or a rate that is none (causality="local"), computed at any time; more: of Group."""
+    more = {"causality": "output", "depends": depends, "initially": initially, "nominal": nominal} | more
+    return Group(key, name, shape, "Real", variability="continuous", text=text, declared=declared, **more)
+
+
+def motion_inputs(prefix: str, q_start: ArrayLike, which: str = "", *, suffix: str = "", count: int = 3) -> list[Group]:
+    """Joint positions, velocities and accelerations as inputs, the first `count` of them; which: "measured "."""
+    rows = (("q", "positions", "Angle", q_start, 1.0), ("qd", "velocities", "AngularVelocity", 0.0, 1.0),
+            ("qdd", "accelerations", "AngularAcceleration", 0.0, 10.0))  # fmt: skip
+    return [
+        real_input(f"{prefix}_{name}{suffix}", f"{name}{suffix}", (6,), f"{which}joint {what}", declared, start,
+                   nominal=nominal)
+        for name, what, declared, start, nominal in rows[:count]
+    ]  # fmt: skip
