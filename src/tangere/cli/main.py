@@ -27,6 +27,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.study.command": ("study",),
     "tangere.apps.drawing.command": ("draw",),
     "tangere.apps.fmu.command": ("fmu",),
+    "tangere.cli.script": ("script",),
 }
 
 EXAMPLES = """\
@@ -41,6 +42,7 @@ examples:
                                             touches: when, where, how hard, of what kind
   tangere draw snail                        a picture, drawn with a pen pressed with 5 N
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
+  tangere script check program.script       errors of a URScript program, with line and column
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade
   tangere check ur10e --parameters ur-ros2  the same for another parameter set
