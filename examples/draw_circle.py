@@ -15,7 +15,8 @@ import numpy as np
 from tangere.apps.drawing.drawing import Simulated, draw, drawing_robot
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.fit import DoesNotFit
-from tangere.apps.drawing.plan.plan import PenMotion, plan_drawing
+from tangere.apps.drawing.plan.motion import PenMotion
+from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 
 RADIUS, FORCE = 0.1, 5.0  # m, N: as in document 002

@@ -21,6 +21,7 @@ from tangere.apps.drawing.files import png_bytes
 from tangere.cli.main import main, parser
 from tangere.errors import InvalidValue
 from tangere.options import Parser, group_from
+from tangere.settings import merged
 
 Captured = pytest.CaptureFixture[str]
 LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">
@@ -74,6 +75,24 @@ def test_options_become_si_units() -> None:
     assert settings_of(parsed("x", "--model-error", "10%")).model_error == pytest.approx(0.1)
     points = settings_of(parsed("x", "--canvas-points", "30cm,-10cm,0 500,-100,0mm 0.3,0.1,0")).canvas_points
     assert np.array(points) == pytest.approx(np.array(((0.3, -0.1, 0.0), (0.5, -0.1, 0.0), (0.3, 0.1, 0.0))))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("size", "60mm", 0.06), ("size", "15x10cm", (0.15, 0.1)), ("margin", "5mm", 0.005), ("speed", "100mm/s", 0.1),
+        ("canvas_error", "3mm,0.02rad", (0.003, 0.02)), ("hole", "1,2,3,4", (0.001, 0.002, 0.003, 0.004)),
+        ("bump", "5,5,0.5,4", (0.005, 0.005, 0.0005, 0.004)), ("thresholds", "8,20", (8.0, 20.0)),
+        ("noise", "off", 0.0), ("tolerance", "0.2mm", 2e-4),
+        ("canvas", "400mm,0,10cm,0,0,-1.5rad", (0.4, 0, 0.1, 0, 0, -1.5)),
+        ("canvas_points", "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0", ((0.3, -0.1, 0.0), (0.5, -0.1, 0.0), (0.3, 0.1, 0.0))),
+    ],
+)  # fmt: skip
+def test_python_says_it_in_si_or_in_the_words_of_the_option(name: str, text: str, value: object) -> None:
+    """One rule for units: an option, a text and a number from Python, and what a manifest holds mean the same."""
+    typed = getattr(settings_of(parsed("x.png", f"--{name.replace('_', '-')}", text)), name)
+    for given in (text, value, json.loads(json.dumps(value)), typed):
+        assert getattr(merged(DrawingSettings, {name: given}), name) == typed
 
 
 @pytest.mark.parametrize(

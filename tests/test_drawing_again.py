@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
-from tangere.apps.drawing.again import draw_again, interrupted, is_drawing, read_drawing
+from tangere.apps.drawing.api import draw_again, interrupted, is_drawing, read_drawing
 from tangere.apps.drawing.draw_picture import COPY, DrawingSettings, Drawn, draw_picture
 from tangere.apps.drawing.page import drawn_html
 from tangere.cli.main import main

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 import tangere
 from tangere.apps.drawing.plan.canvas import Canvas, fit_plane
 from tangere.apps.drawing.plan.fit import assess
+from tangere.apps.drawing.plan.motion import PenMotion
 from tangere.apps.drawing.plan.reach import paper_points
 from tangere.errors import InvalidValue
 from tangere.plants.scene.scene import Pen
@@ -97,7 +98,7 @@ def test_default_places_fit_every_arm(name: str) -> None:
     ):
         np.testing.assert_allclose(canvas.normal, normal, atol=1e-12)
         np.testing.assert_allclose(canvas.R[:, 0], (0.0, -1.0, 0.0), atol=1e-12)
-        fit = assess(robot, canvas, paper_points(canvas.size), 5.0)
+        fit = assess(robot, canvas, paper_points(canvas.size), PenMotion())
         assert not fit.problems
         assert min(fit.room.values()) > 1.5  # enough to spare for a canvas that is not quite where it should be
         assert fit.force_max > 20.0

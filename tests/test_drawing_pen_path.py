@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.apps.drawing.plan.motion import AlongCurve, Pace
+from tangere.apps.drawing.plan.motion import AlongCurve, PenMotion
 from tangere.apps.drawing.plan.pen_path import TOLERANCE, PenCurve, pen_curves
 from tangere.errors import InvalidValue
 from tangere.types import Array
@@ -114,7 +114,7 @@ def test_dots_and_repeated_points() -> None:
         pen_curves(line, 0.0)
 
 
-PACE = Pace(0.05, 0.5, 0.25, 10.0, 0.25, 1.2, 24.0, 0.01, 0.01, 0.002, 0.2)
+PACE = PenMotion()
 
 
 def mean_stroke(rng: np.random.Generator) -> Array:

@@ -8,7 +8,8 @@ from test_drawing_canvas import with_pen
 
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.fit import FRICTION, TORQUE_SHARE, Box, DoesNotFit, assess, force_limit, offers, tip_mass
-from tangere.apps.drawing.plan.plan import PenMotion, plan_drawing
+from tangere.apps.drawing.plan.motion import PenMotion
+from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.plan.reach import (
     LinkSpheres,
     arm_length,
@@ -192,7 +193,7 @@ def test_a_small_step_is_offered_for_a_small_miss() -> None:
 def test_too_much_force_names_the_limit() -> None:
     robot = with_pen("ur5e")
     canvas = Canvas.table(robot)
-    fit = assess(robot, canvas, paper_points(canvas.size), 5.0)
+    fit = assess(robot, canvas, paper_points(canvas.size), PenMotion())
     with pytest.raises(DoesNotFit, match=rf"{0.5 * fit.force_max:.0f}|N at most") as caught:
         plan_drawing(robot, square(0.2), canvas, PenMotion(force=3.0 * fit.force_max))
     said = float(caught.value.problems[0].split(":")[1].split("N")[0])
@@ -203,7 +204,7 @@ def test_nothing_is_offered_where_nothing_fits() -> None:
     robot = with_pen("ur3e")
     canvas = Canvas.table(robot)
     points = paper_points((0.1, 0.1))
-    box = Box(points[:, :2].min(axis=0), points[:, :2].max(axis=0), points, 1e5, 0.01)
+    box = Box(points[:, :2].min(axis=0), points[:, :2].max(axis=0), points, PenMotion(force=1e5))
     assert offers(robot, canvas, box) == ()
     assert "No place" in str(DoesNotFit(("too much",), ()))
     assert "No place" not in str(DoesNotFit(("too much",)))

@@ -13,8 +13,8 @@ from test_drawing_canvas import with_pen
 import tangere
 from tangere.apps.drawing.files import time_figures
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.motion import DrawingPlan
-from tangere.apps.drawing.plan.plan import OVERSHOOT, STIFFNESS, PenMotion, plan_drawing
+from tangere.apps.drawing.plan.motion import OVERSHOOT, STIFFNESS, DrawingPlan, PenMotion
+from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, NoSolution
 from tangere.plants.scene.scene import Pen

@@ -152,9 +152,10 @@ def test_draw_is_the_command_as_a_function(tmp_path: Path) -> None:
     picture = tmp_path / "line.svg"
     line = '<path d="M1 1L8 8" stroke="#000"/>'
     picture.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{line}</svg>')
-    done = tangere.draw(picture, tangere.robot("ur5e"), out=tmp_path / "drawn", force=3.0, size=0.03)
+    done = tangere.draw(picture, tangere.robot("ur5e"), out=tmp_path / "drawn", force=3.0, size="30mm")
     assert done.missing == 0
     assert done.prepared.settings.force == 3.0
+    assert done.prepared.settings.size == 0.03
     left = {path.name for path in (tmp_path / "drawn").iterdir()}
     assert {"report.html", "summary.json", "log.mcap", "ink.csv"} <= left
     with pytest.raises(tangere.InvalidValue, match="a drawing mounts its own pen"):

@@ -108,7 +108,7 @@ def test_a_contact_law_is_one_class() -> None:
 
 def test_friction_is_as_stiff_as_the_law_that_asks_for_most() -> None:
     tool = Pen()
-    soft, sheet = pad("hand", (0.0, 0.9, 0.5), (0.0, -1.0, 0.0)), paper(np.eye(4))
+    soft, sheet = pad("hand", (0.0, 0.9, 0.5), (0.0, -1.0, 0.0)), paper(np.eye(4), (0.4, 0.4), 0.3, 2e4)
     arm = tangere.robot("ur10e", tool=(0.0, 0.0, tool.length), payload=tool.payload(0.2))
     for bodies, ratio in (((table(),), 1.0), ((table(), soft), 100.0), ((soft, sheet), 1000.0)):
         assert MujocoPlant(arm, scene=Scene(bodies, tool)).model.opt.impratio == ratio

@@ -183,7 +183,7 @@ def scenarios(arguments: argparse.Namespace) -> int:
 
 def report(arguments: argparse.Namespace) -> int:
     """Make a report again from what a run left."""
-    from tangere.apps.drawing.again import is_drawing, read_drawing
+    from tangere.apps.drawing.api import is_drawing, read_drawing
     from tangere.loop.folder import load_manifest
     from tangere.report.page import write_report
 
@@ -203,7 +203,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 def rerun(arguments: argparse.Namespace) -> int:
     """Repeat a run or a drawing and compare."""
-    from tangere.apps.drawing.again import draw_again, interrupted, is_drawing
+    from tangere.apps.drawing.api import draw_again, interrupted, is_drawing
     from tangere.apps.scenarios.execute import again
     from tangere.loop.folder import difference
 

@@ -220,7 +220,7 @@ class Stretched:
 class JerkLimited:
     """The fastest law along a path within limits of speed, acceleration and jerk, from rest to rest.
 
-    Each piece of the path gets its own top speed: v <= speed, curvature v^2 <= acceleration, sharpness v^3 <= jerk, so
+    Each piece of the path gets its own top speed: v <= speed, curvature v^2 <= centripetal, sharpness v^3 <= jerk, so
     that bends are passed slowly and straights fast. The speeds where pieces meet are lowered until every piece is long
     enough to change from one to the other; between them ruckig goes from state to state. Limits hold along the path
     and across it separately: while speeding up inside a bend the sum may reach sqrt(2) of the acceleration.
@@ -228,14 +228,17 @@ class JerkLimited:
 
     __slots__ = ("_law", "duration")
 
-    def __init__(self, path: Path, speed: float, acceleration: float, jerk: float) -> None:
-        """speed [m/s], acceleration [m/s2], jerk [m/s3]; all positive."""
+    def __init__(
+        self, path: Path, speed: float, acceleration: float, jerk: float, centripetal: float | None = None
+    ) -> None:
+        """speed [m/s], acceleration [m/s2], jerk [m/s3]; centripetal [m/s2]: None is the acceleration; all positive."""
+        bend = 1.0 if centripetal is None else acceleration / positive(centripetal, "centripetal", "m/s2")
         for value, name, unit_name in (
             (speed, "speed", "m/s"), (acceleration, "acceleration", "m/s2"), (jerk, "jerk", "m/s3")
         ):  # fmt: skip
             positive(value, name, unit_name)
         pieces = path.pieces
-        top = np.array([_top_speed(piece, speed, acceleration, jerk) for piece in pieces])
+        top = np.array([_top_speed(piece, speed, acceleration, jerk, bend) for piece in pieces])
         joints = _joint_speeds(pieces, top, acceleration, jerk)
         limit = 1.0 + SPEED_TOLERANCE  # a speed that is met exactly must not be refused for its last digit
         parts = []
@@ -255,10 +258,11 @@ class JerkLimited:
         return s[:, 0], sd[:, 0], sdd[:, 0]
 
 
-def _top_speed(piece: Piece, speed: float, acceleration: float, jerk: float) -> float:
+def _top_speed(piece: Piece, speed: float, acceleration: float, jerk: float, bend: float) -> float:
+    """bend: how many times the curvature counts."""
     top = speed
     if piece.curvature > 0.0:
-        top = min(top, float(np.sqrt(acceleration / piece.curvature)))
+        top = min(top, float(np.sqrt(acceleration / (bend * piece.curvature))))
     if piece.sharpness > 0.0:
         top = min(top, float(np.cbrt(jerk / piece.sharpness)))
     return top

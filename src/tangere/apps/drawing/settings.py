@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tangere.errors import InvalidValue
-from tangere.settings import check, count, flag, numbers, other, setting, word
+from tangere.settings import check, count, flag, numbers, other, parted, setting, word
 
 if TYPE_CHECKING:
     from tangere.apps.drawing.drawing import CanvasError
@@ -29,30 +29,35 @@ NOISE_MAX = 20.0  # times the default: 2 N and 0.04 rad/s per sample, beyond whi
 FAR = 5.0  # m, beyond any arm: a length whose unit was forgotten
 
 
-def _length(text: Any, name: str, unit: str = "m") -> float:
+def _length(given: Any, name: str) -> float:
     """A length [m] whose unit must be said where it could be mistaken: nobody draws several metres."""
-    value = numbers(text, name, unit, (1,))[0]
-    if isinstance(text, str) and abs(value) >= FAR:
-        if text.strip()[-1:].isalpha():
-            raise InvalidValue(f"{name}: no arm reaches {text.strip()}; a length such as 200mm")
-        raise InvalidValue(f"{name}: {text!r} is {value:g} m; millimetres? write {text.strip()}mm")
+    value = numbers(given, name, "m", (1,))[0]
+    if isinstance(given, str) and abs(value) >= FAR:
+        if given.strip()[-1:].isalpha():
+            raise InvalidValue(f"{name}: no arm reaches {given.strip()}; a length such as 200mm")
+        raise InvalidValue(f"{name}: {given!r} is {value:g} m; millimetres? write {given.strip()}mm")
     return value
 
 
-def _size(text: Any, name: str) -> float | tuple[float, float]:
-    parts = str(text).lower().replace("\u00d7", "x").split("x")
+def _bare(part: Any) -> bool:
+    """Whether it is a text without a unit; what is no text is in SI."""
+    return isinstance(part, str) and not part.strip()[-1:].isalpha()
+
+
+def _size(given: Any, name: str) -> float | tuple[float, float]:
+    parts = given.lower().replace("\u00d7", "x").split("x") if isinstance(given, str) else parted(given)
     if len(parts) > 2:
-        raise InvalidValue(f"{name}: a length such as 200mm, or 200x150mm, got {text!r}")
-    unit = parts[-1].strip().lstrip("0123456789.eE+- ")
-    sides = [_length(part if part.strip()[-1:].isalpha() else f"{part}{unit}", name) for part in parts]
+        raise InvalidValue(f"{name}: a length such as 200mm, or 200x150mm, got {given!r}")
+    unit = str(parts[-1]).strip().lstrip("0123456789.eE+- ")
+    sides = [_length(f"{part}{unit}" if _bare(part) else part, name) for part in parts]
     if min(sides) <= 0.0:
-        raise InvalidValue(f"{name}: a positive length, got {text!r}")
+        raise InvalidValue(f"{name}: a positive length, got {given!r}")
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-def _canvas(text: Any, name: str) -> str:
+def _canvas(given: Any, name: str) -> str:
     """A place by its word; an angle in deg and a pose in m and rad, whatever units they were said in."""
-    word = str(text).strip()
+    word = given.strip() if isinstance(given, str) else ",".join(map(str, parted(given)))
     if word.endswith("rad") and "," not in word:
         return f"{math.degrees(numbers(word, name, 'rad', (1,))[0]):.12g}deg"
     if word.count(",") == 5 and any(c.isalpha() and c not in "eE" for c in word):
@@ -60,51 +65,50 @@ def _canvas(text: Any, name: str) -> str:
     return word
 
 
-def _noise(text: Any, name: str) -> float:
-    words = {"default": 1.0, "on": 1.0, "off": 0.0}
+def _noise(given: Any, name: str) -> float:
     try:
-        factor = words[text] if text in words else float(text)
-    except ValueError:
+        factor = float({"default": 1.0, "on": 1.0, "off": 0.0}.get(str(given), given))
+    except (TypeError, ValueError):
         factor = math.nan
     if not (math.isfinite(factor) and factor >= 0.0):
-        raise InvalidValue(f"{name}: default, off, or a factor from 0 on, got {text!r}")
+        raise InvalidValue(f"{name}: default, off, or a factor from 0 on, got {given!r}")
     return factor
 
 
-def _canvas_error(text: Any, name: str) -> tuple[float, float]:
-    parts = str(text).split(",")
+def _canvas_error(given: Any, name: str) -> tuple[float, float]:
+    parts = parted(given)
     if len(parts) > 2:
-        raise InvalidValue(f"{name}: a length and an angle such as 3mm,2deg, got {text!r}")
-    if len(parts) == 1 and parts[0].strip().endswith(("deg", "rad")):
-        parts = ["0mm", *parts]
-    for part in parts:
-        if not part.strip()[-1:].isalpha() and part.strip().strip("0.+-"):
-            raise InvalidValue(f"{name}: with units, such as 3mm,2deg, got {text!r}")
+        raise InvalidValue(f"{name}: a length and an angle such as 3mm,2deg, got {given!r}")
+    if len(parts) == 1 and str(parts[0]).endswith(("deg", "rad")):
+        parts = [0.0, *parts]
+    if any(_bare(part) and part.strip("0.+-") for part in parts):
+        raise InvalidValue(f"{name}: with units, such as 3mm,2deg, got {given!r}")
     return _length(parts[0], name), numbers(parts[1], name, "rad", (1,))[0] if len(parts) == 2 else 0.0
 
 
-def _spot(text: Any, name: str) -> tuple[float, ...]:
-    """Four lengths, in mm where no unit is said."""
-    parts = [part if part.strip()[-1:].isalpha() else f"{part}mm" for part in str(text).split(",")]
+def _spot(given: Any, name: str) -> tuple[float, ...]:
+    """Four lengths, in mm where a text says no unit."""
+    parts = [f"{part}mm" if _bare(part) else part for part in parted(given)]
     if len(parts) != 4:
-        raise InvalidValue(f"{name}: four lengths with commas between, got {text!r}")
+        raise InvalidValue(f"{name}: four lengths with commas between, got {given!r}")
     return tuple(_length(part, name) for part in parts)
 
 
-def _thresholds(text: Any, name: str) -> tuple[float, ...]:
+def _thresholds(given: Any, name: str) -> tuple[float, ...]:
     try:
-        return numbers(text, name, "", (2,))
+        return numbers(given, name, "", (2,))
     except InvalidValue:
-        raise InvalidValue(f"{name}: two numbers LOW,HIGH such as 8,20, got {text!r}") from None
+        raise InvalidValue(f"{name}: two numbers LOW,HIGH such as 8,20, got {given!r}") from None
 
 
-def _points(text: Any, name: str) -> tuple[tuple[float, ...], ...]:
+def _points(given: Any, name: str) -> tuple[tuple[float, ...], ...]:
+    words = given.replace(";", " ").split() if isinstance(given, str) else parted(given)
     try:
-        points = tuple(numbers(word, name, "m", (3,)) for word in str(text).replace(";", " ").split())
+        points = tuple(numbers(word, name, "m", (3,)) for word in words)
     except InvalidValue:
         points = ()
     if len(points) != 3:
-        raise InvalidValue(f'{name}: three points in m, "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0", got {text!r}')
+        raise InvalidValue(f'{name}: three points in m, "0.3,-0.1,0 0.5,-0.1,0 0.3,0.1,0", got {given!r}')
     return points
 
 
@@ -195,16 +199,7 @@ class DrawingSettings:
         if self.canvas_points is not None and self.canvas != "table":
             raise InvalidValue(f"canvas: either three touched points or {self.canvas!r}, not both")
         if self.bump is not None or self.hole is not None:
-            self.refuse_impossible()
-
-    def refuse_impossible(self) -> None:
-        """Raise InvalidValue for a bump or a hole that cannot be, before anything is planned."""
-        from tangere.plants.scene.bodies import Bump, Hole
-
-        if self.bump is not None:
-            Bump(*self.bump)
-        if self.hole is not None:
-            Hole(*self.hole)
+            _ = self.surface  # refuses a bump or a hole that cannot be, before anything is planned
 
     @property
     def surface(self) -> CanvasError:

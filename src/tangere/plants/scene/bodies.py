@@ -270,8 +270,8 @@ def pad(
 
 
 def paper(
-    T: Array, size: tuple[float, float] = (0.4, 0.4), friction: float = 0.3, stiffness: float = 2e4,
-    damping: float = 10.0, bumps: tuple[Bump, ...] = (), hole: Hole | None = None,
+    T: Array, size: tuple[float, float], friction: float, stiffness: float, *, damping: float = 10.0,
+    bumps: tuple[Bump, ...] = (), hole: Hole | None = None,
 ) -> Body:  # fmt: skip
     """A sheet on a board: T (4, 4) is T_base_paper, its plane z = 0, z towards the pen; size its edges [m].
 

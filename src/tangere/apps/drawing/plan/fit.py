@@ -15,6 +15,7 @@ import numpy as np
 
 from tangere.apps.drawing.plan import reach
 from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.motion import PenMotion
 from tangere.apps.drawing.plan.reach import LinkSpheres, arm_length, paper_points, pen_orientation, postures, tip_poses
 from tangere.errors import NoSolution
 from tangere.robots import Robot
@@ -56,23 +57,15 @@ class Fit:
     only_force: bool = False  # the force is the only problem: another one would do
 
 
-def assess(
-    robot: Robot,
-    canvas: Canvas,
-    points: Array,
-    force: float,
-    *,
-    lean: float = 0.0,
-    towards: float = -0.5 * math.pi,
-    spin: float | None = None,
-) -> Fit:
+def assess(robot: Robot, canvas: Canvas, points: Array, how: PenMotion) -> Fit:
     """The best posture for points (k, 3) of a canvas [m], in the pen's order: which branch, which turn about the pen.
 
-    Without a `spin`: where the pen is the last joint's own axis it turns that joint only, and is chosen so that the
+    Without a `how.spin`: where the pen is the last joint's own axis it turns that joint only, and is chosen so that the
     joint stays about zero; else the best of 24, every 15 degrees.
     """
     spheres = LinkSpheres.of(robot)
-    R = _oriented(robot, canvas, points, spheres, lean, towards, spin)
+    R = _oriented(robot, canvas, points, spheres, how)
+    force = how.force
     T_tip = tip_poses(canvas.T_base_canvas, R, points)
     found = postures(robot, T_tip, canvas.T_base_canvas, canvas.size, canvas.border, spheres)
     lane_of, _ = found.best()
@@ -119,10 +112,9 @@ def assess(
     return Fit(q, R, rooms, limit, mass, tuple(problems), bool(ok.all()) and force > limit and len(problems) == 1)
 
 
-def _oriented(
-    robot: Robot, canvas: Canvas, points: Array, spheres: LinkSpheres, lean: float, towards: float, spin: float | None
-) -> Array:
+def _oriented(robot: Robot, canvas: Canvas, points: Array, spheres: LinkSpheres, how: PenMotion) -> Array:
     """R_canvas_tcp (3, 3), with the best turn about the pen where none is given."""
+    lean, towards, spin = how.lean, how.lean_towards, how.spin
     if spin is not None:
         return pen_orientation(lean, towards, spin)
     tool = robot.model.T_flange_tcp
@@ -236,23 +228,20 @@ class Box:
     low: Array  # (2,) m
     high: Array  # (2,) m
     points: Array  # (k, 3) m, as for `assess`
-    force: float  # N
-    hover: float  # m
-    lean: float = 0.0  # rad
-    towards: float = -0.5 * math.pi
+    how: PenMotion
 
     def fits(self, robot: Robot, place: Placement) -> bool:
         """Whether `assess` finds no fault with it there."""
         points = self.points * np.array((place.scale, place.scale, 1.0))
-        fit = assess(robot, place.canvas, points, self.force, lean=self.lean, towards=self.towards)
+        fit = assess(robot, place.canvas, points, replace(self.how, spin=None))
         return not fit.problems and min(fit.room.values()) >= OFFERED
 
     def rooms(self, robot: Robot, T_base_canvas: Array, canvas: Canvas, scale: float, clear: bool) -> Array:
         """(c,) room of the scaled box on canvases T_base_canvas (c, 4, 4); with `clear` the links' clearance too."""
         size = (scale * float(self.high[0] - self.low[0]), scale * float(self.high[1] - self.low[1]))
         middle = 0.5 * scale * (self.low + self.high)
-        points = paper_points(size, self.hover) + np.array((*middle, 0.0))
-        T = tip_poses(T_base_canvas, pen_orientation(self.lean, self.towards), points)
+        points = paper_points(size, self.how.lift) + np.array((*middle, 0.0))
+        T = tip_poses(T_base_canvas, pen_orientation(self.how.lean, self.how.lean_towards), points)
         return postures(robot, T, T_base_canvas if clear else None, canvas.size, canvas.border).best()[1]
 
 

@@ -16,32 +16,82 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.apps.drawing.plan.canvas import Canvas
+from tangere.apps.drawing.plan.pen_path import TOLERANCE
+from tangere.apps.drawing.settings import DrawingSettings
 from tangere.apps.drawing.strokes.strokes import Strokes
-from tangere.planning.paths import Path, PathPoints, Piece
+from tangere.errors import InvalidValue
+from tangere.planning.paths import Path, positive
 from tangere.planning.samples import Sampled
 from tangere.planning.timing import JerkLimited, PiecewiseCubic, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array
 
+# m/s above the paper: UR's own default for linear moves
+TRAVEL_SPEED = 0.25
+# m/s2 along the line, m/s2 across it, m/s3: at 50 mm/s circles of 10 mm radius are drawn at full speed; 1.5 N for the 5
+# kg felt at a UR5e's tip; the acceleration builds up over 50 ms, slower than a UR's first bending mode (10 to 15 Hz)
+ACCELERATION, CENTRIPETAL, JERK = 0.5, 0.25, 10.0
+# m/s2 and m/s3 with the pen in the air, where nothing but time is lost: UR's default 1.2 m/s2, reached within 50 ms
+TRAVEL_ACCELERATION, TRAVEL_JERK = 1.2, 24.0
+# m: pen-up height; the pen moves sideways above half of it only, which leaves 5 mm for bumps and canvas error
+LIFT = 0.010
+# m above the paper where the slow descent begins; after probing the canvas is known to some 0.1 mm
+TOUCH_HEIGHT = 0.002
+# s: the force has settled after a few time constants of any of the force loops (20 to 50 ms)
+SETTLE = 0.2
+# Force overshoot at touch-down, as a share of the force; and the most a touch may be fast [m/s]
+OVERSHOOT, TOUCH_SPEED_MAX = 0.3, 0.01
+# N/m: stiffness of pen and paper together that the touch speed is reckoned with
+STIFFNESS = DrawingSettings.stiffness
+# rad/s2: half of what UR accepts for its own joint moves at most (40 rad/s2); ten times its default
+JOINT_ACCELERATION = 14.0
 # Share of the lift height that is reached before the pen moves sideways, and below which it has stopped doing so
 SIDEWAYS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the pen moves."""
+@dataclass(frozen=True)
+class PenMotion:
+    """How a pen is moved and held: speeds, heights, the force it is to press with, and the way it leans.
 
-    speed: float  # m/s on the paper
-    acceleration: float  # m/s2 along the line
-    centripetal: float  # m/s2 across it: v <= sqrt(centripetal/curvature)
-    jerk: float  # m/s3
-    travel_speed: float  # m/s, pen up
-    travel_acceleration: float
-    travel_jerk: float
-    touch_speed: float  # m/s, down onto the paper
-    lift: float  # m, height of the moves between strokes
-    touch_height: float  # m, above the paper: below it the pen goes down at touch_speed
-    settle: float  # s, the pen rests on the paper before it draws
+    Without a touch_speed it is the one whose impact overshoots the force by 30 % at most,
+    v = 0.3 F / sqrt(stiffness m), m the inertia felt at the tip.
+    """
+
+    speed: float = DrawingSettings.speed  # m/s on the paper
+    travel_speed: float = TRAVEL_SPEED  # m/s above it
+    lift: float = LIFT  # m between two strokes
+    centripetal: float = CENTRIPETAL  # m/s2 across a line: v <= sqrt(centripetal / curvature)
+    acceleration: float = ACCELERATION  # m/s2 along it
+    jerk: float = JERK  # m/s3
+    tolerance: float = TOLERANCE  # m: how far the pen's way may stray from the strokes
+    force: float = DrawingSettings.force  # N
+    stiffness: float = STIFFNESS  # N/m
+    touch_speed: float | None = None  # m/s, down onto the paper
+    touch_height: float = TOUCH_HEIGHT  # m above the paper, from where the pen comes down at touch_speed
+    settle: float = SETTLE  # s that it rests on the paper before it draws
+    lean: float = 0.0  # rad, see reach.pen_orientation
+    lean_towards: float = -0.5 * math.pi  # rad
+    spin: float | None = None  # rad; None: what suits the arm
+    joint_acceleration: ArrayLike = JOINT_ACCELERATION  # rad/s2
+
+    def __post_init__(self) -> None:
+        for name, unit in (
+            ("speed", "m/s"), ("travel_speed", "m/s"), ("lift", "m"), ("force", "N"), ("centripetal", "m/s2"),
+            ("acceleration", "m/s2"), ("jerk", "m/s3"), ("stiffness", "N/m"), ("touch_height", "m"),
+        ):  # fmt: skip
+            positive(getattr(self, name), name, unit)
+        if self.touch_speed is not None:
+            positive(self.touch_speed, "touch_speed", "m/s")
+        if not (math.isfinite(self.settle) and self.settle >= 0.0):
+            raise InvalidValue(f"settle: must be finite and not negative [s], got {self.settle!r}")
+        if self.touch_height > 0.5 * self.lift:
+            half = f"{500 * self.lift:g} mm"
+            raise InvalidValue(f"touch_height: at most half the lift ({half}), got {1e3 * self.touch_height:g} mm")
+
+    def paced(self, mass: float) -> PenMotion:
+        """With the touch speed that suits `mass` [kg], felt at the tip."""
+        gentle = min(OVERSHOOT * self.force / math.sqrt(self.stiffness * mass), TOUCH_SPEED_MAX)
+        return replace(self, touch_speed=self.touch_speed or gentle)
 
 
 class Course(Protocol):
@@ -142,9 +192,9 @@ class Hop:
 
     __slots__ = ("_down", "_over", "_t_down", "_t_over", "_up", "duration")
 
-    def __init__(self, start: Array, end: Array, pace: Pace) -> None:
+    def __init__(self, start: Array, end: Array, pace: PenMotion) -> None:
         """start, end (2,) on the paper [m]."""
-        limits = (pace.travel_speed, pace.travel_acceleration, pace.travel_jerk)
+        limits = (pace.travel_speed, TRAVEL_ACCELERATION, TRAVEL_JERK)
         zero = np.zeros(3)
         over = np.array((*(end - start), 0.0))
         self._up = Straight(np.array((*start, 0.0)), np.array((*start, pace.lift)), *limits)
@@ -171,10 +221,9 @@ class AlongCurve:
 
     __slots__ = ("duration", "law", "path")
 
-    def __init__(self, path: Path, pace: Pace) -> None:
+    def __init__(self, path: Path, pace: PenMotion) -> None:
         self.path = path
-        ratio = pace.acceleration / pace.centripetal
-        self.law = JerkLimited(_Bent(path, ratio), pace.speed, pace.acceleration, pace.jerk)
+        self.law = JerkLimited(path, pace.speed, pace.acceleration, pace.jerk, pace.centripetal)
         self.duration = self.law.duration
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
@@ -185,32 +234,15 @@ class AlongCurve:
         return on.T[:, :3, 3], v, on.first[:, :3] * sdd[:, None] + on.second[:, :3] * (sd**2)[:, None]
 
 
-class _Bent:
-    """A path whose curvature counts `ratio` times: the law's one acceleration limit becomes two."""
-
-    __slots__ = ("path", "pieces")
-    closed = False
-
-    def __init__(self, path: Path, ratio: float) -> None:
-        self.path = path
-        self.pieces = tuple(Piece(p.start, p.end, ratio * p.curvature, p.sharpness) for p in path.pieces)
-
-    @property
-    def length(self) -> float:
-        return self.path.length
-
-    def at(self, s: ArrayLike) -> PathPoints:
-        return self.path.at(s)
-
-
 def stretches_of(
-    curves: list[list[Path]], ends: list[tuple[Array, Array]], pace: Pace, height: float
+    curves: list[list[Path]], ends: list[tuple[Array, Array]], pace: PenMotion, height: float
 ) -> list[Stretch]:
     """The whole drawing: it begins at rest `height` [m] above the first point and ends at lift height above the last.
 
     curves: of each stroke in order; ends: first and last point (2,) of each stroke [m] (a dot has no curve).
     """
-    fast = (pace.travel_speed, pace.travel_acceleration, pace.travel_jerk)
+    fast = (pace.travel_speed, TRAVEL_ACCELERATION, TRAVEL_JERK)
+    assert pace.touch_speed is not None  # PenMotion.paced
     # the acceleration at touch-down: half a millimetre to reach the touch speed and to stop
     slow = (pace.touch_speed, pace.acceleration, pace.jerk)
     first, last = ends[0][0], ends[-1][1]
@@ -253,37 +285,17 @@ class DrawingPlan(Sampled):
     """
 
     __slots__ = (
-        "R_canvas_tcp",
-        "_bounds",
-        "_contact",
-        "_phases",
-        "_stroke",
-        "canvas",
-        "check",
-        "force",
-        "pace",
-        "start",
-        "stretches",
-        "stroke_times",
-        "strokes",
+        "R_canvas_tcp", "_bounds", "_contact", "_phases", "_stroke", "canvas", "check", "pace", "start", "stretches",
+        "stroke_times", "strokes",
     )  # fmt: skip
 
     def __init__(
-        self,
-        robot: Robot,
-        strokes: Strokes,
-        canvas: Canvas,
-        stretches: list[Stretch],
-        samples: tuple[Array, Array, Array],
-        period: float,
-        start: float,
-        R_canvas_tcp: Array,
-        pace: Pace,
-        force: float,
+        self, robot: Robot, strokes: Strokes, canvas: Canvas, stretches: list[Stretch],
+        samples: tuple[Array, Array, Array], period: float, start: float, R_canvas_tcp: Array, pace: PenMotion,
         check: PlanCheck,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.strokes, self.canvas, self.stretches = strokes, canvas, tuple(stretches)
-        self.R_canvas_tcp, self.pace, self.force, self.check, self.start = R_canvas_tcp, pace, force, check, start
+        self.R_canvas_tcp, self.pace, self.check, self.start = R_canvas_tcp, pace, check, start
         bounds, phases, contact, stroke = [0.0], ["travel"], [False], [0]
         times = np.zeros((len(strokes.lines), 2))
         clock = start

@@ -7,100 +7,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tangere.apps.drawing.plan.canvas import Canvas
-from tangere.apps.drawing.plan.fit import Box, DoesNotFit, Placement, assess, offers
-from tangere.apps.drawing.plan.motion import DrawingPlan, Pace, stretches_of
-from tangere.apps.drawing.plan.pen_joints import joint_samples, refuse_through_surface, start_joints, whole_check
-from tangere.apps.drawing.plan.pen_path import TOLERANCE, pen_curves
+from tangere.apps.drawing.plan.fit import Box, DoesNotFit, Fit, Placement, assess, offers
+from tangere.apps.drawing.plan.motion import DrawingPlan, PenMotion, PlanCheck, Stretch, stretches_of
+from tangere.apps.drawing.plan.pen_path import pen_curves
+from tangere.apps.drawing.plan.reach import LinkSpheres, closed_form, polished, surface_distance, tip_poses
 from tangere.apps.drawing.settings import DrawingSettings
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, NoSolution, UnknownName
+from tangere.kernels.solutions import IKSolutions
+from tangere.planning.branches import joint_path
 from tangere.planning.joint_motions import JointMove
-from tangere.planning.paths import positive
-from tangere.planning.samples import PERIOD, Limits
+from tangere.planning.path_trajectory import JUMP, grid, softened_inverse
+from tangere.planning.samples import MARGIN, PERIOD, Limits, violations
 from tangere.robots import Robot
 from tangere.types import Array
 
-# m/s above the paper: UR's own default for linear moves
-TRAVEL_SPEED = 0.25
-# m/s2 along the line, m/s2 across it, m/s3: at 50 mm/s circles of 10 mm radius are drawn at full speed; 1.5 N for the 5
-# kg felt at a UR5e's tip; the acceleration builds up over 50 ms, slower than a UR's first bending mode (10 to 15 Hz)
-ACCELERATION, CENTRIPETAL, JERK = 0.5, 0.25, 10.0
-# m/s2 and m/s3 with the pen in the air, where nothing but time is lost: UR's default 1.2 m/s2, reached within 50 ms
-TRAVEL_ACCELERATION, TRAVEL_JERK = 1.2, 24.0
-# m: pen-up height; the pen moves sideways above half of it only, which leaves 5 mm for bumps and canvas error
-LIFT = 0.010
-# m above the paper where the slow descent begins; after probing the canvas is known to some 0.1 mm
-TOUCH_HEIGHT = 0.002
 # m above the paper where a joint motion from elsewhere ends: such a motion sags by some centimetres on its way
 ENTRY = 0.06
-# s: the force has settled after a few time constants of any of the force loops (20 to 50 ms)
-SETTLE = 0.2
-# Force overshoot at touch-down, as a share of the force; and the most a touch may be fast [m/s]
-OVERSHOOT, TOUCH_SPEED_MAX = 0.3, 0.01
-# N/m: stiffness of pen and paper together that the touch speed is reckoned with
-STIFFNESS = DrawingSettings.stiffness
-# rad/s2: half of what UR accepts for its own joint moves at most (40 rad/s2); ten times its default
-JOINT_ACCELERATION = 14.0
+# Samples that are turned into joints at once: 50 MB of inverse kinematics
+CHUNK = 40_000
+# s: fine checks of clearance and torque look every so often; a link moves 5 mm meanwhile at most
+LOOK = 0.02
+# Passes of slowing down; the second is already a formality
+PASSES = 4
 # Most samples of a plan: 220 MB
 SAMPLES = 600_000
 # Most points of the strokes that decide about the placement
 POINTS = 150
-
-
-@dataclass(frozen=True)
-class PenMotion:
-    """How a pen is moved and held: speeds, heights, the force it is to press with, and the way it leans.
-
-    Without a touch_speed it is the one whose impact overshoots the force by 30 % at most,
-    v = 0.3 F / sqrt(stiffness m), m the inertia felt at the tip.
-    """
-
-    speed: float = DrawingSettings.speed  # m/s on the paper
-    travel_speed: float = TRAVEL_SPEED  # m/s above it
-    lift: float = LIFT  # m between two strokes
-    centripetal: float = CENTRIPETAL  # m/s2 across a line: v <= sqrt(centripetal / curvature)
-    acceleration: float = ACCELERATION  # m/s2 along it
-    jerk: float = JERK  # m/s3
-    tolerance: float = TOLERANCE  # m: how far the pen's way may stray from the strokes
-    force: float = DrawingSettings.force  # N
-    stiffness: float = STIFFNESS  # N/m
-    touch_speed: float | None = None  # m/s, down onto the paper
-    touch_height: float = TOUCH_HEIGHT  # m above the paper, from where the pen comes down at touch_speed
-    settle: float = SETTLE  # s that it rests on the paper before it draws
-    lean: float = 0.0  # rad, see reach.pen_orientation
-    lean_towards: float = -0.5 * math.pi  # rad
-    spin: float | None = None  # rad; None: what suits the arm
-    joint_acceleration: ArrayLike = JOINT_ACCELERATION  # rad/s2
-
-    def __post_init__(self) -> None:
-        for name, unit in (
-            ("speed", "m/s"), ("travel_speed", "m/s"), ("lift", "m"), ("force", "N"), ("centripetal", "m/s2"),
-            ("acceleration", "m/s2"), ("jerk", "m/s3"), ("stiffness", "N/m"), ("touch_height", "m"),
-        ):  # fmt: skip
-            positive(getattr(self, name), name, unit)
-        if self.touch_speed is not None:
-            positive(self.touch_speed, "touch_speed", "m/s")
-        if not (math.isfinite(self.settle) and self.settle >= 0.0):
-            raise InvalidValue(f"settle: must be finite and not negative [s], got {self.settle!r}")
-        if self.touch_height > 0.5 * self.lift:
-            half = f"{500 * self.lift:g} mm"
-            raise InvalidValue(f"touch_height: at most half the lift ({half}), got {1e3 * self.touch_height:g} mm")
-
-    def pace(self, mass: float) -> Pace:
-        """The speeds of a motion with `mass` [kg] felt at the tip."""
-        touch_speed = self.touch_speed
-        if touch_speed is None:
-            touch_speed = min(OVERSHOOT * self.force / math.sqrt(self.stiffness * mass), TOUCH_SPEED_MAX)
-        return Pace(
-            self.speed, self.acceleration, self.centripetal, self.jerk, self.travel_speed, TRAVEL_ACCELERATION,
-            TRAVEL_JERK, touch_speed, self.lift, self.touch_height, self.settle,
-        )  # fmt: skip
 
 
 def plan_drawing(
@@ -124,14 +63,13 @@ def plan_drawing(
     """
     _check_strokes(strokes, canvas)
     how = PenMotion() if how is None else how
-    force, lift, lean, towards = how.force, how.lift, how.lean, how.lean_towards
-    points = _sampled_points(strokes, lift)
-    box = Box(*strokes.bounds, points, force, lift, lean, towards)
-    fit = assess(robot, canvas, points, force, lean=lean, towards=towards, spin=how.spin)
+    points = _sampled_points(strokes, how.lift)
+    box = Box(*strokes.bounds, points, how)
+    fit = assess(robot, canvas, points, how)
     if fit.problems:
         raise DoesNotFit(fit.problems, offers(robot, canvas, box) if offer and not fit.only_force else None)
-    pace = how.pace(fit.tip_mass)
-    height = lift if q_start is None else max(lift, ENTRY)
+    pace = how.paced(fit.tip_mass)
+    height = how.lift if q_start is None else max(how.lift, ENTRY)
     curves = [pen_curves(line, how.tolerance) for line in strokes.lines]
     ends = [(line[0], line[-1]) for line in strokes.lines]
     stretches = stretches_of([list(c) for c in curves], ends, pace, height)
@@ -139,20 +77,20 @@ def plan_drawing(
         duration = sum(stretch.duration for stretch in stretches)
         period = PERIOD * 2 ** max(0, math.ceil(math.log2(duration / PERIOD / SAMPLES)))
     limits = Limits.of(robot, acceleration=how.joint_acceleration)
-    q_0 = start_joints(robot, canvas, fit, strokes.lines[0][0], height, fit.q[0])
-    q, qd, qdd, sigma, stretches = joint_samples(robot, canvas, fit.R_canvas_tcp, stretches, q_0, limits, period)
+    q_0 = _start_joints(robot, canvas, fit, strokes.lines[0][0], height, fit.q[0])
+    q, qd, qdd, sigma, stretches = _joint_samples(robot, canvas, fit.R_canvas_tcp, stretches, q_0, limits, period)
     deviation = max((c.deviation for many in curves for c in many), default=0.0)
-    check = whole_check(robot, canvas, fit, stretches, (q, qd, qdd), sigma, limits, period, force, deviation)
+    check = _whole_check(robot, canvas, fit, stretches, (q, qd, qdd), sigma, limits, period, how.force, deviation)
     if isinstance(check, tuple):
         raise DoesNotFit(check, offers(robot, canvas, box) if offer else None)
     start = 0.0
     if q_start is not None:
         move = JointMove(robot, q_start, q[0], period=period)
-        refuse_through_surface(robot, canvas, move)
+        _refuse_through_surface(robot, canvas, move)
         start = (len(move.q) - 1) * period
         q, qd, qdd = (np.concatenate([a[:-1], b]) for a, b in ((move.q, q), (move.qd, qd), (move.qdd, qdd)))
     samples = (q, qd, qdd)
-    return DrawingPlan(robot, strokes, canvas, stretches, samples, period, start, fit.R_canvas_tcp, pace, force, check)
+    return DrawingPlan(robot, strokes, canvas, stretches, samples, period, start, fit.R_canvas_tcp, pace, check)
 
 
 def _check_strokes(strokes: Strokes, canvas: Canvas) -> None:
@@ -182,6 +120,139 @@ def _sampled_points(strokes: Strokes, lift: float) -> Array:
     angles = np.arange(16) * (math.pi / 8.0)
     outer = every[np.argmax(every @ np.stack([np.cos(angles), np.sin(angles)]), axis=0)]
     return np.concatenate([along, *(np.column_stack([outer, np.full(16, z)]) for z in (0.0, lift))])
+
+
+def _start_joints(robot: Robot, canvas: Canvas, fit: Fit, start: Array, lift: float, q_near: Array) -> Array:
+    """Joints above the first point, on the chosen branch."""
+    T = tip_poses(canvas.T_base_canvas, fit.R_canvas_tcp, np.array([(start[0], start[1], lift)]))[0]
+    solver = closed_form(robot)
+    found = solver.inverse_kinematics(T, q_near)
+    assert isinstance(found, IKSolutions)
+    q = found.nearest(q_near)
+    return q if solver is robot else polished(robot, T[None], q[None])[0][0]
+
+
+def _joint_samples(
+    robot: Robot, canvas: Canvas, R_tool: Array, stretches: list[Stretch], q_0: Array, limits: Limits, period: float
+) -> tuple[Array, Array, Array, Array, list[Stretch]]:
+    """Samples (k, n) of the whole drawing, slowed down stretch by stretch until the joints' limits hold.
+
+    Every stretch begins on a sample, so that one who waits between two of them stays on the grid.
+    """
+    for _ in range(PASSES):
+        stretches = [stretch.on_grid(period) for stretch in stretches]
+        ends = np.cumsum([stretch.duration for stretch in stretches])
+        times = grid(float(ends[-1]), period)
+        owner = _owner(ends, times)
+        p, v, a = _tip(stretches, times, owner, ends)
+        q, qd, qdd, sigma = _inverse(robot, canvas, R_tool, p, v, a, times, q_0, period)
+        share = np.max(np.abs(qd) / limits.velocity, axis=1)
+        assert limits.acceleration is not None
+        share = np.maximum(share, np.sqrt(np.max(np.abs(qdd) / limits.acceleration, axis=1)))
+        worst = np.zeros(len(stretches))
+        np.maximum.at(worst, owner, share)
+        if worst.max() <= 1.0:
+            return q, qd, qdd, sigma, stretches
+        stretches = [
+            replace(s, slower=s.slower * w * (1.0 + MARGIN)) if w > 1.0 else s
+            for s, w in zip(stretches, worst, strict=True)
+        ]
+    raise NoSolution(f"the joints stay too fast after slowing down {PASSES} times: the arm is near a singularity")
+
+
+def _owner(ends: Array, times: Array) -> NDArray[np.intp]:
+    """The stretch that each time [s] falls into; ends: of the stretches."""
+    return np.minimum(np.searchsorted(ends, times, side="right"), len(ends) - 1)
+
+
+def _tip(
+    stretches: list[Stretch], times: Array, owner: NDArray[np.intp], ends: Array
+) -> tuple[Array, Array, Array]:
+    """Position, velocity, acceleration (k, 3) of the tip in canvas axes at `times`, of the stretches in `owner`."""
+    p, v, a = (np.empty((len(times), 3)) for _ in range(3))
+    edges = np.searchsorted(owner, np.arange(len(stretches) + 1))
+    for i, stretch in enumerate(stretches):
+        here = slice(edges[i], edges[i + 1])
+        if edges[i] < edges[i + 1]:
+            p[here], v[here], a[here] = stretch.at(times[here] - (ends[i] - stretch.duration))
+    return p, v, a
+
+
+def _inverse(
+    robot: Robot, canvas: Canvas, R_tool: Array, p: Array, v: Array, a: Array, times: Array, q_0: Array, period: float
+) -> tuple[Array, Array, Array, Array]:
+    """q = IK(T), qd = J^-1 (v, 0), qdd = J^-1 ((a, 0) - Jdot qd), in chunks; the tool does not turn."""
+    n = robot.dof
+    q, qd, qdd, sigma = np.empty((len(p), n)), np.empty((len(p), n)), np.empty((len(p), n)), np.empty(len(p))
+    R, solver = canvas.R, closed_form(robot)
+    for first in range(0, len(p), CHUNK):
+        here = slice(first, min(first + CHUNK, len(p)))
+        T = tip_poses(canvas.T_base_canvas, R_tool, p[here])
+        q[here] = joint_path(solver, T, times[here], q_0, JUMP * robot.qd_max * period)
+        if solver is not robot:
+            q[here], reached = polished(robot, T, q[here])
+            if not reached.all():
+                raise NoSolution(f"no joints found for the tool at {T[np.argmin(reached), :3, 3]} m")
+        q_0 = q[here][-1]
+        inverse, sigma[here] = softened_inverse(robot.jacobian(q[here]))
+        linear = inverse[:, :, :3] @ R
+        qd[here] = (linear @ v[here][:, :, None])[:, :, 0]
+        drift = robot.jacobian_rate_times_velocity(q[here], qd[here])
+        qdd[here] = (linear @ a[here][:, :, None])[:, :, 0] - (inverse @ drift[:, :, None])[:, :, 0]
+    return q, qd, qdd, sigma
+
+
+def _whole_check(
+    robot: Robot, canvas: Canvas, fit: Fit, stretches: list[Stretch], samples: tuple[Array, Array, Array], sigma: Array,
+    limits: Limits, period: float, force: float, deviation: float,
+) -> PlanCheck | tuple[str, ...]:  # fmt: skip
+    """The whole motion once more, as it will be: limits on every sample, clearance and torque every LOOK seconds."""
+    q, qd, qdd = samples
+    broken = violations(robot, limits, period, q, qd, qdd)
+    if broken:
+        return tuple(v.text(v.index * period, robot.pose(q[v.index])) for v in broken)
+    step = max(1, round(LOOK / period))
+    some = slice(None, None, step)
+    spheres = LinkSpheres.of(robot)
+    clear = np.inf
+    coarse = q[some]
+    for first in range(0, len(coarse), CHUNK // 4):
+        places = spheres.places(robot.link_poses(coarse[first : first + CHUNK // 4]))
+        distance, _ = surface_distance(spheres, places, canvas.T_base_canvas, canvas.size, canvas.border)
+        clear = min(clear, float(distance.min()))
+    ends = np.cumsum([s.duration for s in stretches])
+    owner = _owner(ends, np.arange(len(q), dtype=np.float64)[some] * period)
+    touching = np.array([s.contact for s in stretches])[owner]
+    push = np.einsum("kin,i->kn", robot.jacobian(coarse)[:, :3], canvas.normal) * (force * touching)[:, None]
+    tau = robot.inverse_dynamics(coarse, qd[some], qdd[some]) - push
+    margin = float(np.min(np.minimum(q - robot.q_min, robot.q_max - q)))
+    assert limits.acceleration is not None
+    check = PlanCheck(
+        fit.room, fit.force_max, float(sigma.min()), clear, margin,
+        float(np.max(np.abs(qd) / limits.velocity)), float(np.max(np.abs(qdd) / limits.acceleration)),
+        float(np.max(np.abs(tau) / robot.tau_max)), fit.tip_mass, deviation,
+    )  # fmt: skip
+    problems = []
+    if clear < 0.0:
+        problems.append(f"a link would go {-1e3 * clear:.0f} mm into the surface")
+    if check.torque_share > 1.0:
+        problems.append(f"a joint would need {check.torque_share:.2f} times its torque limit")
+    return tuple(problems) if problems else check
+
+
+def _refuse_through_surface(robot: Robot, canvas: Canvas, move: JointMove) -> None:
+    """Refuses a first joint motion that takes a link or the tip through the surface."""
+    spheres = LinkSpheres.of(robot)
+    q = move.q[:: max(1, round(LOOK / move.period))]
+    distance, link = surface_distance(
+        spheres, spheres.places(robot.link_poses(q)), canvas.T_base_canvas, canvas.size, canvas.border
+    )
+    tip = canvas.from_base(robot.pose(q)[:, :3, 3])
+    over = np.all(np.abs(tip[:, :2]) < 0.5 * np.asarray(canvas.size) + canvas.border, axis=1)
+    worst = int(np.argmin(distance))
+    if distance[worst] < 0.0 or np.any(tip[over, 2] < 0.0):
+        what = f"link {link[worst] + 1}" if distance[worst] < 0.0 else "the pen"
+        raise NoSolution(f"on the way from q_start {what} would go through the surface: start from another place")
 
 
 # deg: a board may lean from a table to beyond a wall; nothing hangs from the ceiling by an angle alone
