@@ -13,9 +13,8 @@ from test_control_simulator import Run, Wave, simulate
 import tangere
 from tangere.apps.textbook.operational import at_state
 from tangere.control import JointTask, OperationalSpace, PrioritisedTasks, ToolTask
-from tangere.control.bounds import Bounds
 from tangere.control.operational_space import CORRECTION
-from tangere.control.task_space import ToolInertia, pose_error, tool_reference
+from tangere.control.task_space import Bounds, ToolInertia, pose_error, tool_reference
 from tangere.errors import InvalidValue
 from tangere.kinematics import resolution
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose, rotation_error

@@ -115,7 +115,7 @@ tangere.control, tangere.plants
 folders = {name for name in sys.modules if name.startswith("tangere.")} - before
 tangere.control.Guarded
 after = {name for name in sys.modules if name.startswith("tangere.")} - before - folders
-print(sorted(before), sorted(folders), "tangere.control.guard" in after, "tangere.control.hand_guiding" in after)
+print(sorted(before), sorted(folders), "tangere.control.guard" in after, "tangere.control.joint_impedance" in after)
 """
     said = python(code, root).strip()
     assert said == "['tangere.lazy'] ['tangere.control', 'tangere.plants'] True False"

@@ -10,12 +10,12 @@ import pytest
 from test_control_simulator import Run, simulate
 
 import tangere
-from tangere.control.bounds import TORQUE
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import RATE_TIME, Guarded
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.control.reactions.handover import BRAKING, LONGEST, SHORTEST, stopping_time
 from tangere.control.reactions.retreat import EDGE, direction, stroke
+from tangere.control.task_space import TORQUE
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.planning.joint_motions import JointMove

@@ -1,10 +1,12 @@
 from tangere.control.cartesian_impedance import CartesianImpedance as CartesianImpedance
 from tangere.control.computed_torque import ComputedTorque as ComputedTorque
 from tangere.control.guard import ControlAborted as ControlAborted, Guarded as Guarded
-from tangere.control.hand_guiding import HandGuiding as HandGuiding
-from tangere.control.joint_impedance import JointImpedance as JointImpedance
+from tangere.control.joint_impedance import (
+    HandGuiding as HandGuiding,
+    JointImpedance as JointImpedance,
+    QuasiStatic as QuasiStatic,
+)
 from tangere.control.operational_space import OperationalSpace as OperationalSpace
-from tangere.control.quasi_static import QuasiStatic as QuasiStatic
 from tangere.control.reactions import (
     FloatOnContact as FloatOnContact,
     PathClock as PathClock,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.bounds import Bounds
-from tangere.control.setpoint import Goal, Wrench, gain, started, trajectory_of, wrench_of
-from tangere.control.task_space import LENGTH, ToolInertia, pose_error, tool_reference
+from tangere.control.setpoint import Follower, Goal, Wrench, gain, wrench_of
+from tangere.control.task_space import LENGTH, Bounds, ToolInertia, pose_error, tool_reference
 from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ OMEGA_MIN = 1.0
 REST = 5.0  # 1/s: speed of the null space, and of directions lost at singularities, dies out with this rate
 
 
-class CartesianImpedance:
+class CartesianImpedance(Follower):
     """Springs and dampers at the tcp without cancelling the arm's own inertia.
 
         tau = J^T (Lambda (wdot_d - Jdot qd) + K e + D (w_d - w) - F) + (M - J^T Lambda J) y + C qd + g + friction(qd)
@@ -55,20 +54,17 @@ class CartesianImpedance:
         mass_max: float | None = None,
         friction: Friction | None = None,
     ) -> None:
-        self.robot = robot
-        self.friction = friction
+        super().__init__(robot, goal, friction)
         self.stiffness = gain(stiffness, 6, "stiffness")
         self.damping_ratio = float(gain(damping_ratio, 1, "damping_ratio")[0])
         self.rest_damping = float(gain(rest_damping, 1, "rest_damping")[0])
         self.wrench = wrench_of(wrench)
         self.inertia = ToolInertia(robot, mass_max)
         self._bounds = Bounds(robot)
-        self._goal = trajectory_of(robot, goal)
 
     def start(self, state: State) -> None:
         """Time counts from here; free axes get the design stiffness that OMEGA_FREE means at this pose."""
-        self.trajectory = started(self.robot, self._goal, state)
-        self._t0 = state.time
+        super().start(state)
         mobility = np.diag(self.inertia.mobility(state.q, self.robot.jacobian(state.q)))
         design = np.sqrt(np.maximum(self.stiffness, OMEGA_FREE**2 / np.maximum(mobility, 1.0 / self.inertia.mass_max)))
         self._root = design
@@ -93,9 +89,6 @@ class CartesianImpedance:
         if self.friction is not None:
             tau += self.friction.torque(qd)
         return self._bounds.command(q, qd, tau)
-
-    def stop(self) -> None:
-        """Nothing to release."""
 
     def _force(self, q: Array, J: Array, ed: Array, wdot: Array) -> Array:
         """D ed + Lambda wdot (6,), both through one eigen-decomposition of K^1/2 Lambda^-1 K^1/2."""

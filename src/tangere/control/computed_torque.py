@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
+from tangere.control.setpoint import Follower, Goal, critical, gain
 from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KP = 100.0  # 1/s2: two poles at -10 rad/s, 1 cm of error is gone in half a second; a fiftieth of a 500 Hz control rate
 
 
-class ComputedTorque:
+class ComputedTorque(Follower):
     """Follows a joint trajectory: 000 eqs 99-104, 004 eqs 1-2.
 
         e = q_d - q,  tau = M(q) (qdd_d + kp e + kv ed) + C qd + g + friction(qd) - J^T F
@@ -41,18 +41,11 @@ class ComputedTorque:
         friction_of_reference: bool = False,
         feed_wrench: bool = False,
     ) -> None:
-        self.robot = robot
-        self.friction = friction
+        super().__init__(robot, goal, friction)
         self.friction_of_reference = friction_of_reference
         self.feed_wrench = feed_wrench
         self.kp = gain(kp, robot.dof, "kp")
         self.kv = critical(self.kp) if kv is None else gain(kv, robot.dof, "kv")
-        self._goal = trajectory_of(robot, goal)
-
-    def start(self, state: State) -> None:
-        """Time counts from here."""
-        self.trajectory = started(self.robot, self._goal, state)
-        self._t0 = state.time
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
@@ -67,6 +60,3 @@ class ComputedTorque:
         if self.feed_wrench and state.wrench is not None:
             tau -= state.wrench.dot(self.robot.jacobian(q))
         return Command(tau)
-
-    def stop(self) -> None:
-        """Nothing to release."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.bounds import Bounds
-from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
-from tangere.control.task_space import ToolInertia, pose_error, tool_reference
+from tangere.control.setpoint import Follower, Goal, critical, gain
+from tangere.control.task_space import Bounds, ToolInertia, pose_error, tool_reference
 from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ POSTURE_SPEED = 1.0
 LOST = 0.5  # a direction of which the task commands less than this share is reported as nearly lost
 
 
-class OperationalSpace:
+class OperationalSpace(Follower):
     """Follows a tool trajectory with linear error dynamics in task space: 003, "End-effector Control", corrected.
 
         wdot* = wdot_d + kp (r_d - r; dphi) + kv (w_d - w)
@@ -57,8 +56,7 @@ class OperationalSpace:
         mass_max: float | None = None,
         friction: Friction | None = None,
     ) -> None:
-        self.robot = robot
-        self.friction = friction
+        super().__init__(robot, goal, friction)
         self.kp = gain(kp, 6, "kp")
         self.kv = critical(self.kp) if kv is None else gain(kv, 6, "kv")
         self.posture_kp = gain(posture_kp, robot.dof, "posture_kp")
@@ -66,16 +64,10 @@ class OperationalSpace:
         self.posture = posture
         self.inertia = ToolInertia(robot, mass_max)
         self._bounds = Bounds(robot)
-        self._goal = trajectory_of(robot, goal)
         # kp e is limited to kv times the correction speed
         self._pull = self.posture_kv * POSTURE_SPEED
         self._linear = float(self.kv[:3].min()) * CORRECTION[0]
         self._angular = float(self.kv[3:].min()) * CORRECTION[1]
-
-    def start(self, state: State) -> None:
-        """Time counts from here."""
-        self.trajectory = started(self.robot, self._goal, state)
-        self._t0 = state.time
 
     def step(self, state: State) -> Command:
         """The torque for the coming period; the note says where the arm is near a singularity."""
@@ -102,9 +94,6 @@ class OperationalSpace:
         if self.friction is not None:
             tau += self.friction.torque(qd)
         return self._bounds.command(q, qd, tau, "" if share >= LOST else "near a singularity")
-
-    def stop(self) -> None:
-        """Nothing to release."""
 
 
 def limit(pull: Array, linear: float, angular: float) -> None:

@@ -1,4 +1,4 @@
-"""What the controllers share before the loop starts: references that stand still, and gains as arrays."""
+"""What the controllers share: references that stand still, following one from the start, and gains as arrays."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue
 from tangere.kernels.shapes import transforms
 from tangere.kinematics.checks import checked
-from tangere.types import Array, Reference, State, Trajectory
+from tangere.types import Array, Friction, Reference, State, Trajectory
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
-
 
 Goal = Trajectory | ArrayLike | None  # a motion, joint angles (n,) to stay at, or None: where the robot is at the start
 Wrench = ArrayLike | Callable[[float], Array] | None  # (6,) constant, or a function of the time since the start
@@ -55,6 +54,23 @@ def trajectory_of(robot: Robot, goal: Goal) -> Trajectory | None:
 def started(robot: Robot, trajectory: Trajectory | None, state: State) -> Trajectory:
     """The trajectory, or a Setpoint where the robot is now."""
     return Setpoint(robot, state.q) if trajectory is None else trajectory
+
+
+class Follower:
+    """What controllers that follow a goal have in common: the reference since the start, and nothing to release."""
+
+    def __init__(self, robot: Robot, goal: Goal, friction: Friction | None) -> None:
+        self.robot = robot
+        self.friction = friction
+        self._goal = trajectory_of(robot, goal)
+
+    def start(self, state: State) -> None:
+        """Time counts from here."""
+        self.trajectory = started(self.robot, self._goal, state)
+        self._t0 = state.time
+
+    def stop(self) -> None:
+        """Nothing to release."""
 
 
 def gain(value: ArrayLike, n: int, name: str) -> Array:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.bounds import Bounds
 from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
-from tangere.control.task_space import pose_error, tool_reference
+from tangere.control.task_space import Bounds, pose_error, tool_reference
 from tangere.errors import InvalidValue
 from tangere.kinematics.resolution import THRESHOLD, TOLERANCE
 from tangere.types import Array, Command, Friction, State

@@ -17,7 +17,7 @@ import numpy as np
 
 from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, possible_time
 from tangere.control.cartesian_impedance import CartesianImpedance
-from tangere.control.quasi_static import QuasiStatic
+from tangere.control.joint_impedance import QuasiStatic
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.logs.log import Log

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tangere.control.reactions.handover import BRAKE, RELEASE, Handover, residual_of
-from tangere.control.reactions.soft_hold import soft_hold
+from tangere.control.reactions.handover import BRAKE, RELEASE, Handover, residual_of, soft_hold
 from tangere.errors import InvalidValue
 from tangere.kinematics.resolution import damped_inverse
 from tangere.types import Array, Command, Controller, Event, Friction, State

@@ -9,7 +9,7 @@ import numpy as np
 
 from tangere.apps.drawing.force.surface import STIFFEST, StiffnessEstimate
 from tangere.apps.drawing.force.task import DRAW, GIVE, LISTEN, TOUCH, PenPlan, PenTask
-from tangere.control.bounds import Bounds
+from tangere.control.task_space import Bounds
 from tangere.errors import InvalidValue, UnknownName
 from tangere.types import Array, State
 
