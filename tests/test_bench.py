@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -291,34 +292,61 @@ def test_entry_takes_best_times_and_median_ratios() -> None:
     }  # fmt: skip
 
 
-def test_the_table_marks_what_is_reached_and_what_is_not() -> None:
-    row = {"tangere_us": 0.2, "pinocchio_us": 1.0, "million_per_second": 5.0}
-    ratios = {"pose": 4.0, "momentum_terms": 19.99, "energy": 1.0}
-    result = {
+def shown_result() -> dict[str, Any]:
+    """Times whose ratio differs from the median `ratio` of the rounds, which only the JSON shows."""
+
+    def row(ours: float, theirs: float, peer: str = "pinocchio") -> dict[str, float]:
+        return {"tangere_us": ours, f"{peer}_us": theirs, "ratio": 1.0, "million_per_second": 1.0 / ours}
+
+    return {
         "robot": "ur10e", "missing": [], "disagreements": [],
         "machine": results.machine(), "versions": {"tangere": "0"},
-        "single": {method: {**row, "ratio": ratio} for method, ratio in ratios.items()},
+        "single": {"pose": row(0.2, 0.8), "momentum_terms": row(0.01, 0.1999), "energy": row(0.2, 0.2)},
         "batch": {
-            "1000": {"pose": {**row, "ratio": 1.0}},
-            "100000": {"pose": {**row, "ratio": 19.0}, "momentum_terms": {**row, "ratio": 150.0}},
+            "1000": {"pose": row(0.2, 0.2)},
+            "100000": {"pose": row(0.012346, 0.23458), "momentum_terms": row(0.1, 15.0)},
         },
-        "ik": {"eaik": {"tangere_us": 0.5, "eaik_us": 4.0, "ratio": 8.0}},
+        "ik": {"eaik": row(0.5, 4.0, "eaik") | {"batch": {"1000": row(0.25, 4.0, "eaik")}}},
     }  # fmt: skip
-    lines = results.bench_text(result).splitlines()
+
+
+def test_the_table_marks_what_is_reached_and_what_is_not() -> None:
+    lines = results.bench_text(shown_result(), goals=True).splitlines()
     marks = [(line.split()[0], word) for line in lines for word in ("reached", "missed") if word in line.split()]
     assert marks == [
-        ("pose", "reached"), ("momentum_terms", "missed"), ("pose", "missed"), ("momentum_terms", "reached"),
+        ("pose", "reached"), ("momentum_terms", "reached"), ("pose", "missed"), ("momentum_terms", "reached"),
         ("eaik", "reached"),
     ]  # fmt: skip
     assert not any(line.endswith(" ") for line in lines)
-    assert "\x1b[31m" in results.bench_text(result, colour=True)
+    assert "\x1b[31m" in results.bench_text(shown_result(), colour=True, goals=True)
+
+
+def test_goals_are_shown_where_they_are_asked_for() -> None:
+    text = results.bench_text(shown_result(), colour=True)
+    assert not {"goal", "reached", "missed"} & set(text.split())
+    assert "\x1b[31m" not in text
+
+
+def test_the_ratio_is_that_of_the_columns_shown() -> None:
+    seen = 0
+    for line in results.bench_text(shown_result()).splitlines():
+        words = line.split()
+        ratios = [word for word in words if re.fullmatch(r"[0-9.]+x", word)]
+        if ratios:
+            at = words.index(ratios[0])
+            numbers = [float(word) for word in words[1:at]]
+            ours, theirs = (numbers[-2], numbers[-1]) if words[0] in ("eaik",) or len(numbers) == 2 else numbers[::2]
+            assert ratios[0] == f"{theirs / ours:.1f}x", line
+            seen += 1
+    assert seen == 8
 
 
 def test_progress_is_silent_unless_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench._progress()("pose")
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    bench._progress()("pose")
-    assert "pose" in capsys.readouterr().err
+    without(monkeypatch, *MODULES)
+    monkeypatch.setattr(bench, "SIZES", TINY)
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        assert bench.main(Namespace(seconds=0.0)) == 0
+        assert ("pose, single call" in capsys.readouterr().err) == terminal

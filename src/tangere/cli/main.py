@@ -152,6 +152,7 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
     p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm to measure (default: ur10e)")
     p.add_argument("--seconds", type=float, metavar="S", help="seconds of measuring (default: 42, with --quick 5)")
     p.add_argument("--quick", action="store_true", help="fewer rounds: a rough answer within seconds")
+    p.add_argument("--goals", action="store_true", help="show how many times faster than the peer each row has to be")
     p.set_defaults(run=bench)
 
     p = commands.add_parser("demo", help="show a UR10e: pose, inverse kinematics, dynamics", description=demo.__doc__)

@@ -50,7 +50,7 @@ from tangere.errors import InvalidValue
 from tangere.model.model import Array
 from tangere.observe.momentum import GAIN, MomentumObserver
 from tangere.observe.replay import replay_momentum
-from tangere.report.terminal import wants_colour
+from tangere.report.terminal import Line, wants_colour
 from tangere.robots import Robot, robot
 from tangere.types import State
 
@@ -114,13 +114,17 @@ def _names(arm: Robot, peer: Peer, friction: JointFriction | None) -> dict[str, 
 def peer_residuals(arm: Robot, peer: Peer, friction: JointFriction | None, count: int) -> Array:
     """The peer's residuals (count - 1, n) of the log after its first sample, by the text that is timed."""
     names = _replay_names(arm, peer, friction, count)
-    exec(_text(_PEER_REPLAY, friction, "    out[i] = r\n"), names)
+    exec(_replay_text(friction), names)
     out: Array = names["out"]
     return out
 
 
 def _text(head: str, friction: JointFriction | None, tail: str = "") -> str:
     return f"{_SETUP}\n{head}{_STEP.format(friction='' if friction is None else _FRICTION)}{tail}"
+
+
+def _replay_text(friction: JointFriction | None) -> str:
+    return _text(_PEER_REPLAY, friction, "    out[i] = r\n")
 
 
 def _replay_names(arm: Robot, peer: Peer, friction: JointFriction | None, count: int) -> dict[str, Any]:
@@ -142,46 +146,48 @@ def observer_rows(
     agrees(peer, method, ours, theirs): whether the residuals are the same, so that the peer may be timed.
     """
     out: Result = {}
-    time, q, qd, tau = log(arm, round(LOG_SECONDS / PERIOD))
+    time, q, qd, tau = whole = log(arm, round(LOG_SECONDS / PERIOD))
     samples = list(map(State, time[:STEPS].tolist(), [PERIOD] * STEPS, q, qd, tau))
     laws = (None, friction_of(arm))
-    matching: dict[int, list[Peer]] = {}
-    for k, friction in enumerate(laws):
+    matching: list[list[Peer]] = []
+    for friction in laws:
         ours = replay_momentum(arm, time[:OBSERVED], q[:OBSERVED], qd[:OBSERVED], tau[:OBSERVED], GAIN, friction)[1:]
-        method = f"momentum observer{', with friction' * k}"
+        method = f"momentum observer{'' if friction is None else ', with friction'}"
         able = [peer for peer in peers if peer.name == "pinocchio"]
-        matching[k] = [p for p in able if agrees(p.name, method, ours, peer_residuals(arm, p, friction, OBSERVED))]
-    for k, friction in enumerate(laws):
-        tell(f"momentum observer, {ROWS[k]}")
+        matching.append([p for p in able if agrees(p.name, method, ours, peer_residuals(arm, p, friction, OBSERVED))])
+    for k, row in enumerate(ROWS):
+        tell(f"momentum observer, {row}")
+        friction, stepped = laws[k % 2], row.startswith(STEP)
         observer = MomentumObserver(arm, GAIN, friction)
         observer.reset(samples[0])
-        names = {"observer": observer, "samples": samples}
-        contenders = [Contender("tangere", Timer("for s in samples: observer.update(s)", globals=names), STEPS)]
-        for peer in matching[k]:
-            theirs = _names(arm, peer, friction) | {"samples": samples}
-            text = _text(_PEER_STEP, friction, "    np.array(r)\n")
-            contenders.append(Contender(peer.name, Timer(text, globals=theirs), STEPS))
-        out[ROWS[k]] = entry(race(contenders, share, lambda k: None), "pinocchio")
-    for k, friction in enumerate(laws):
-        tell(f"momentum observer, {ROWS[2 + k]}")
-        names = {"replay": replay_momentum, "arm": arm, "log": (time, q, qd, tau), "gain": GAIN, "friction": friction}
-        timer = Timer("replay(arm, *log, gain, friction)", globals=names)
-        contenders = [Contender("tangere", timer, len(time))]
-        for peer in matching[k]:
-            text = _text(_PEER_REPLAY, friction, "    out[i] = r\n")
-            timer = Timer(text, globals=_replay_names(arm, peer, friction, OBSERVED))
-            contenders.append(Contender(peer.name, timer, OBSERVED - 1))
-        out[ROWS[2 + k]] = entry(race(contenders, share, lambda k: None), "pinocchio")
+        names = {
+            "observer": observer, "samples": samples, "replay": replay_momentum, "arm": arm, "log": whole,
+            "gain": GAIN, "friction": friction,
+        }  # fmt: skip
+        text = "for s in samples: observer.update(s)" if stepped else "replay(arm, *log, gain, friction)"
+        contenders = [Contender("tangere", Timer(text, globals=names), STEPS if stepped else len(time))]
+        for peer in matching[k % 2]:
+            if stepped:
+                text, names = _text(_PEER_STEP, friction, "    np.array(r)\n"), _names(arm, peer, friction)
+                contenders.append(Contender(peer.name, Timer(text, globals=names | {"samples": samples}), STEPS))
+            else:
+                text, names = _replay_text(friction), _replay_names(arm, peer, friction, OBSERVED)
+                contenders.append(Contender(peer.name, Timer(text, globals=names), OBSERVED - 1))
+        out[row] = entry(race(contenders, share), "pinocchio")
     return out
+
+
+def _silent(text: str) -> None:
+    """Tell nobody."""
 
 
 class Bench:
     """One run over one arm: compares, times, and collects what the JSON holds."""
 
-    def __init__(self, arm: Robot, seconds: float, sizes: Sequence[int], tell: Callable[[str], None] | None = None):
+    def __init__(self, arm: Robot, seconds: float, sizes: Sequence[int], tell: Callable[[str], None] = _silent):
         self.arm = arm
         self.sizes = sizes
-        self.tell = tell or _silent
+        self.tell = tell
         self.peers, self.ik_peers, self.missing = bench_peers.find(arm.model)
         self.disagreements: list[Result] = []
         batches = sum(size <= LARGEST.get(method, size) for size in sizes for method in ARGUMENTS)
@@ -274,7 +280,7 @@ class Bench:
             if method in peer.parallel:
                 out = {"out_0": np.empty((size, *shapes[0]))}
                 parallel[peer.name] = Timer(peer.parallel[method], globals={**peer.namespace, **inputs, **out})
-        result = entry(race(contenders, self.share, lambda k: None), "pinocchio")
+        result = entry(race(contenders, self.share), "pinocchio")
         result["million_per_second"] = rounded(1.0 / result["tangere_us"])
         for name, timer in parallel.items():
             result[f"{name}_parallel_us"] = rounded(1e6 / size * best_time(timer, self.share / 4))
@@ -293,7 +299,7 @@ class Bench:
         for p in self.agreeing_ik:
             timer = Timer(f"for T in poses: {p.single}", globals={**names, **p.namespace})
             contenders.append(Contender(p.name, timer, STATES))
-        times = race(contenders, self.share, lambda k: None)
+        times = race(contenders, self.share)
         out = {p.name: entry({n: times[n] for n in ("tangere", p.name)}, p.name) for p in self.agreeing_ik}
         for size in self.sizes:
             self.tell(f"inverse_kinematics, batch of {size}")
@@ -310,7 +316,7 @@ class Bench:
             names = {**p.namespace, "poses": few, "threads": 1}
             loop = p.batch or f"for T in poses: {p.single}"
             contenders.append(Contender(p.name, Timer(loop, globals=names), len(few)))
-        times = race(contenders, self.share, lambda k: None)
+        times = race(contenders, self.share)
         out = {}
         for p in self.agreeing_ik:
             result = entry({n: times[n] for n in ("tangere", p.name)}, p.name)
@@ -326,27 +332,11 @@ def _parts(answer: Any) -> tuple[Any, ...]:
     return answer if isinstance(answer, tuple) else (answer,)
 
 
-def _silent(text: str) -> None:
-    """Tell nobody."""
-
-
-def _progress() -> Callable[[str], None]:
-    """One line on standard error that overwrites itself; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        return _silent
-
-    def tell(text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{text}")  # carriage return, clear to the end of the line
-        sys.stderr.flush()
-
-    return tell
-
-
 def main(arguments: Namespace) -> int:
     """Measure and show; returns the exit code: 1 where a peer's answer differs from ours, else 0.
 
     arguments: json (True or "-": JSON instead of the tables; a file name: JSON there and the tables here), quick,
-    seconds (of measuring), robot; each may be absent.
+    seconds (of measuring), robot, goals (show what each row has to reach); each may be absent.
     """
     target = getattr(arguments, "json", None)
     seconds = getattr(arguments, "seconds", None)
@@ -354,17 +344,19 @@ def main(arguments: Namespace) -> int:
         seconds = QUICK_SECONDS if getattr(arguments, "quick", False) else SECONDS
     if not 0.0 <= seconds < np.inf:
         raise InvalidValue(f"--seconds must be a number >= 0, got {seconds}")
-    tell = _progress()
-    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, tell)
-    result = bench.run()
-    tell("")
+    line = Line()
+    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, line)
+    try:
+        result = bench.run()
+    finally:
+        line.end()
     text = json.dumps(result, indent=2, allow_nan=False)
     if isinstance(target, (str, os.PathLike)) and target != "-":
         Path(target).write_text(text + "\n", encoding="utf-8")
     if target is True or target == "-":
         print(text)
     else:
-        print(bench_text(result, wants_colour()))
+        print(bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
     if bench.missing:
         print(f"not installed: {', '.join(bench.missing)}; pip install 'tangere[bench]' adds them", file=sys.stderr)
     return 1 if bench.disagreements else 0

@@ -1,15 +1,16 @@
 """What `tangere bench` measures and shows: agreement of answers, fair timing, what it ran on, tables.
 
 Times on a shared machine swing by a factor of two within minutes, ratios taken side by side do not. So one round times
-every contender of a row once, a few hundred microseconds each, first to last and in the next round last to first; the
-ratio is the median over rounds of peer / ours, the time shown the best round.
+every contender of a row once, a few hundred microseconds each, first to last and in the next round last to first. The
+time is that of the best round; the tables show the ratio of these times, JSON the median over rounds of peer / ours.
 """
 
 from __future__ import annotations
 
+import math
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from timeit import Timer
@@ -39,8 +40,6 @@ IK_GOALS = {"eaik": 8.0, "ur-analytic-ik": 25.0}
 
 # For the momentum observer, by what the row's name begins with.
 OBSERVER_GOALS = {"step": 8.0, "replay": 100.0}
-
-Row = list[str]
 
 
 def states(arm: Robot, count: int) -> dict[str, Array]:
@@ -89,7 +88,9 @@ class Contender:
     evaluations: int = 1
 
 
-def race(contenders: Sequence[Contender], seconds: float, refresh: Callable[[int], None]) -> dict[str, list[float]]:
+def race(
+    contenders: Sequence[Contender], seconds: float, refresh: Callable[[int], None] = lambda k: None
+) -> dict[str, list[float]]:
     """Seconds per evaluation of each contender in each round; refresh(k) prepares round k."""
     numbers = []
     for c in contenders:
@@ -172,100 +173,99 @@ def machine() -> Result:
     }  # fmt: skip
 
 
-def _us(values: dict[str, Any], key: str) -> str:
-    """Microseconds with three figures, empty where not measured."""
-    value = values.get(key)
-    if value is None:
-        return ""
-    return f"{value:.3f}" if value < 10.0 else f"{value:.1f}"
+@dataclass(frozen=True)
+class _Row:
+    """A line of a table: what was asked of whom, what came out, and how many times faster we have to be."""
+
+    name: str
+    values: Result
+    peer: str = "pinocchio"
+    goal: float | None = None
+    size: str = "1"  # states in one call
+
+    def us(self, key: str) -> str:
+        """Microseconds with three figures, empty where not measured."""
+        value = self.values.get(f"{key}_us")
+        return "" if value is None else f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}"
+
+    @property
+    def ratio(self) -> float | None:
+        """Peer / ours, of the times as they are shown."""
+        return float(self.us(self.peer)) / float(self.us("tangere")) if self.us(self.peer) else None
+
+    @property
+    def mark(self) -> str:
+        """Whether the goal is reached; "" where there is none, or nobody to compare with."""
+        if self.goal is None or self.ratio is None:
+            return ""
+        return "reached" if self.ratio >= self.goal else "missed"
 
 
-def _times(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}x"
+_COLUMNS: dict[str, Callable[[_Row], str]] = {
+    "poses": lambda row: row.size,
+    "tangere": lambda row: row.us("tangere"),
+    "M/s": lambda row: f"{row.values['million_per_second']:.2f}",
+    "pinocchio": lambda row: row.us("pinocchio"),
+    "peer": lambda row: row.us(row.peer),
+    "ratio": lambda row: "" if row.ratio is None else f"{row.ratio:.1f}x",
+    "goal": lambda row: "" if row.goal is None else f"{row.goal:.0f}x",
+    "": lambda row: row.mark,
+    "all cores": lambda row: row.us(f"{row.peer}_parallel"),
+    "mujoco": lambda row: row.us("mujoco"),
+}
 
 
-def _verdict(ratio: float | None, goal: float | None) -> Row:
-    """The two cells goal and mark."""
-    if goal is None:
-        return ["", ""]
-    return [f"{goal:.0f}x", "" if ratio is None else "reached" if ratio >= goal else "missed"]
+def _table(title: str, columns: Sequence[str], rows: Sequence[_Row], goals: bool, colour: bool) -> list[str]:
+    """The heading bold; with goals, rows that miss theirs red, those that reach it green."""
+    shown = [name for name in columns if goals or name not in ("goal", "")]
+    cells = [[row.name, *(_COLUMNS[name](row) for name in shown)] for row in rows]
+    letters = "l" + "".join("r" if name else "l" for name in shown)
+    head, rule, *lines = table(cells, (title, *shown), letters)
+    styles = [{"reached": "good", "missed": "bad"}.get(row.mark if goals else "") for row in rows]
+    body = [paint(line, style, colour) if style else line for line, style in zip(lines, styles, strict=True)]
+    return ["", paint(head, "heading", colour), rule, *body]
 
 
-def _painted(lines: list[str], colour: bool) -> list[str]:
-    """The heading of a table bold, rows that miss their goal red, those that reach it green."""
-    out = [paint(lines[0], "heading", colour), lines[1]]
-    for line in lines[2:]:
-        words = line.split()
-        style = "bad" if "missed" in words else "good" if "reached" in words else ""
-        out.append(paint(line, style, colour) if style else line)
-    return out
+def _tables(result: Result) -> Iterator[tuple[str, tuple[str, ...], list[_Row]]]:
+    """Title, columns and rows of each table of a result."""
+    single = [_Row(name, v, goal=SINGLE_GOALS.get(name)) for name, v in result["single"].items()]
+    yield "single call [us]", ("tangere", "pinocchio", "ratio", "goal", "", "mujoco"), single
+    for size, methods in result["batch"].items():
+        goals = BATCH_GOALS if int(size) >= BATCH_GOAL_SIZE else {}
+        columns = ("tangere", "M/s", "pinocchio", "ratio", "goal", "", "all cores", "mujoco")
+        batch = [_Row(name, v, goal=goals.get(name)) for name, v in methods.items()]
+        yield f"batch of {size} [us each]", columns, batch
+    inverse = []
+    for name, v in result["ik"].items():
+        inverse.append(_Row(name, v, name, IK_GOALS.get(name)))
+        inverse += [_Row(name, b, name, size=size) for size, b in v.get("batch", {}).items()]
+    yield "inverse kinematics [us each]", ("poses", "tangere", "peer", "ratio", "goal", "", "all cores"), inverse
+    observed = [
+        _Row(name, v, goal=OBSERVER_GOALS.get(name.split()[0].rstrip(",")))
+        for name, v in result.get("observer", {}).items()
+    ]
+    yield "momentum observer [us per sample]", ("tangere", "pinocchio", "ratio", "goal", ""), observed
 
 
-def _single(methods: dict[str, Any]) -> list[str]:
-    rows = []
-    for method, v in methods.items():
-        ratio = v.get("ratio")
-        cells = [method, _us(v, "tangere_us"), _us(v, "pinocchio_us"), _times(ratio)]
-        rows.append([*cells, *_verdict(ratio, SINGLE_GOALS.get(method)), _us(v, "mujoco_us")])
-    return table(rows, ("single call [us]", "tangere", "pinocchio", "ratio", "goal", "", "mujoco"), "lrrrrlr")
+def bench_text(result: Result, colour: bool = False, goals: bool = False) -> str:
+    """The tables of a result of Bench.run, with what they were measured on and what could not be compared.
 
-
-def _batch(size: str, methods: dict[str, Any]) -> list[str]:
-    goals = BATCH_GOALS if int(size) >= BATCH_GOAL_SIZE else {}
-    rows = []
-    for method, v in methods.items():
-        ratio = v.get("ratio")
-        cells = [method, _us(v, "tangere_us"), f"{v['million_per_second']:.2f}", _us(v, "pinocchio_us"), _times(ratio)]
-        rest = [_us(v, "pinocchio_parallel_us"), _us(v, "mujoco_us")]
-        rows.append([*cells, *_verdict(ratio, goals.get(method)), *rest])
-    header = (f"batch of {size} [us each]", "tangere", "M/s", "pinocchio", "ratio", "goal", "", "all cores", "mujoco")
-    return table(rows, header, "lrrrrrlrr")
-
-
-def _inverse(peers: dict[str, Any]) -> list[str]:
-    rows = []
-    for name, v in peers.items():
-        ratio = v.get("ratio")
-        cells = [name, "1", _us(v, "tangere_us"), _us(v, f"{name}_us"), _times(ratio)]
-        rows.append([*cells, *_verdict(ratio, IK_GOALS.get(name))])
-        for size, b in v.get("batch", {}).items():
-            rest = [_times(b.get("ratio")), "", "", _us(b, f"{name}_parallel_us")]
-            rows.append([name, size, _us(b, "tangere_us"), _us(b, f"{name}_us"), *rest])
-    header = ("inverse kinematics [us each]", "poses", "tangere", "peer", "ratio", "goal", "", "all cores")
-    return table(rows, header, "lrrrrrlr")
-
-
-def _observer(rows_by_name: dict[str, Any]) -> list[str]:
-    rows = []
-    for name, v in rows_by_name.items():
-        ratio = v.get("ratio")
-        cells = [name, _us(v, "tangere_us"), _us(v, "pinocchio_us"), _times(ratio)]
-        rows.append([*cells, *_verdict(ratio, OBSERVER_GOALS.get(name.split()[0].rstrip(",")))])
-    return table(rows, ("momentum observer [us per sample]", "tangere", "pinocchio", "ratio", "goal", ""), "lrrrrl")
-
-
-def bench_text(result: dict[str, Any], colour: bool = False) -> str:
-    """The tables of a result of Bench.run, with what they were measured on and what could not be compared."""
+    goals: whether to show what each row has to reach.
+    """
     machine, versions = result["machine"], result["versions"]
     title = f"{result['robot']}: {machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
     lines = [
         paint(title, "heading", colour),
         f"kernels: {machine['kernels']}, instruction set {machine['instruction_set']}; "
         + ", ".join(f"{name} {number}" for name, number in versions.items()),
-        "",
-        *_painted(_single(result["single"]), colour),
     ]
-    for size, methods in result["batch"].items():
-        lines += ["", *_painted(_batch(size, methods), colour)]
-    if result["ik"]:
-        lines += ["", *_painted(_inverse(result["ik"]), colour)]
-    if result.get("observer"):
-        lines += ["", *_painted(_observer(result["observer"]), colour)]
+    for head, columns, rows in _tables(result):
+        lines += _table(head, columns, rows, goals, colour) if rows else []
     lines += [
         "",
-        "Times: best round. Ratio: peer / ours, median over rounds in which all took turns. One thread.",
+        "Times: best of the rounds in which all took turns. Ratio: peer / ours, of these times. One thread.",
         "In a batch, ours is one call and a peer loops in Python over at most 2000 of the samples.",
-        "`all cores` is the peer's own parallel form.",
+        "`all cores` is the peer's own parallel form. --json also has the median of the rounds' ratios.",
     ]
     for wrong in result["disagreements"]:
         off = wrong["difference"]
