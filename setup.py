@@ -40,18 +40,21 @@ class BuildKernels(build_ext):
                 # one IEEE operation per C operation, on every instruction set; sqrt needs no errno to vectorise
                 extension.extra_compile_args += ["-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno"]
                 extension.extra_compile_args += ["-fno-trapping-math", "-g0", "-Wall", "-Wextra", "-Wno-psabi"]
+                # GCC 12 fuses products and sums of what it vectorises by itself, -ffp-contract=off or not
+                extension.extra_compile_args += ["-fno-tree-slp-vectorize"] if "rollouts" in extension.name else []
         super().build_extensions()
 
 
 setup(
     ext_modules=[
         Extension(
-            "tangere._kernels",
-            sources=[f"{C_SOURCE}/core.c"],
+            name,
+            sources=[f"{C_SOURCE}/{source}"],
             depends=sorted(str(header) for header in Path(C_SOURCE).glob("*.h")),
             include_dirs=[numpy.get_include(), C_SOURCE],
             optional=True,  # no compiler, no extension: the Python form serves
         )
+        for name, source in (("tangere._kernels", "core.c"), ("tangere._rollouts", "rollouts.c"))
     ],
     cmdclass={"build_ext": BuildKernels},
 )

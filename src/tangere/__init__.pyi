@@ -13,9 +13,11 @@ from tangere.errors import (
     UnknownName,
     UnphysicalModel,
 )
+from tangere.kernels.rollouts import threads
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.logs.log import Log
 from tangere.logs.recordings import read
+from tangere.loop.rollouts import Rollouts, rollouts
 from tangere.loop.run import run
 from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
@@ -35,6 +37,7 @@ __all__ = [
     "NoSolution",
     "Payload",
     "Robot",
+    "Rollouts",
     "State",
     "TangereError",
     "UnknownName",
@@ -53,7 +56,9 @@ __all__ = [
     "plants",
     "read",
     "robot",
+    "rollouts",
     "run",
+    "threads",
     "tune",
     "types",
     "watch",

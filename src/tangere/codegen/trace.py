@@ -295,3 +295,29 @@ def _rate(y: Symbol, op: str, a: list[Symbol], d: list[Symbol]) -> Symbol:
         case _:
             raise TypeError(f"no derivative is known for the operation {op!r}")
 
+
+
+def hoisted(graph: Graph, outputs: Sequence[Symbol], group: str, *, uniform: bool) -> tuple[list[Symbol], list[Symbol]]:
+    """The outputs over a graph of their own in which what depends on parameters alone is read from the input `group`.
+
+    The second list has, in the order of `group`, the parameters' expressions in the old graph: computed once, not in
+    every call. uniform: whether the group is equal for all samples again, or differs from sample to sample.
+    """
+    new, moved, heads = Graph(), dict[int, Symbol](), list[Symbol]()
+    live = graph.live(outputs)
+    read = {a for i in live if not graph.nodes[i].uniform for a in graph.nodes[i].args} | {o.index for o in outputs}
+    for i in live:
+        node = graph.nodes[i]
+        if node.op == "const":
+            assert isinstance(node.value, float)
+            moved[i] = new.constant(node.value)
+        elif node.uniform:
+            if i in read:
+                moved[i] = new.input(group, len(heads), uniform=uniform)
+                heads.append(Symbol(graph, i))
+        elif node.op == "input":
+            assert isinstance(node.value, tuple)
+            moved[i] = new.input(*node.value)
+        else:
+            moved[i] = new.operation(node.op, *(moved[a] for a in node.args), mask=node.mask)
+    return [moved[o.index] for o in outputs], heads

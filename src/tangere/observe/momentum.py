@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -16,6 +17,18 @@ from tangere.types import Array, Friction, State
 # [1/s] 20 ms time constant. A push is felt to 95 % after 60 ms, while the velocity noise of a UR (some 1e-3 rad/s)
 # times M and K stays below about 1 Nm at the shoulder.
 GAIN = 50.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choices:
+    """What a momentum observer was made with, beside its robot and its gain."""
+
+    friction: Friction | None
+    residual: Array  # (n,) [Nm] where it starts
+    first: bool  # or with the first balance
+    delay: float  # [s]
+    gap: float  # [s]
+    euler: bool
 
 
 class MomentumObserver:
@@ -51,7 +64,7 @@ class MomentumObserver:
     in Python, some 10 us and more.
     """
 
-    __slots__ = ("_core", "_gain", "robot")
+    __slots__ = ("_core", "_gain", "choices", "robot")
 
     def __init__(
         self,
@@ -73,6 +86,7 @@ class MomentumObserver:
         self._gain.flags.writeable = False
         begin = initial_residual(residual, robot.dof)
         lag, longest = torque_delay(friction, delay), longest_period(gap)
+        self.choices = Choices(friction, begin, first, lag, longest, plant == "euler")
         self._core: Any = None
         if plant == "euler":
             balance = TorqueBalance(robot, friction, at="euler", delay=delay, gap=gap)

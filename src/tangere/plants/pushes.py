@@ -35,6 +35,7 @@ class PushForce:
     force: tuple[float, float, float]  # N, base axes
     start: float  # s
     duration: float = math.inf  # s
+    in_link_axes: bool = False  # the force is given in the link's axes, and turned into base axes once: when it begins
 
 
 # what a push may be told
@@ -87,7 +88,7 @@ def pushes_of(given: Any) -> tuple[Push | PushForce, ...]:
 
 def push_record(push: Push | PushForce) -> dict[str, Any]:
     """A push as data that push_of reads back; one without end has no duration."""
-    return {name: value for name, value in asdict(push).items() if value != math.inf}
+    return {name: value for name, value in asdict(push).items() if value is not False and value != math.inf}
 
 
 class Pushes:
@@ -103,6 +104,8 @@ class Pushes:
         self._all = [_checked(push, robot.dof) for push in pushes]
         self._torque = self._nothing  # of the joint pushes at work
         self._forces: list[tuple[PushForce, Array, Array]] = []
+        self._turned: dict[int, Array] = {}  # by id of the push: its force in base axes
+        self._unturned = False  # whether one of them waits for the posture at which it begins
         self._until = -math.inf  # s; up to then nothing begins or ends
         self._since = math.inf
 
@@ -122,9 +125,15 @@ class Pushes:
         if not self._forces:
             return self._torque
         total = self._torque.copy()
+        if self._unturned:
+            self._turn(q)
         for push, point, force in self._forces:
             total += force @ self._robot.jacobian(q, link=push.link, point=point)[:3]
         return total
+
+    def force_of(self, push: Push | PushForce) -> Array:
+        """Its force in base axes (3,) [N], turned if it has begun; zero for one on a joint."""
+        return np.zeros(3) if isinstance(push, Push) else self._turned.get(id(push), np.array(push.force, dtype=float))
 
     def wrench(self, q: Array) -> Array:
         """Wrench (6,) at the tcp, base axes, of the scheduled forces on the last link; other links have none there."""
@@ -150,6 +159,16 @@ class Pushes:
                 self._torque[push.joint - 1] += push.torque
             else:
                 self._forces.append((push, np.array(push.point, dtype=float), np.array(push.force, dtype=float)))
+                self._unturned |= push.in_link_axes
+
+    def _turn(self, q: Array) -> None:
+        """Forces given in a link's axes into base axes, at the posture of now."""
+        turns = self._robot.link_poses(q)[:, :3, :3]
+        for i, (push, point, force) in enumerate(self._forces):
+            if push.in_link_axes and id(push) not in self._turned:
+                self._turned[id(push)] = turns[push.link - 1] @ force
+            self._forces[i] = (push, point, self._turned.get(id(push), force))
+        self._unturned = False
 
 
 def _checked(push: Push | PushForce, dof: int) -> Push | PushForce:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, UnknownName
+from tangere.kernels.counter_noise import CounterNoise
 from tangere.types import Array, Command, Plant, State, Truth
 
 # UR10e, standard deviations seen in recordings of a resting arm at 100 Hz (mikhel1984/ext_observer, MIT).
@@ -42,6 +43,7 @@ class SensorModel:
     loss: probability that a sample does not arrive. `read` then gives the last one again, the very same State with its
         old stamp; the next that arrives has the longer period. Its tau is the torque held last, as hardware reports.
     seed: the same seed gives the same readings bit by bit; reset starts the sequence anew.
+    robot: a number gives this arm among many noise of its own, as tangere.rollouts has it (kernels.counter_noise).
     """
 
     noise_q: ArrayLike = 0.0  # rad
@@ -55,6 +57,7 @@ class SensorModel:
     delay: int = 0  # samples
     loss: float = 0.0  # probability per sample
     seed: int = 0
+    robot: int | None = None
 
     @classmethod
     def preset(cls, name: str, period: float, seed: int = 0) -> SensorModel:
@@ -90,7 +93,7 @@ class Sensors:
         self._ideal = self._noise is None and not any(s is not None for s in self._steps)
         self._direct = self._ideal and not model.delay and not model.loss
         self._dof = dof
-        self._random = np.random.default_rng(model.seed)
+        self._random: Any = self._generator()
         # which of q, qd, tau, wrench have noise at all: adding nothing costs as much as adding something
         self._noisy = [bool(np.any(part)) for part in noise]
         self._rounds = any(s is not None for s in self._steps)
@@ -100,7 +103,7 @@ class Sensors:
 
     def first(self, q: Array, qd: Array, tau: Array, wrench: Array | None) -> State:
         """The first sample after a reset, at time 0 with the nominal period; it is never lost."""
-        self._random, self._drawn = np.random.default_rng(self._model.seed), 0
+        self._random, self._drawn = self._generator(), 0
         reading = self._reading(q, qd, tau, wrench)
         self._late = deque([reading] * self._model.delay)
         self._last = State(0.0, self._period, *reading)
@@ -122,6 +125,14 @@ class Sensors:
         periods = round((time - last.time) / self._period)  # whole periods: stamps are multiples of the period
         self._last = State(time, periods * self._period, *reading)
         return self._last
+
+    def _generator(self) -> Any:
+        model = self._model
+        if model.robot is None:
+            return np.random.default_rng(model.seed)
+        if model.loss:
+            raise InvalidValue("loss: noise numbered by robot and sample knows no lost samples")
+        return CounterNoise(model.seed, model.robot, self._dof)
 
     def _reading(
         self, q: Array, qd: Array, tau: Array, wrench: Array | None

@@ -52,6 +52,10 @@ class SimulatedArm:
         """One more push, while the plant runs."""
         self._pushes.add(push)
 
+    def force_of(self, push: Push | PushForce) -> Array:
+        """The force of a push in base axes (3,) [N], as far as it is known; zero for one on a joint."""
+        return self._pushes.force_of(push)
+
     def _begin(self, q: Array, qd: Array) -> State:
         """The first sample, at rest or moving; nothing acts yet."""
         self._q, self._qd = q, qd

@@ -5,8 +5,8 @@ macros of kernels/lanes.h giving V, the mask type and the few operations that C 
 operation is a single IEEE operation, so all widths give the same bits (contraction is switched off at compile time).
 Names in the text are made here from numbers and from the kernel names of our own table, never from data.
 
-`write` makes two files: `tg_kernels.h`, the template that the hand-written core includes once per vector width, and
-`tg_table.h`, the list of kernels with their sizes and shapes.
+`write` makes three files: `tg_kernels.h`, the template that the hand-written core includes once per vector width,
+`tg_table.h`, the list of kernels with their sizes and shapes, and `tg_rollouts.h`, the template of the closed loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from tangere.codegen.functions import ANGLE_MAX
 from tangere.codegen.polynomials import (
     DOUBLE,
+    SINGLE,
     Coefficients,
     arctangent2,
     exponential_minus_one,
@@ -25,7 +26,7 @@ from tangere.codegen.polynomials import (
     sincos,
 )
 from tangere.codegen.trace import Graph, Node, Symbol
-from tangere.kernels import ur
+from tangere.kernels import closed_loop, ur
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
@@ -53,21 +54,22 @@ def function(
     outputs: Sequence[Symbol],
     *,
     parameters: str = "P",
+    number: str = "double",
     angles: int = 0,
     inline: bool = False,
 ) -> str:
     """A C function `TG_FN(name)(inputs..., P, out)` that computes the outputs.
 
     inputs: names of the argument groups that differ between samples, in the order of the call; each is an array of V.
-    parameters: name of the group that is equal for all samples, an array of double. angles: how many numbers of the
+    parameters: name of the group that is equal for all samples, an array of `number`. angles: how many numbers of the
     first group are joint angles: their sines and cosines are computed once, by TG_ANGLES.
     """
     if not name.isidentifier():
         raise ValueError(f"kernel name {name!r} is not an identifier")
     arguments = [f"const V *restrict {g}" for g in inputs]
-    arguments += [f"const double *restrict {parameters}", "V *restrict out"]
+    arguments += [f"const {number} *restrict {parameters}", "V *restrict out"]
     lines = [f"{'TG_INLINE' if inline else 'TG_KERNEL'} void TG_FN({name})({', '.join(arguments)})", "{"]
-    lines.append(f"    (void){parameters};")
+    lines += [f"    (void){group};" for group in (parameters, *inputs[1:])]
     done: set[int] = set()
     joints = {i: k for i in graph.live(outputs) if (k := _joint_angle(graph, i, inputs[0], angles)) is not None}
     if joints:
@@ -250,8 +252,22 @@ def table_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rollouts_text() -> str:
+    """The parts of the closed loop for rollouts, in either precision: TG_SINGLE decides when the text is included."""
+    lines = ["/* Generated from tangere/kernels/closed_loop.py when the extension is built. */"]
+    elementary = ("tanh", "log")
+    lines += ["#ifdef TG_SINGLE", math_functions(elementary, SINGLE), "#else", math_functions(elementary), "#endif"]
+    for part in closed_loop.parts().values():
+        groups, shared = (["x"], "u") if part.shared else (["x", "u"], "none")
+        lines.append(f"#define TG_CONSTANTS_{part.name} {len(part.heads)}")
+        graph = part.outputs[0].graph
+        lines.append(function(part.name, graph, groups, part.outputs, parameters=shared, number="TG_REAL"))
+    return "\n".join(lines)
+
+
 def write(folder: Path) -> None:
-    """Both files into `folder`."""
+    """All files into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tg_rollouts.h").write_text(rollouts_text(), encoding="ascii")
     (folder / "tg_kernels.h").write_text(kernels_text(), encoding="ascii")
     (folder / "tg_table.h").write_text(table_text(), encoding="ascii")

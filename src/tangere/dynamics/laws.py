@@ -1,0 +1,67 @@
+"""The laws of controllers and observers over any number type: floats, arrays or traced symbols.
+
+Each is one equation of one joint (arrays: of all joints), without checks. Classes of `control` and `observe` call them
+with numbers; the kernels are traced from them.
+"""
+
+from __future__ import annotations
+
+from tangere.codegen.functions import absolute, expm1, tanh
+from tangere.kinematics.vectors import Scalar
+
+
+def friction_torque(
+    qd: Scalar,
+    scale: Scalar,
+    coulomb: Scalar,
+    viscous: Scalar,
+    quadratic: Scalar = 0.0,
+    offset: Scalar = 0.0,
+) -> Scalar:
+    """coulomb tanh(qd scale) + (viscous + quadratic |qd|) qd + offset [Nm].
+
+    qd [rad/s], scale: 1 / width [s/rad], coulomb [Nm], viscous [Nm s/rad], quadratic [Nm s2/rad2], offset [Nm].
+    """
+    return coulomb * tanh(qd * scale) + (viscous + quadratic * absolute(qd)) * qd + offset
+
+
+def loaded_coulomb(coulomb: Scalar, load: Scalar, gravity_torque: Scalar) -> Scalar:
+    """coulomb + load |g| [Nm]: what a gear rubs grows with the load that it carries; load without unit."""
+    return coulomb + load * absolute(gravity_torque)
+
+
+def ripple_torque(sine: Scalar, cosine: Scalar, sin_angle: Scalar, cos_angle: Scalar) -> Scalar:
+    """One order of a gear's ripple: sine sin(k q) + cosine cos(k q) [Nm]."""
+    return sine * sin_angle + cosine * cos_angle
+
+
+def momentum_balance(p0: Scalar, p1: Scalar, beta0: Scalar, beta1: Scalar, tau: Scalar, h: Scalar) -> Scalar:
+    """Mean external torque of a period h [s]: (p1 - p0) / h - tau - (beta0 + beta1) / 2 [Nm] (000 eqs 105-107).
+
+    p = M qd, beta = C^T qd - g - friction at its beginning and end, tau: the torque that was held.
+    """
+    return (p1 - p0) / h - tau - 0.5 * (beta0 + beta1)
+
+
+def lag_weight(rate: Scalar, h: Scalar) -> Scalar:
+    """1 - exp(-rate h): how far a first-order lag of 1 / rate [s] goes within h [s]."""
+    return 0.0 - expm1(0.0 - rate * h)
+
+
+def lag(r: Scalar, y: Scalar, weight: Scalar) -> Scalar:
+    """r + weight (y - r): a first-order lag that follows y."""
+    return r + weight * (y - r)
+
+
+def servo_acceleration(
+    kp: Scalar, kv: Scalar, q: Scalar, qd: Scalar, q_des: Scalar, qd_des: Scalar, qdd_des: Scalar
+) -> Scalar:
+    """kp (q_des - q) + kv (qd_des - qd) + qdd_des [rad/s2]: what computed torque asks of the arm (000 eq 100)."""
+    return kp * (q_des - q) + kv * (qd_des - qd) + qdd_des
+
+
+def spring_torque(
+    stiffness: Scalar, damping: Scalar, q: Scalar, qd: Scalar, q_des: Scalar, qd_des: Scalar, gravity_torque: Scalar
+) -> Scalar:
+    """g + k (q_des - q) + d (qd_des - qd) [Nm]: a joint on a spring and a damper, its weight taken away (003)."""
+    return gravity_torque + stiffness * (q_des - q) + damping * (qd_des - qd)

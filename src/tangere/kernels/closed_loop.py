@@ -1,0 +1,140 @@
+"""The closed loop of a UR as kernels: what a fused rollout calls in every period, traced from the laws.
+
+A rollout (kernels/c/rollout.h) is a hand-written frame, loops and branches, around these parts:
+
+    sense         measured state and reference -> torque of the controller, momentum p, beta of the observer
+    accelerate    true state and torque -> acceleration of the true arm, friction included
+    pushed        true posture, a point of a link and a force -> joint torque
+    turned        true posture and a direction in a link's axes -> the direction in base axes
+
+Everything that depends on parameters alone is computed once (Part.constants), not in every period: for `sense` once for
+all robots, for the others once per robot, since every robot may have masses and friction of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tangere.codegen.functions import where
+from tangere.codegen.trace import Graph, Symbol, hoisted
+from tangere.dynamics import composite, laws, newton_euler
+from tangere.kernels import ur
+from tangere.kernels.emit.python import compiled
+from tangere.kinematics import forward
+from tangere.kinematics import vectors as v
+from tangere.kinematics.vectors import Scalar, Vector
+from tangere.model.model import Array
+
+N = ur.DOF
+# Parameters of the true arm behind those of kernels.ur: friction as coulomb (n), viscous (n), 1 / width.
+PLANT = ur.PARAMETER_COUNT + 2 * N + 1
+# Parameters of what is believed behind those of kernels.ur: gains kp (n) and kv (n), friction (7, n) as 1 / width,
+# coulomb, viscous, quadratic, offset, load, and coulomb as the controller has it; then whether controller and observer
+# believe in friction at all (1 or 0 each).
+BELIEF = ur.PARAMETER_COUNT + 2 * N + 7 * N + 2
+
+
+def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, qd measured; q, qd, qdd wanted."""
+    q, qd, q_des, qd_des, qdd_des = (x[N * i : N * i + N] for i in range(5))
+    chain, rest = ur.chain(B[: ur.PARAMETER_COUNT]), B[ur.PARAMETER_COUNT :]
+    kp, kv, scale, coulomb, viscous, quadratic, offset, load, mean = (rest[N * i : N * i + N] for i in range(9))
+    compensated, known = rest[9 * N :]
+    wanted = [
+        laws.servo_acceleration(kp[j], kv[j], q[j], qd[j], q_des[j], qd_des[j], qdd_des[j]) for j in range(N)
+    ]
+    tau = newton_euler.inverse_dynamics(chain, q, qd, wanted)
+    y = newton_euler.momentum_terms(chain, q, qd)
+    p, coriolis, g = y[:N], y[N : 2 * N], y[2 * N :]
+    out, beta = [], []
+    for j in range(N):
+        loaded = laws.loaded_coulomb(coulomb[j], load[j], g[j])
+        own, seen = (
+            laws.friction_torque(qd[j], scale[j], dry, viscous[j], quadratic[j], offset[j]) for dry in (mean[j], loaded)
+        )
+        out.append(tau[j] + compensated * own)
+        beta.append(coriolis[j] - g[j] - known * seen)
+    return [*out, *p, *beta]
+
+
+def _accelerate(E: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, qd, torque of drives and pushes."""
+    q, qd, tau = x[:N], x[N : 2 * N], x[2 * N :]
+    coulomb, viscous, scale = E[-2 * N - 1 : -N - 1], E[-N - 1 : -1], E[-1]
+    left = [tau[j] - laws.friction_torque(qd[j], scale, coulomb[j], viscous[j]) for j in range(N)]
+    return composite.forward_dynamics(ur.chain(E[: ur.PARAMETER_COUNT]), q, qd, left)
+
+
+def _pushed(E: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, point in the link's frame, force in base axes, link (0 ... n - 1; below 0: none). J_point(q)^T force."""
+    q, point, force, link = x[:N], x[N : N + 3], x[N + 3 : N + 6], x[N + 6]
+    chain = ur.chain(E[: ur.PARAMETER_COUNT])
+    f = forward.frames(chain, q)
+    local = [v.add(chain.p_link[k], v.matvec(chain.R_link[k], point)) for k in range(N)]
+    place = _of_link([v.add(f.o[k], v.matvec(f.R[k], local[k])) for k in range(N)], link)
+    arms = [v.dot(v.cross(f.axis(j), v.subtract(place, f.o[j])), force) for j in range(N)]
+    return [where(link < j - 0.5, 0.0, arms[j]) for j in range(N)]
+
+
+def _turned(E: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, direction in the link's axes, link (0 ... n - 1)."""
+    q, direction, link = x[:N], x[N : N + 3], x[N + 3]
+    chain = ur.chain(E[: ur.PARAMETER_COUNT])
+    f = forward.frames(chain, q)
+    return _of_link([v.matvec(f.R[k], v.matvec(chain.R_link[k], direction)) for k in range(N)], link)
+
+
+def _of_link(choices: list[Vector], link: Scalar) -> Vector:
+    out = choices[0]
+    for k in range(1, N):
+        out = [where(link < k - 0.5, a, b) for a, b in zip(out, choices[k], strict=True)]
+    return out
+
+
+@dataclass(frozen=True)
+class Part:
+    """One traced part: inputs x[0...], outputs, and `constants` u[0...] that follow from the parameters."""
+
+    name: str
+    inputs: int
+    outputs: list[Symbol]
+    shared: bool  # whether u is the same for all robots
+    heads: list[Symbol]  # the constants' expressions
+
+    def constants(self, parameters: Array) -> Array:
+        """u (..., m) of parameters (..., BELIEF or PLANT)."""
+        if not self.heads:
+            return np.zeros((*parameters.shape[:-1], 0))
+        columns = _compute(self.name)([parameters[..., i] for i in range(parameters.shape[-1])])
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+
+
+_PARTS: dict[str, tuple[Callable[..., list[Scalar]], int, int]] = {
+    "sense": (_sense, BELIEF, 5 * N), "accelerate": (_accelerate, PLANT, 3 * N),
+    "pushed": (_pushed, PLANT, N + 7), "turned": (_turned, PLANT, N + 4),
+}  # fmt: skip
+
+
+@cache
+def _compute(name: str) -> Callable[..., tuple[Any, ...]]:
+    heads = parts()[name].heads
+    return compiled(heads[0].graph, [], heads, parameters="P", batch=True)
+
+
+@cache
+def parts() -> dict[str, Part]:
+    """All parts, traced once."""
+    out = {}
+    for name, (function, parameters, inputs) in _PARTS.items():
+        graph = Graph()
+        P, x = graph.inputs("P", parameters, uniform=True), graph.inputs("x", inputs)
+        outputs: list[Any] = [graph.lift(y) for y in function(P, x)]
+        shared = name == "sense"
+        moved, heads = hoisted(graph, outputs, "u", uniform=shared)
+        out[name] = Part(name, inputs, moved, shared, heads)
+    return out

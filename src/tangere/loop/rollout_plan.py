@@ -1,0 +1,263 @@
+"""What a rollout is made of, checked once: as rows for the fused kernel, and as the parts of an ordinary run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.codegen.polynomials import exponential_minus_one
+from tangere.control.computed_torque import ComputedTorque
+from tangere.control.setpoint import started
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue
+from tangere.kernels import rollouts as kernel
+from tangere.kernels import ur
+from tangere.model.link_shapes import LinkSurface
+from tangere.observe.detect import Detector
+from tangere.observe.detect.hysteresis import ROUNDING, Hysteresis
+from tangere.observe.drive_model import DriveModel
+from tangere.observe.inputs import law_of
+from tangere.observe.momentum import MomentumObserver
+from tangere.plants.pushes import Push, PushForce
+from tangere.plants.random_pushes import RandomPushes
+from tangere.plants.rigid import RigidPlant
+from tangere.plants.sensors import SensorModel
+from tangere.plants.simulated import refuse_stiff_friction
+from tangere.plants.twins import twin
+from tangere.robots import Robot
+from tangere.types import Array, Controller, Observer, Reference, State, Trajectory
+from tangere.types import Detector as AnyDetector
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Checked arguments of tangere.rollouts; see there."""
+
+    robots: Robot | Sequence[Robot]
+    controller: Controller
+    observer: Observer | None
+    detector: AnyDetector | None
+    pushes: tuple[Push | PushForce, ...] | RandomPushes
+    sensors: SensorModel
+    friction: JointFriction | None
+    payload: Array | None  # (count,) or (1,)
+    friction_scale: Array  # (count,) or (1,)
+    begin: Reference  # where the true arms start
+    trajectory: Trajectory
+    period: float
+    steps: int
+    seed: int
+    runge_kutta: bool
+
+    def robot(self, i: int) -> Robot:
+        """The true arm of rollout i."""
+        arm = self.robots if isinstance(self.robots, Robot) else self.robots[i]
+        return arm if self.payload is None else twin(arm, payload=float(self.payload[i % len(self.payload)]))
+
+    def pushes_of(self, i: int) -> tuple[Push | PushForce, ...]:
+        """What pushes robot i."""
+        if isinstance(self.pushes, RandomPushes):
+            return (self.pushes.drawn(self.skin, self.seed, [i]).push(0),)
+        return self.pushes
+
+    @cached_property
+    def skin(self) -> list[LinkSurface]:
+        """Where the arms can be touched, the first for all."""
+        first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
+        return self.pushes.skin(first.model) if isinstance(self.pushes, RandomPushes) else []
+
+    def plant(self, i: int) -> RigidPlant:
+        """The true arm of rollout i as a plant of an ordinary run, with the same noise and pushes."""
+        scale = float(self.friction_scale[i % len(self.friction_scale)])
+        sensors = replace(self.sensors, seed=self.seed, robot=i)
+        return RigidPlant(
+            self.robot(i), self.period, friction=None if self.friction is None else self.friction.scaled(scale),
+            method="rk4" if self.runge_kutta else "semi-implicit", sensors=sensors, pushes=self.pushes_of(i),
+            force_sensor=False,
+        )  # fmt: skip
+
+    @property
+    def limits(self) -> Hysteresis | None:
+        """Of a detector with constant thresholds."""
+        return getattr(getattr(self.detector, "thresholds", None), "hysteresis", None)
+
+    # ------------------------------------------------------------------------------------------------- for the kernel
+
+    @property
+    def unfit(self) -> str:
+        """Why no fused kernel serves, as the part of a sentence; "" where one does."""
+        controller: Any = self.controller
+        if not kernel.COMPILED:
+            return "the compiled rollouts are not available"
+        first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
+        if type(controller) is not ComputedTorque:
+            return f"the controller {type(controller).__name__} has no kernel"
+        for robot in (first, controller.robot):
+            if not (robot.compiled and ur.is_ur(robot.model)):
+                return f"{robot.name} is not an arm with UR kernels"
+        if controller.friction_of_reference or controller.feed_wrench:
+            return "computed torque with friction_of_reference or feed_wrench has no kernel"
+        observer: Any = self.observer
+        if observer is not None:
+            if type(observer) is not MomentumObserver or observer.choices.euler or observer.choices.delay:
+                return f"the observer {type(observer).__name__} has no kernel in this form"
+            if not _same_arm(observer.robot, controller.robot):
+                return "controller and observer believe in different arms, for which there is no kernel"
+            if self.period > observer.choices.gap:
+                return "the observer's gap is shorter than the period, for which there is no kernel"
+        laws = [law for law in (controller.friction, observer and observer.choices.friction) if law is not None]
+        if any(_terms(law) is None for law in laws) or (len(laws) == 2 and laws[0] is not laws[1]):
+            return "the friction that controller and observer believe in is not one law that has a kernel"
+        detector = self.detector
+        if detector is not None and not (type(detector) is Detector and detector.thresholds.hysteresis is not None):
+            return "the detector's channels have no kernel yet (Thresholds.constant has)"
+        s = self.sensors
+        if s.delay or s.loss or any(np.any(np.asarray(x)) for x in (s.step_q, s.step_qd, s.step_tau)):
+            return "sensors with steps, delay or loss have no kernel"
+        if not isinstance(self.pushes, RandomPushes) and len(self.pushes) > kernel.PUSHES:
+            return f"more than {kernel.PUSHES} pushes have no kernel"
+        return ""
+
+    @cached_property
+    def reference(self) -> Array:
+        """q, qd, qdd of every period (steps, 3 n)."""
+        wanted = [self.trajectory.at(k * self.period) for k in range(self.steps)]
+        return np.array([np.concatenate([r.q, r.qd, r.qdd]) for r in wanted])
+
+    def job(self, first: int, count: int) -> kernel.Job:
+        """The rollouts first ... first + count - 1 for the fused kernel."""
+        controller: Any = self.controller
+        observer: Any = self.observer
+        n, zero = ur.DOF, np.zeros(ur.DOF)
+        rows = np.arange(first, first + count)
+        law = controller.friction if controller.friction is not None else observer and observer.choices.friction
+        terms = np.zeros((7, n)) if law is None else _terms(law)
+        assert terms is not None
+        believes = [float(controller.friction is not None), float(bool(observer and observer.choices.friction))]
+        belief = np.concatenate([_parameters(controller.robot), controller.kp, controller.kv, terms.ravel(), believes])
+        weight, residual, begins = zero, zero, False
+        if observer is not None:
+            # the observer's own exponential: the weights have its bits
+            weight = 0.0 - exponential_minus_one(0.0 - observer.gain * self.period)
+            residual, begins = observer.choices.residual, observer.choices.first
+        limits = self.limits
+        seconds = (0.0, 0.0) if limits is None else (limits.minimum_duration, limits.release_duration)
+        waits = [math.ceil((span - ROUNDING) / self.period) if span else 0 for span in seconds]
+        begin = np.concatenate([self.begin.q, self.begin.qd])
+        return kernel.Job(
+            self.period, belief, self._plants(rows), np.tile(begin, (count, 1)), self.pushes_rows(rows),
+            self.reference, self.robot(first).tau_max,
+            np.array([_spread(self.sensors.noise_qd), _spread(self.sensors.noise_tau), _spread(self.sensors.noise_q)]),
+            weight, residual, begins, np.full(n, np.inf) if limits is None else limits.on,
+            np.full(n, np.inf) if limits is None else limits.off, waits[0], waits[1], self.runge_kutta, self.seed,
+        )  # fmt: skip
+
+    def _plants(self, rows: Any) -> Array:
+        """Parameters of the true arms, (m, PLANT)."""
+        n = ur.DOF
+        arms = [self.robots] if isinstance(self.robots, Robot) else [self.robots[i] for i in rows]
+        P = np.array([_parameters(arm) for arm in arms])
+        if self.payload is not None:
+            # moments of mass are linear in a mass at the flange
+            one, two = (np.array([_parameters(twin(arm, payload=kg)) for arm in arms]) for kg in (1.0, 2.0))
+            P = one + (self.payload[rows % len(self.payload)][:, None] - 1.0) * (two - one)
+        P = np.array(np.broadcast_to(P, (len(rows), P.shape[1])))
+        law = JointFriction.none(n) if self.friction is None else self.friction
+        scale = self.friction_scale[rows % len(self.friction_scale)][:, None]
+        if not self.runge_kutta:
+            # viscous friction is implicit there: (M + h B) qdd, as if the rotors were h B heavier
+            rotor = slice(ur.ROTOR, ur.ROTOR + n)
+            P[:, rotor] += self.period * scale * law.viscous
+        width = np.full_like(scale, 1.0 / law.width)
+        return np.concatenate([P, scale * law.coulomb, scale * law.viscous, width], axis=1)
+
+    def pushes_rows(self, rows: Any) -> Array:
+        """Pushes of the robots (m, k, 16), as kernels.rollouts.Job has them."""
+        if isinstance(self.pushes, RandomPushes):
+            drawn = self.pushes.drawn(self.skin, self.seed, rows)
+            out = np.zeros((len(rows), 1, 16))
+            out[:, 0, 0] = _first_step(drawn.start, self.period)
+            out[:, 0, 1] = _first_step(drawn.start + drawn.duration, self.period)
+            out[:, 0, 2], out[:, 0, 3] = 1.0, drawn.link - 1
+            out[:, 0, 4:7], out[:, 0, 7:10] = drawn.point, drawn.force
+            return out
+        out = np.zeros((len(self.pushes), 16))
+        for row, push in zip(out, self.pushes, strict=True):
+            row[:2] = _first_step(np.array([push.start, push.start + push.duration]), self.period)
+            if isinstance(push, Push):
+                row[3], row[9 + push.joint] = -1.0, push.torque
+            else:
+                row[2], row[3] = push.in_link_axes, push.link - 1
+                row[4:7], row[7:10] = push.point, push.force
+        return np.tile(out, (len(rows), 1, 1))
+
+
+def _first_step(seconds: Array, period: float) -> Array:
+    """The first period whose middle is not before that time: pushes act in whole periods."""
+    near = np.minimum(np.maximum(np.ceil(seconds / period - 0.5), 0.0), kernel.ENDLESS)
+    near = np.where((near > 0.0) & ((near - 0.5) * period >= seconds), near - 1.0, near)
+    near = np.where((near + 0.5) * period < seconds, near + 1.0, near)
+    return np.asarray(np.minimum(near, kernel.ENDLESS))
+
+
+def _same_arm(a: Robot, b: Robot) -> bool:
+    return a is b or bool(np.array_equal(_parameters(a), _parameters(b)))
+
+
+def _parameters(robot: Robot) -> Array:
+    return ur.parameters_of(robot.model, rotor_inertia=robot.rotor_inertia)
+
+
+def _terms(friction: Any) -> Array | None:
+    """(7, n): 1 / width, coulomb, viscous, quadratic, offset, load, coulomb at the mean load; None: no known law."""
+    law = law_of(friction, ur.DOF)
+    if law is None or law.terms is None or law.orders:
+        return None
+    coulomb, scale, viscous, quadratic, load, offset = law.terms
+    mean = coulomb + load * friction.mean_load if isinstance(friction, DriveModel) else coulomb
+    return np.array([scale, coulomb, viscous, quadratic, offset, load, mean])
+
+
+def _spread(values: ArrayLike) -> Array:
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), (ur.DOF,))
+
+
+def per_robot(value: ArrayLike, count: int, name: str, unit: str) -> Array:
+    """One number for all robots or one for each, finite and positive -> (1,) or (count,)."""
+    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if array.shape not in ((1,), (count,)):
+        raise InvalidValue(f"{name}: one number or one for each of {count} robots [{unit}], got shape {array.shape}")
+    good = np.isfinite(array) & (array > 0.0)
+    if not np.all(good):
+        i = int(np.argmin(good))
+        raise InvalidValue(f"{name}: finite and positive [{unit}], got {array[i]} for robot {i}")
+    return array
+
+
+def begun(controller: Any, start: ArrayLike | Reference | None, period: float) -> tuple[Reference, Trajectory]:
+    """Where the arms start, and what the controller follows from there."""
+    goal: Trajectory | None = getattr(controller, "_goal", None)
+    if start is None and goal is None:
+        raise InvalidValue("start: where the arms start (n,) [rad], since the controller follows nothing of its own")
+    begin = start if isinstance(start, Reference) else goal.at(0.0) if start is None and goal is not None else None
+    if begin is None:
+        q = np.asarray(start, dtype=np.float64)
+        if q.shape != (controller.robot.dof,) or not np.all(np.isfinite(q)):
+            raise InvalidValue(f"start: {controller.robot.dof} finite numbers [rad] or a Reference, got {start!r}")
+        begin = Reference(q, np.zeros_like(q), np.zeros_like(q))
+    state = State(0.0, period, begin.q, begin.qd, np.zeros_like(begin.q))
+    return begin, started(controller.robot, goal, state)
+
+
+def refuse_stiff(plan: Plan) -> None:
+    """As RigidPlant does where it is placed: friction that an explicit step cannot integrate."""
+    law = plan.friction
+    if law is not None and np.any(law.coulomb):
+        worst = law.scaled(float(plan.friction_scale.max()))
+        refuse_stiff_friction(worst, plan.robot(0).mass_matrix(plan.begin.q), plan.period)

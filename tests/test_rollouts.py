@@ -1,0 +1,332 @@
+"""Fused rollouts: the same bits in every width, thread and partition, and the numbers of the ordinary loop."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.control.computed_torque import ComputedTorque
+from tangere.control.joint_impedance import JointImpedance
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue
+from tangere.kernels import counter_noise
+from tangere.kernels import rollouts as kernel
+from tangere.loop import rollouts as loop
+from tangere.loop.rollout_plan import _first_step
+from tangere.observe.detect import Detector, Thresholds
+from tangere.observe.momentum import MomentumObserver
+from tangere.planning.samples import Sampled
+from tangere.plants.pushes import Push, PushForce
+from tangere.plants.random_pushes import RandomPushes
+from tangere.plants.sensors import SensorModel
+
+compiled = pytest.mark.skipif(not kernel.COMPILED, reason="the compiled rollouts are not built: the Python loop serves")
+PERIOD = 1e-3  # [s]
+
+
+@pytest.fixture(scope="module")
+def robot() -> tangere.Robot:
+    return tangere.robot("ur10e", rotor_inertia=True)
+
+
+def wave(robot: tangere.Robot, seconds: float) -> Sampled:
+    """All joints swing, each at a rate of its own."""
+    t = PERIOD * np.arange(round(seconds / PERIOD) + 1)[:, None]
+    rate = np.array([1.1, 1.7, 2.3, 2.9, 3.1, 3.7])  # [rad/s]
+    q0, size = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0]), 0.25
+    q, qd, qdd = q0 + size * (1 - np.cos(rate * t)), size * rate * np.sin(rate * t), size * rate**2 * np.cos(rate * t)
+    return Sampled(robot, q, qd, qdd, PERIOD, seconds)
+
+
+def parts(robot: tangere.Robot, seconds: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """A noisy closed loop with a contact on every robot."""
+    friction = JointFriction.of(robot.drives)
+    given: dict[str, Any] = {
+        "controller": ComputedTorque(robot, wave(robot, seconds), kp=900.0, friction=friction),
+        "observer": MomentumObserver(robot, friction=friction),
+        "detector": Detector(Thresholds.constant(25.0, 6)),
+        "friction": friction,
+        "sensors": SensorModel.preset("ur10e", PERIOD),
+        "pushes": RandomPushes(start=(0.3 * seconds, 0.6 * seconds), force=(40.0, 200.0)),
+        "seconds": seconds,
+        "seed": 7,
+    }
+    return given | changes
+
+
+# ----------------------------------------------------------------------------------------------------------------- bits
+
+
+@compiled
+@pytest.mark.parametrize("single", [False, True], ids=["float64", "float32"])
+def test_the_same_bits_in_every_width_and_number_of_threads(robot: tangere.Robot, single: bool) -> None:
+    """Noisy closed loops of 5000 periods, 19 robots: whole blocks and a tail in every width."""
+    plan = tangere.rollouts(robot, count=1, **parts(robot, 5.0)).plan
+    work = plan.job(0, 19)
+    scalar = kernel.fused(work, single=single, instruction_set="scalar", every=50)
+    assert scalar.log is not None
+    assert np.all(np.isfinite(scalar.numbers))
+    assert np.any(scalar.numbers[:, -5] > 0.0)  # somebody was felt
+    for name in kernel.available():
+        for workers in (1, 2):
+            other = kernel.fused(work, single=single, instruction_set=name, every=50, workers=workers)
+            assert other.numbers.tobytes() == scalar.numbers.tobytes(), (name, workers)
+            assert other.log is not None
+            assert other.log.tobytes() == scalar.log.tobytes(), (name, workers)
+            assert other.forces.tobytes() == scalar.forces.tobytes(), (name, workers)
+
+
+@compiled
+def test_a_rollout_does_not_depend_on_the_others(robot: tangere.Robot) -> None:
+    """Any part of a study, alone or among others, across chunks of threads; another seed is another study."""
+    given = parts(robot, 0.2)
+    whole = tangere.rollouts(robot, count=kernel.CHUNK + 9, **given)
+    few = tangere.rollouts(robot, count=5, **given)
+    assert whole.q[:5].tobytes() == few.q.tobytes()
+    assert whole.residual[:5].tobytes() == few.residual.tobytes()
+    part = kernel.fused(whole.plan.job(60, 10), first=60)
+    assert part.numbers[:, :6].tobytes() == whole.q[60:70].tobytes()
+    other = tangere.rollouts(robot, count=5, **(given | {"seed": 8}))
+    assert not np.any(other.residual == few.residual)
+
+
+@compiled
+def test_float32_stays_near_float64(robot: tangere.Robot) -> None:
+    """After 2 s within 2e-5 rad, 3e-4 rad/s and 1e-3 Nm."""
+    given = parts(robot, 2.0)
+    double = tangere.rollouts(robot, count=32, **given)
+    single = tangere.rollouts(robot, count=32, dtype="float32", **given)
+    assert single.dtype == "float32"
+    assert np.abs(double.q - single.q).max() < 2e-5
+    assert np.abs(double.qd - single.qd).max() < 3e-4
+    assert np.abs(double.residual - single.residual).max() < 1e-3
+    assert not np.array_equal(double.q, single.q)
+
+
+# ------------------------------------------------------------------------------------------------- the ordinary classes
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "contacts": {},
+    "semi-implicit": {"method": "semi-implicit"},
+    "pushes": {"pushes": [Push(2, 40.0, 0.3, 0.2), PushForce(5, (0.0, 0.05, 0.0), (10.0, -90.0, 5.0), 0.35)]},
+    "parameters": {"payload": np.linspace(0.5, 6.0, 4), "friction_scale": np.linspace(0.8, 1.2, 4)},
+    "durations": {"detector": Detector(Thresholds.constant(8.0, 6, minimum_duration=0.004, release_duration=0.01))},
+    "still": {"sensors": None, "pushes": ()},
+    "positions": {"sensors": SensorModel(noise_q=1e-5, noise_tau=0.5)},
+}
+
+
+@compiled
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_numbers_of_the_ordinary_loop(name: str, robot: tangere.Robot) -> None:
+    """RigidPlant, ComputedTorque, MomentumObserver and Detector in tangere.run, within 1e-12, noise and pushes too."""
+    fused = tangere.rollouts(robot, count=4, record=1, **parts(robot, 0.6, **VARIANTS[name]))
+    assert fused.instruction_set != "python"
+    looped = loop._result(fused.plan, loop._looped(fused.plan, 4, 1, None), 4, 1, 0.6, "float64", "python", "")
+    for column in loop.LOGGED:
+        assert np.abs(fused.log[column] - looped.log[column]).max() < 1e-12, column
+    for number in ("q", "qd", "residual", "residual_peak", "error_peak", "score", "force"):
+        assert np.abs(getattr(fused, number) - getattr(looped, number)).max(initial=0.0) < 1e-12, number
+    for number in ("events", "early", "alarm_s", "delay_s", "pushed_s"):
+        np.testing.assert_array_equal(getattr(fused, number), getattr(looped, number), number)
+    if name in ("contacts", "pushes", "durations"):
+        assert fused.events.sum() > 0
+
+
+@compiled
+def test_a_wrong_belief_is_simulated(robot: tangere.Robot) -> None:
+    """The plant has parameters of its own: a payload that nobody knows of is felt as its weight."""
+    given = parts(robot, 1.0, sensors=None, pushes=(), payload=3.0)
+    given["controller"] = ComputedTorque(robot, np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0]), kp=400.0)
+    rolls = tangere.rollouts(robot, count=2, **(given | {"friction": None, "observer": MomentumObserver(robot)}))
+    wanted = rolls.plan.robot(0).gravity_torque(rolls.q[0]) - robot.gravity_torque(rolls.q[0])
+    assert np.abs(rolls.residual[0] + wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+@compiled
+def test_one_rollout_again_as_a_run(robot: tangere.Robot, tmp_path: Path) -> None:
+    """With log, events and page; the numbers are those of the study, bit by bit, in either precision."""
+    for dtype in ("float64", "float32"):
+        rolls = tangere.rollouts(robot, count=11, record=1, dtype=dtype, **parts(robot, 0.5))
+        i = int(np.flatnonzero(rolls.events)[0])
+        result = rolls.replay(i)
+        assert not result.aborted
+        for column in loop.LOGGED:
+            assert result.log[column].tobytes() == rolls.log[column][i].tobytes(), column
+        assert [event.time_s for event in result.events if event.begins or event.end_s][:1] == [rolls.alarm_s[i]]
+        assert len(result.events) == rolls.events[i]
+    folder = result.save(tmp_path / "one")
+    page = (folder if folder.is_dir() else folder.parent) / "report.html"
+    assert "touch" in page.read_text(encoding="utf-8")
+    with pytest.raises(InvalidValue, match="from 0 to 10, got 11"):
+        rolls.replay(11)
+
+
+# ---------------------------------------------------------------------------------------------------------- the numbers
+
+
+def test_philox() -> None:
+    """The known answers of the authors' own library (Random123, kat_vectors: philox4x32 10)."""
+    known = [
+        (0, 0, 0, 0, 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        (2**64 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (0x299F31D0A4093822, 0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    ]
+    for key, c0, c1, c2, c3, answer in known:
+        words = counter_noise.words(key, (c3 << 32) | c0, c1, c2)
+        assert " ".join(f"{int(w):08x}" for w in words) == answer
+
+
+def test_normal_numbers() -> None:
+    """Mean, spread and tails of 4e5 of them; none repeats between robots, steps and purposes."""
+    z = np.concatenate([counter_noise.normals(3, np.arange(500), k, p).ravel() for k in range(50) for p in range(4)])
+    assert len(np.unique(z)) > 0.999 * z.size
+    assert abs(z.mean()) < 5.0 / np.sqrt(z.size)
+    assert abs(z.std() - 1.0) < 5.0 / np.sqrt(2 * z.size)
+    for size, share in ((1.0, 0.3173), (2.0, 0.0455), (3.0, 0.0027)):
+        assert np.mean(np.abs(z) > size) == pytest.approx(share, abs=5 * np.sqrt(share / z.size))
+
+
+def test_pushes_are_spread_over_the_arm(robot: tangere.Robot) -> None:
+    """All links alike, on the surface, pressing inwards within the cone; a robot's contact is its own."""
+    pushes = RandomPushes(force=(10.0, 20.0))
+    skin = pushes.skin(robot.model)
+    drawn = pushes.drawn(skin, 1, np.arange(3000))
+    assert np.abs(np.bincount(drawn.link)[1:] / 3000 - 1 / 6).max() < 0.04
+    size = np.linalg.norm(drawn.force, axis=1)
+    assert 10.0 <= size.min() < 10.2
+    assert 19.8 < size.max() <= 20.0
+    again = pushes.drawn(skin, 1, [2999])
+    assert again.push(0) == drawn.push(2999)
+
+
+def test_pushes_act_in_whole_periods() -> None:
+    """The first period whose middle is not before the start, as plants.pushes has it, rounding included."""
+    rng = np.random.default_rng(0)
+    starts = np.concatenate([rng.uniform(0.0, 3.0, 500), PERIOD * np.arange(500), PERIOD * (np.arange(500) + 0.5)])
+    k = np.arange(3600)
+    first = _first_step(starts, PERIOD)
+    for start, step in zip(starts, first, strict=True):
+        assert step == k[(k + 0.5) * PERIOD >= start][0]
+    assert _first_step(np.array([np.inf]), PERIOD)[0] == kernel.ENDLESS
+
+
+# ------------------------------------------------------------------------------------------- what has no kernel; misuse
+
+
+def test_without_a_kernel_the_python_loop_serves(robot: tangere.Robot) -> None:
+    """And it is said why; the results have the same shape, a replay is the run itself."""
+    given = parts(robot, 0.05, controller=JointImpedance(robot, wave(robot, 1.0)))
+    with pytest.warns(RuntimeWarning, match="JointImpedance has no kernel; the Python loop serves"):
+        rolls = tangere.rollouts(robot, count=2, record=5, **given)
+    assert rolls.instruction_set == "python"
+    assert "JointImpedance" in rolls.why
+    assert rolls.q.shape == (2, 6)
+    assert rolls.log["residual"].shape == (2, 10, 6)
+    assert rolls.replay(1).log["q_true"][::5].tobytes() == rolls.log["q_true"][1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"payload": [1.0, np.nan]}, "payload: finite and positive .kg., got nan for robot 1"),
+        ({"payload": [1.0, 2.0, 3.0]}, r"payload: one number or one for each of 2 robots .kg., got shape \(3,\)"),
+        ({"friction_scale": -1.0}, "friction_scale: finite and positive"),
+        ({"seed": 1.5}, r"seed: a whole number from 0 to 2\^64 - 1, got 1.5"),
+        ({"seed": -1}, "seed: a whole number"),
+        ({"seed": "3"}, "seed: a whole number"),
+        ({"count": 0}, "count: a whole number >= 1, got 0"),
+        ({"seconds": np.nan}, "seconds: positive and finite"),
+        ({"seconds": 1e-5}, "seconds: one period"),
+        ({"dtype": "float16"}, "dtype: float64 or float32, got 'float16'"),
+        ({"dtype": "many"}, "dtype: float64 or float32"),
+        ({"method": "euler"}, "unknown method 'euler'"),
+        ({"record": -1}, "record: every how many samples"),
+        ({"pushes": "joint=9,torque=1,start=0"}, "joint of a push: got 9"),
+        ({"start": [0.0, 1.0]}, "start: 6 finite numbers"),
+        ({"sensors": SensorModel(noise_qd=np.nan)}, "noise_qd: one number or 6"),
+    ],
+)
+def test_misuse_is_said_in_a_sentence(changes: dict[str, Any], said: str, robot: tangere.Robot) -> None:
+    with pytest.raises(tangere.TangereError, match=said):
+        tangere.rollouts(robot, **({"count": 2} | parts(robot, 0.05) | changes))
+
+
+def test_a_goal_of_its_own_or_a_start(robot: tangere.Robot) -> None:
+    given = parts(robot, 0.05, controller=ComputedTorque(robot, None))
+    with pytest.raises(InvalidValue, match="start: where the arms start"):
+        tangere.rollouts(robot, count=1, **given)
+    with pytest.raises(InvalidValue, match="robot: one, or one for each of 2 rollouts, got 3"):
+        tangere.rollouts([robot] * 3, count=2, **parts(robot, 0.05))
+
+
+def test_threads() -> None:
+    before = tangere.threads()
+    assert tangere.threads(1) == 1
+    for bad in (0, 10_000, 1.5, True):
+        with pytest.raises(InvalidValue, match="threads: a whole number from 1 to"):
+            tangere.threads(bad)  # type: ignore[arg-type]
+    assert tangere.threads(before) == before
+
+
+LONG = """
+import numpy as np, tangere, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tangere.control.computed_torque import ComputedTorque
+robot = tangere.robot("ur10e", rotor_inertia=True)
+controller = ComputedTorque(robot, np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0]))
+tangere.rollouts(robot, controller=controller, count=64, seconds=0.01)
+print("ready", flush=True)
+tangere.rollouts(robot, controller=controller, count=1_000_000, seconds=1000.0)
+"""
+
+
+@compiled
+def test_ctrl_c_is_heard() -> None:
+    """Work for hours ends when it is asked to."""
+    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in said
+
+
+# ------------------------------------------------------------------------------------------------- no fused operations
+
+FUSED = re.compile(r"\bv?f(n?m(add|sub)|maddsub|msubadd)\w*\b")
+
+
+@compiled
+@pytest.mark.parametrize("name", ["_kernels", "_rollouts"])
+def test_no_fused_instructions(name: str) -> None:
+    """A product and a sum rounded once have other bits than rounded twice; GCC fuses in spite of -ffp-contract=off."""
+    tool = shutil.which("objdump")
+    if tool is None:
+        pytest.skip("no objdump on this machine")
+    (library,) = Path(tangere.__file__).parent.glob(f"{name}.*.so")
+    text = subprocess.run([tool, "-d", "--no-show-raw-insn", str(library)], capture_output=True, text=True).stdout
+    if "elf64-x86-64" not in text:
+        pytest.skip("not an x86-64 library")
+    assert text.count("mulpd") > 100
+    assert sorted({line.split()[1] for line in text.splitlines() if FUSED.search(line)}) == []
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        yield
