@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
-from tangere.logs.csv_log import cells_of
+from tangere.logs.csv_log import cells_of, write_csv
 from tangere.logs.recordings import read, recordings
 
 COLUMNS = "t,q,qd,current"
@@ -204,3 +204,28 @@ def test_lines_that_cannot_be_read_are_among_the_problems(tmp_path: Path, rng: n
     assert got.problems[0] == "1 lines with another number of cells than 19 were left out (line 5)"
     assert got.problems[1] == "the end of the file is cut off"
     assert len(got.log) == 98
+
+
+def test_an_npz_with_an_array_for_each_quantity_is_one_log(tmp_path: Path) -> None:
+    t, q = np.arange(50) / 100.0, np.random.default_rng(1).normal(size=(50, 6))
+    np.savez(tmp_path / "log.npz", t=t, position=q, velocity=2.0 * q, effort=3.0 * q)
+    log = read(tmp_path / "log.npz")
+    assert list(log.columns) == ["time", "q", "qd", "tau"]
+    np.testing.assert_array_equal(log.time, t)
+    np.testing.assert_array_equal(log["tau"], 3.0 * q)
+    np.savez(tmp_path / "bare.npz", q=q, qd=q, current=q)
+    with pytest.raises(InvalidValue, match="no stamps"):
+        read(tmp_path / "bare.npz")
+    assert read(tmp_path / "bare.npz", rate=100.0).time[1] == 0.01
+
+
+def test_cells_that_are_no_numbers_are_listed(tmp_path: Path) -> None:
+    q = np.ones((50, 6))
+    q[7:9, 2] = np.nan
+    np.savez(tmp_path / "log.npz", time=np.arange(50.0), q=q, qd=q)
+    log = read(tmp_path / "log.npz")
+    assert log.problems[0] == "q (3): NaN or infinity in 2 rows, the first is row 8"
+    assert len(log.problems) == 2  # every number stays as it is
+    assert np.isnan(log["q"][7, 2])
+    write_csv(log, tmp_path / "log.csv")
+    assert read(tmp_path / "log.csv").problems == log.problems

@@ -10,9 +10,9 @@ import pytest
 from watched_logs import ROBOT, TORQUE, columns_of, log_of, tuned_model
 
 import tangere
-from tangere.identification.belief import Belief, belief, read
+from tangere.identification.belief import Belief, belief
 from tangere.identification.touch_logs import TouchLog
-from tangere.logs.recordings import recordings
+from tangere.logs.log import Log
 from tangere.loop.follow import Follower
 from tangere.loop.run import run
 from tangere.loop.watching import Watcher, watch
@@ -73,16 +73,37 @@ def test_a_simulated_log_has_the_same_events_by_every_way(seed: int) -> None:
     assert told(ran(log, believed)) == told(whole)
 
 
-@pytest.mark.parametrize("name", ["ur-static.csv", "link4.csv", "no_torque.csv"])
-def test_a_recording_has_the_same_events_by_every_way(name: str, data_dir: Path) -> None:
-    file = data_dir / "ur10e_contacts" / name
-    robot = tangere.robot("ur10e")
-    columns = "t,q,qd,current,..."
-    (recording,) = recordings(file, columns=columns)
-    follower = Follower(robot, belief(robot), columns=columns)
+REAL = {  # log -> arm, columns, alarms
+    "ur10e_contacts/ur-static.csv": ("ur10e", "t,q,qd,current,...", 4),
+    "ur10e_contacts/link4.csv": ("ur10e", "t,q,qd,current,...", 3),
+    "ur10e_contacts/no_torque.csv": ("ur10e", "t,q,qd,current,...", 0),
+    "ur10_excitation/ur10_exciting_trajectory.csv": ("ur10", None, 0),
+    **{f"ur3e_rtde/L{k}L{k + 1}.csv": ("ur3e", None, 0) for k in range(5)},
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_recording_has_the_same_events_by_every_way_without_a_model(name: str, data_dir: Path) -> None:
+    """A file learns from what it has shown so far, as a pipe does: nothing of later samples is used."""
+    arm, columns, alarms = REAL[name]
+    file = data_dir / name
+    whole = tangere.watch(file, arm, columns=columns)
+    assert len(whole.alarms) == alarms
     with file.open() as lines:
-        follower.follow(lines)
-    # without a model a stream learns the friction's size from its first second: the file is watched with the same
-    whole = watch(read(recording, robot), follower.belief).events
-    assert told(follower.events) == told(whole)
-    assert len(whole) >= {"ur-static.csv": 4, "link4.csv": 3, "no_torque.csv": 0}[name]
+        assert told(tangere.watch(lines, arm, columns=columns).events) == told(whole.events)
+
+
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_run_of_a_ur3e_with_a_tool_that_nobody_mentioned(touched: bool, data_dir: Path) -> None:
+    """Its contact at 7.0 s is found by what its first 5 s have taught; a free one has no alarm, from its start on."""
+    key = "jtraj__trayectoria_105" if touched else "jtraj__trayectoria_208"
+    seen = tangere.watch(f"{data_dir}/ur3e_runs/ur3e_runs_500Hz.npz:{key}", "ur3e", sample_rate=500.0)
+    assert [round(event.time_s, 1) for event in seen.alarms] == ([7.0] if touched else [])
+
+
+def test_nothing_is_learned_from_later_samples() -> None:
+    """The same beginning has the same residual, whatever follows."""
+    columns = columns_of(12.0, push=(8.0, 9.0, TORQUE))
+    short = {name: values[:1600] for name, values in columns.items()}  # 8 s of 200 Hz
+    whole, begun = (tangere.watch(Log(part), "ur10e").logs[0].residual for part in (columns, short))
+    np.testing.assert_array_equal(whole[:1600], begun)

@@ -182,18 +182,24 @@ def named(header: Sequence[str], where: str) -> Arrangement:
 
 def _ours(found: Mapping[str, int | Sequence[int]], units: Mapping[str, str], width: int) -> Arrangement:
     """The same columns under our names."""
-    stamps = [name for word in _STAMPS for name in found if (name if word == "t" else name.lower()) == word]
-    ours = {name: _OURS.get(name.lower(), name) for name in found} | dict.fromkeys(stamps[:1], "time")
+    ours = our_names(list(found))
+    where = {ours[name]: at for name, at in found.items() if name in ours}
+    said = {ours[name]: _SPELT_UNITS.get(unit, (unit, 1.0)) for name, unit in units.items() if name in ours}
+    factors = {name: factor for name, (_, factor) in said.items() if factor != 1.0}
+    return Arrangement(width, where, {name: unit for name, (unit, _) in said.items()}, factors)
+
+
+def our_names(names: Sequence[str]) -> dict[str, str]:
+    """Names of others -> ours; of several stamps the best, the others are left out; one that nobody knows is kept."""
+    stamps = [name for word in _STAMPS for name in names if (name if word == "t" else name.lower()) == word]
+    ours = {name: _OURS.get(name.lower(), name) for name in names} | dict.fromkeys(stamps[:1], "time")
     taken = set(ours.values())
-    for name in found:
+    for name in names:
         alias = _ALIASES.get(name.lower(), name)
         if ours[name] == name and alias not in taken:
             ours[name] = alias
             taken.add(alias)
-    where = {ours[name]: at for name, at in found.items() if name not in stamps[1:]}
-    said = {ours[name]: _SPELT_UNITS.get(unit, (unit, 1.0)) for name, unit in units.items() if name in ours}
-    factors = {name: factor for name, (_, factor) in said.items() if factor != 1.0}
-    return Arrangement(width, where, {name: unit for name, (unit, _) in said.items()}, factors)
+    return {name: our for name, our in ours.items() if name not in stamps[1:]}
 
 
 def _first(at: int | Sequence[int]) -> int:

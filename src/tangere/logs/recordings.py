@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.logs.columns import our_names
 from tangere.logs.csv_log import CsvRows, read_csv
 from tangere.logs.log import CUT, WORST, Log
 from tangere.types import Array
@@ -35,17 +36,36 @@ class Recording:
     problems: tuple[str, ...]  # sentences: gaps, repeated stamps, a clock that went backwards, NaN
     digest: str  # sha256 of the file
 
+    def rows(self) -> Iterator[StreamRow]:
+        """Its samples one by one, as a stream of them would come."""
+        others = {name: column for name, column in self.log.columns.items() if name != "time"}
+        for k, time in enumerate(self.log.time.tolist()):
+            yield StreamRow(time, {name: column[k] for name, column in others.items()})
+
 
 def read(source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:
     """The log in a file: FILE.csv, FILE.mcap (ours, or a ROS 2 bag of anybody), FILE.npz:KEY; every number as it is.
 
-    columns, rate: as for `recordings`. What could not be read is in log.problems.
+    columns, rate: as for `recordings`. What could not be read, and which columns hold NaN, is in log.problems.
     """
     logs = _logs(source, columns, rate)
     if len(logs) != 1:
         known = ", ".join(name for name, _ in logs[:8]) + (" ..." if len(logs) > 8 else "")
         raise InvalidValue(f"{os.fspath(source)}: holds {len(logs)} logs, name one as FILE.npz:KEY; it has {known}")
-    return logs[0][1]
+    log = logs[0][1]
+    return replace(log, problems=(*log.problems, *_not_finite(log)))
+
+
+def _not_finite(log: Log) -> list[str]:
+    """Which cells are NaN or infinite, in a sentence for each column that has some."""
+    said = []
+    for name, values in log.columns.items():
+        bad = ~np.isfinite(values)
+        rows = np.flatnonzero(bad if values.ndim == 1 else bad.any(axis=1))
+        if len(rows):
+            where = "" if values.ndim == 1 else f" ({', '.join(map(str, np.flatnonzero(bad.any(axis=0)) + 1))})"
+            said.append(f"{name}{where}: NaN or infinity in {len(rows)} rows, the first is row {rows[0] + 1}")
+    return said
 
 
 def recordings(
@@ -82,11 +102,9 @@ def _logs(source: str | os.PathLike[str], columns: str | None, rate: float | Non
 
 
 def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None) -> list[tuple[str, Log]]:
-    """Tables (N, k) as logs of their own; where "time" is among the arrays of a file, all of it is one log."""
+    """Tables (N, k) as logs of their own; where arrays are named as quantities (q, qd, t, ...), all are one log."""
     try:
         with np.load(file, allow_pickle=False) as archive:
-            if "time" in archive.files and pattern == "*" and columns is None:
-                return [(file.name, Log({key: archive[key] for key in archive.files}))]
             keys = [key for key in archive.files if fnmatch.fnmatchcase(key, pattern)]
             if not keys:
                 known = ", ".join(archive.files[:8]) + (" ..." if len(archive.files) > 8 else "")
@@ -98,14 +116,23 @@ def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None)
         raise InvalidValue(f"cannot read {file}: {problem.strerror}") from problem
     except (ValueError, OSError, AttributeError) as problem:  # a pickle is a ValueError with allow_pickle=False
         raise InvalidValue(f"{file}: refused: not a plain npz of numbers (pickled data is never loaded)") from problem
+    for key, array in arrays.items():
+        if array.dtype.kind not in "fiu":
+            raise InvalidValue(f"{file}:{key}: must hold real numbers, got {array.dtype}")
+    ours = our_names(list(arrays))
+    if pattern == "*" and columns is None and ("time" in ours.values() or "q" in ours.values()):
+        found = {ours[key]: array.astype(np.float64) for key, array in arrays.items() if key in ours}
+        found = {name: array[:, 0] if name == "time" and array.ndim == 2 else array for name, array in found.items()}
+        if "time" not in found:
+            if rate is None:
+                raise InvalidValue(f"{file}: has no stamps; add an array t, or give the rate in samples per second")
+            found = {"time": np.arange(len(found["q"])) / rate, **found}
+        return [(file.name, Log(found))]
     logs = []
     for key, array in arrays.items():
-        where = f"{file}:{key}"
-        if array.dtype.kind not in "fiu":
-            raise InvalidValue(f"{where}: must hold real numbers, got {array.dtype}")
         if array.ndim != 2:
-            raise InvalidValue(f"{where}: a table (N, k) is needed, the data has shape {array.shape}")
-        rows = CsvRows(where, columns=columns or DEFAULT_COLUMNS, rate=rate)
+            raise InvalidValue(f"{file}:{key}: a table (N, k) is needed, the data has shape {array.shape}")
+        rows = CsvRows(f"{file}:{key}", columns=columns or DEFAULT_COLUMNS, rate=rate)
         logs.append((key, rows.table(np.asarray(array, np.float64))))
     return logs
 

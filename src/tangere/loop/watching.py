@@ -16,6 +16,7 @@ from tangere.identification.findings import promised_at
 from tangere.identification.touch_logs import TouchLog
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, PayloadChange, Wanted
+from tangere.observe.detect.rule import Rule
 from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
 from tangere.types import Array, Event, State
@@ -94,6 +95,20 @@ class Watcher:
         self._known: dict[int, Event] = {}  # as told last
         self._rows: list[tuple[Array, Array, Array]] = []  # residual, values and bounds of level and change
 
+    def busy(self, seconds: float) -> bool:
+        """Whether an event of any kind is going on, or has ended within the last seconds."""
+        ends = [np.inf if event.end_s is None else event.end_s for event in self.detector.events[-1:]]
+        return any(self._last - end <= seconds for end in ends)
+
+    def believe(self, believed: Belief, past: Sequence[tuple[State, Array]] = ()) -> None:
+        """Another drive and other thresholds from the next sample on; past: samples before it with their residual."""
+        self.detector.restart()
+        self.detector.thresholds, self.detector.rule = believed.thresholds, Rule(believed.thresholds)
+        self._drive, self._both = believed.drive, np.stack((believed.thresholds.level, believed.thresholds.change))
+        self._state, self._last = FrictionState(self._drive), -np.inf
+        for state, residual in past:
+            self._detect(state, residual)
+
     @property
     def events(self) -> tuple[Event, ...]:
         """Every event so far in its newest form."""
@@ -118,15 +133,18 @@ class Watcher:
             detector.wanted = next((mask for mask in self._wanted if mask.start <= time <= mask.end), self._none)
         if self._payload:
             detector.payload_change = next((mask for mask in self._payload if mask.start <= time <= mask.end), None)
-        signals = detector.signals
-        self.residual = residual = self._state.update(time - self._last, residual, state.qd, hold=signals.frozen)
-        self._last = time
-        event = detector.update(state, residual)
-        if signals.ready and isfinite(residual[0]):
-            self.seconds += signals.h
+        event = self._detect(state, residual)
+        if detector.signals.ready and isfinite(self.residual[0]):
+            self.seconds += detector.signals.h
         if self._traced:
-            self._trace(residual)
+            self._trace(self.residual)
         return self._changes(event)
+
+    def _detect(self, state: State, residual: Array) -> Event | None:
+        hold = self.detector.signals.frozen
+        self.residual = self._state.update(state.time - self._last, residual, state.qd, hold=hold)
+        self._last = state.time
+        return self.detector.update(state, self.residual)
 
     def finish(self) -> None:
         """The log has ended: tell of the event that is still open."""
@@ -134,10 +152,13 @@ class Watcher:
             if event.end_s is None and self._tell is not None:
                 self._tell(dataclasses.replace(self._told(event), phase="open"))
 
-    def traces(self) -> tuple[Array, Traces]:
-        """The residual (N, n) [Nm] that the detector was given, and what it made of it."""
+    def watched(self, log: TouchLog, believed: Belief, said: tuple[str, ...]) -> Watched:
+        """What was seen in a log that has ended."""
         residual, values, bounds = (np.array(rows) for rows in zip(*self._rows, strict=True))
-        return residual, Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1])
+        traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1])
+        if not self.seconds:
+            said = (*said, "nothing could be watched: samples lie further apart than 0.1 s, or only gaps")
+        return Watched(log, believed, residual, self.seconds, self.events, traces, said)
 
     def _trace(self, residual: Array) -> None:
         signals = self.detector.signals
@@ -229,10 +250,7 @@ def watch(
     progress: Progress = lambda share: None,
 ) -> Watched:
     """Run a log through observer and detector. time_s is the stamp of the sample that completed the evidence."""
-    time = log.motion.time
-    duration = float(time[-1] - time[0])
-    if duration < SHORTEST:
-        raise InvalidValue(f"{log.name}: too short to watch: {duration:.3g} s, {SHORTEST:g} s needed at least")
+    duration = long_enough(log)
     source = _Recorded(log, believed)
     watcher = Watcher(
         believed, wanted=wanted, payload_changes=payload_changes, isolate=isolate, known_at=source.known_at, traced=True
@@ -243,8 +261,12 @@ def watch(
     if result.abort is not None:
         raise result.abort
     progress(1.0)
-    residual, traces = watcher.traces()
-    said = promised_at(believed.thresholds, time)
-    if not watcher.seconds:
-        said = (*said, "nothing could be watched: samples lie further apart than 0.1 s, or only gaps")
-    return Watched(log, believed, residual, watcher.seconds, watcher.events, traces, said)
+    return watcher.watched(log, believed, promised_at(believed.thresholds, log.motion.time))
+
+
+def long_enough(log: TouchLog) -> float:
+    """How long a log is [s]; refused where that is too little to watch."""
+    duration = float(log.motion.time[-1] - log.motion.time[0])
+    if duration < SHORTEST:
+        raise InvalidValue(f"{log.name}: too short to watch: {duration:.3g} s, {SHORTEST:g} s needed at least")
+    return duration

@@ -16,16 +16,15 @@ from tangere.apps.touch.options import model_file
 from tangere.errors import InvalidValue
 from tangere.figures.markup import join, tag
 from tangere.figures.plots import number_row, small_table
-from tangere.identification.belief import belief, believed_of, read
+from tangere.identification.belief import belief, read
 from tangere.identification.identify_logs import Identification, identification
 from tangere.identification.model import IdentifiedModel
 from tangere.identification.model_file import read_model
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, cleaned, recordings
-from tangere.loop.follow import Follower
+from tangere.loop.follow import Follower, watch_recording
 from tangere.loop.tuning import Tuned, tuning
 from tangere.loop.watching import Watched
-from tangere.loop.watching import watch as watch_log
 from tangere.robots import Robot, as_robot
 from tangere.types import Array, Event
 
@@ -200,27 +199,27 @@ def watch(
 
     logs: files or Logs as identify takes them, or an iterator over lines of csv (an open file, a socket), which is
     followed to its end. robot: the arm, or its name; not needed where a model says it. Without a model friction is
-    learned from each log itself. wanted, payload_changes: when contacts are expected (observe.detect). tell: is given
-    each event of a stream in each of its phases. None of this is a safety function.
+    learned from what each log has shown so far (after 5 and 15 s), of a file as of a stream. wanted, payload_changes:
+    when contacts are expected (observe.detect). tell: is given each event of a stream in each of its phases. None of
+    this is a safety function.
     """
     known, arm = _model(model, robot)
     payload = arm.model.payload
     believed = belief(arm, known, payload=payload)
+    masks: dict[str, Any] = {"wanted": wanted, "payload_changes": payload_changes}
     if isinstance(logs, Iterator):
-        masks: dict[str, Any] = {"wanted": wanted, "payload_changes": payload_changes}
-        follower = Follower(arm, believed, columns=columns, rate=sample_rate, **masks)
+        follower = Follower(arm, believed, payload=payload, columns=columns, rate=sample_rate, **masks)
         follower.follow(logs, tell)
         problems = [f"{count} {what}" for what, count in follower.problems.items()]
         return WatchedLogs((), follower.events, follower.seconds, (*follower.said, *problems))
     done, notes = [], []
     read_logs = recorded(logs, columns, sample_rate)
     for k, recording in enumerate(read_logs):
-        log, own, said = believed_of(recording, arm, believed, payload)
-        seen = watch_log(
-            log, own, wanted=wanted, payload_changes=payload_changes,
+        seen = watch_recording(
+            recording, arm, believed, payload, **masks,
             progress=lambda share, k=k: progress((k + share) / len(read_logs)),  # type: ignore[misc]
         )  # fmt: skip
-        notes += [f"{log.name}: {text}" for text in (*log.problems, *seen.said, *said)]
+        notes += [f"{recording.name}: {text}" for text in (*seen.log.problems, *seen.said)]
         done.append(seen)
     events = tuple(event for seen in done for event in seen.events)
     return WatchedLogs(tuple(done), events, sum(seen.seconds for seen in done), tuple(notes))

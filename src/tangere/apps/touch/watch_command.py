@@ -100,16 +100,15 @@ def watch(arguments: argparse.Namespace) -> int:
     if stream:
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
-        return _stream(arguments, arm, believed, hertz)
+        return _stream(arguments, arm, believed, hertz, payload)
     if arguments.record:
         raise InvalidValue("--log: LOG is a file that is there already; it goes with a pipe (-) or --follow")
     return _files(arguments, arm, believed, hertz, payload)
 
 
 def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
-    from tangere.identification.belief import believed_of
     from tangere.logs.recordings import recordings
-    from tangere.loop.watching import watch as watched
+    from tangere.loop.follow import watch_recording
 
     bar = Bar()
     done: list[Watched] = []
@@ -121,21 +120,20 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             def shown(share: float, k: int = k, name: str = recording.name) -> None:
                 bar(name, (k + share) / len(read))
 
-            if believed.model is None:
-                bar(f"{recording.name}: learning friction", k / len(read))
-            log, own, said = believed_of(recording, arm, believed, payload)
-            first = float(log.motion.time[0])
+            stamps = recording.log.time
+            first = float(stamps[0])
             wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
-            seen = watched(log, own, wanted=wanted, payload_changes=changes, progress=shown)
+            seen = watch_recording(
+                recording, arm, believed, payload, wanted=wanted, payload_changes=changes, progress=shown
+            )
             bar.end()
-            stamps = log.motion.time
             outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
-            seen = dataclasses.replace(seen, said=(*seen.said, *said, *outside))
-            tell(log.name, (*log.problems, *seen.said))
+            seen = dataclasses.replace(seen, said=(*seen.said, *outside))
+            tell(recording.name, (*seen.log.problems, *seen.said))
             done.append(seen)
             if arguments.json:
                 for event in seen.events:
-                    _json(event, log.name, first, "open" if event.end_s is None else "ended")
+                    _json(event, recording.name, first, "open" if event.end_s is None else "ended")
     finally:
         bar.end()
     if not arguments.json:
@@ -148,7 +146,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
     return 0
 
 
-def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None) -> int:
+def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
     from tangere.logs.recordings import lines_of
     from tangere.loop.follow import Follower
 
@@ -157,7 +155,7 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
         raise InvalidValue("--wanted, --payload-change: of a stream in its own stamps, not with a +")
     follower = Follower(
         arm, believed, name="stdin" if name == "-" else name, columns=arguments.columns, rate=hertz,
-        wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0),
+        wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0), payload=payload,
     )  # fmt: skip
     source: Any = sys.stdin if name == "-" else lines_of(name)
     if name == "-" and hasattr(source, "reconfigure"):
