@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from time import perf_counter, thread_time, time_ns
 from typing import Any
@@ -19,13 +19,15 @@ from tangere.errors import InvalidValue
 from tangere.logs import stored as stored_logs
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.logs.recordings import Recording
 from tangere.loop import live as live_inputs
+from tangere.loop.given import end_of, parts_of, started
 from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
 from tangere.loop.result import RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, RunInfo, Sink
-from tangere.plants.replay import ReplaySource
+from tangere.observe.detect import Thresholds
 from tangere.robots import Robot
 from tangere.types import (
     Array,
@@ -50,13 +52,13 @@ Progress = Callable[[float, float], None]
 
 
 def run(
-    source: Plant | Source | Log,
+    source: Plant | Source | Log | Recording | str | os.PathLike[str],
     controller: Controller | None = None,
-    observers: Sequence[Observer] | Mapping[str, Observer] = (),
+    observers: Observer | Sequence[Observer] | Mapping[str, Observer] = (),
     *,
-    detector: Detector | None = None,
+    detector: Detector | Thresholds | float | None = None,
     reaction: Reaction | None = None,
-    until: float | None = None,
+    until: float | str | None = None,
     trajectory: Trajectory | None = None,
     sinks: Sequence[Sink] = (),
     live: live_inputs.Live | None = None,
@@ -74,9 +76,12 @@ def run(
     Each sample that the controller sees carries the first observer's estimate (State.tau_ext_hat), which the detector
     watches too. On a source that takes no torque the controller's answer is only logged (tau_cmd).
 
-    observers: the first one's residual is the column "residual"; the others' are "residual_NAME" (2, 3, ... where they
-    have no names). until [s]: the duration; where not given, the trajectory's, else the run ends when the controller
-    has finished or the source has no more samples. A controller that can finish has failed if `until` comes first.
+    source: a Log or a file of one is a recording. With `robot` and neither observer nor detector it is watched as
+    `tangere.watch` does without a model; currents, where it has no torques, become torques by the gains of that arm.
+    observers: one or several; the first one's residual is the column "residual"; the others' are "residual_NAME" (2, 3,
+    ... where they have no names). detector: also thresholds, or one for all joints [Nm]. until [s], or "3 s": the
+    duration; where not given, the trajectory's, else the run ends when the controller has finished or the source has no
+    more samples. A controller that can finish has failed if `until` comes first.
     start (n,): where a plant is placed, at rest; a Reference: with its velocity; else the trajectory's start, at rest.
     trajectory: what the controller follows, for the columns of the reference. sinks: who sees rows and events
     meanwhile. live: where inputs come from while it runs; each is a note in the log. robot: the arm as it is believed,
@@ -85,32 +90,34 @@ def run(
     simulator in real time); hardware sets its own pace. keep: False for a run without end, whose result holds the
     newest rows only.
 
-    Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises or
-    gives up, Ctrl-C end the run, `aborted` says why, and the log so far is in the result and in the file. Source,
-    controller, sinks and log are closed in any case.
+    Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises, gives
+    up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and the log so far is in the
+    result and in the file. Limits of the arm (speed, torque, range) that a plant went beyond are notes and
+    interventions. Source, controller, sinks and log are closed in any case.
     """
-    source = ReplaySource.of(source.columns) if isinstance(source, Log) else source
-    plant: Any = source if hasattr(source, "write") else None
+    origin, named, felt = parts_of(source, observers, detector, robot)
+    plant: Any = origin if hasattr(origin, "write") else None
     with ExitStack() as stack:
-        stack.callback(source.close)
+        stack.callback(origin.close)
         if plant is not None and controller is None:
             raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
-        named = _named(observers)
-        state = _started(source, plant, start, trajectory)
-        period = float(getattr(source, "period", state.period))
-        robots = (getattr(part, "robot", None) for part in (controller, source, *named.values()))
+        if controller is not None and not hasattr(controller, "step"):
+            raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
+        state = started(origin, plant, start, trajectory)
+        period = float(getattr(origin, "period", state.period))
+        robots = (getattr(part, "robot", None) for part in (controller, origin, *named.values()))
         robot = robot or next((found for found in robots if isinstance(found, Robot)), None)
         joints = joints if joints is not None or robot is None else [joint.name for joint in robot.model.joints]
         for observer in named.values():
             observer.reset(state)
-        if detector is not None:
-            detector.reset()
+        if felt is not None:
+            felt.reset()
         if controller is not None:
             controller.start(state)
             stack.callback(controller.stop)
-        until = _end(until, trajectory, controller, plant)
+        until = end_of(until, trajectory, controller, plant)
         scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
-        parts = Parts(state, controller, trajectory, list(named), getattr(source, "truth", None))
+        parts = Parts(state, controller, trajectory, list(named), getattr(origin, "truth", None))
         scalars += parts.extra_scalars
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors
@@ -123,10 +130,10 @@ def run(
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
         clocked = paced or parts.truth is None
-        refining = None if plant is None else Refining.of(detector, clocked)
+        refining = None if plant is None else Refining.of(felt, clocked)
         if refining is not None:
             stack.callback(refining.close)
-        loop = _Loop(source, plant, controller, tuple(named.values()), detector, reaction, trajectory, live, recorder,
+        loop = _Loop(origin, plant, controller, tuple(named.values()), felt, reaction, trajectory, live, recorder,
                      parts, feeds, refining)  # fmt: skip
         # Collection stays on, but where a clock counts what exists already (modules, models: some 1e5 objects) is set
         # aside for the run: a full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
@@ -138,10 +145,14 @@ def run(
         pacer = Pacer(period) if paced else None
         loop.go(state, until, period, pacer, progress)
         loop.refined()
+        if plant is not None and robot is not None and keep:
+            for time, text, periods in _limits(recorder.log(), robot):
+                recorder.note(time, text)
+                loop.interventions[text] = periods
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
-        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", source.close)):
+        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", origin.close)):
             try:
                 if close is not None:
                     close()
@@ -157,7 +168,7 @@ def run(
     held = file is not None and not file.error and len(recorded) >= stored_logs.LONG
     result = RunResult(
         stored_logs.stored(recorded, log) if held and log is not None else recorded,
-        () if detector is None else detector.events,
+        () if felt is None else felt.events,
         loop.aborted,
         Timing.of(recorded, period, pacer),
         wall,
@@ -166,47 +177,26 @@ def run(
         loop.interventions,
         None if log is None else Path(log),
         "" if file is None else file.error,
-        setup=Setup.of(source, controller, named.values(), detector, trajectory),
+        setup=Setup.of(origin, controller, named.values(), felt, trajectory),
     )
-    said = [text for feed in feeds if (text := feed.close(result))]
+    said = [*getattr(origin, "said", ()), *(text for feed in feeds if (text := feed.close(result)))]
     return replace(result, said=tuple(said)) if said else result
 
 
-def _end(until: float | None, trajectory: Trajectory | None, controller: Any, plant: Plant | None) -> float:
-    """When the run ends at the latest [s]; inf: the controller or the source knows."""
-    if until is None and trajectory is not None and not hasattr(controller, "finished"):
-        until = trajectory.duration
-    if until is None and (plant is None or hasattr(controller, "finished")):
-        return inf
-    if until is None or not (isfinite(until) and until > 0.0):
-        raise InvalidValue(
-            f"until: positive and finite [s], or a trajectory that ends, or a controller with `finished`, got {until!r}"
-        )
-    return until
-
-
-def _started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:
-    if plant is None:
-        state: State = source.start()
-        return state
-    if start is None and trajectory is None:
-        raise InvalidValue("start: where the plant is placed (n,) [rad], or a trajectory that starts somewhere")
-    if isinstance(start, Reference):
-        state = plant.reset(start.q, start.qd)
-    elif start is None and trajectory is not None:
-        state = plant.reset(trajectory.at(0.0).q)
-    else:
-        state = plant.reset(np.asarray(start, dtype=np.float64))
-    return state
-
-
-def _named(observers: Sequence[Observer] | Mapping[str, Observer]) -> dict[str, Observer]:
-    """Column name -> observer."""
-    if isinstance(observers, Mapping):
-        pairs = [(str(name), observer) for name, observer in observers.items()]
-    else:
-        pairs = [(str(i + 1), observer) for i, observer in enumerate(observers)]
-    return {"residual" if i == 0 else f"residual_{name}": observer for i, (name, observer) in enumerate(pairs)}
+def _limits(log: Log, robot: Robot) -> list[tuple[float, str, int]]:
+    """Limits of the arm that were reached: when first [s], what, in how many periods."""
+    found = []
+    reached = {
+        "speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
+        "torque": (np.abs(log["tau_cmd"]) > robot.tau_max, robot.tau_max, "Nm"),
+        "lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
+        "upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
+    }
+    for what, (beyond, limit, unit) in reached.items():
+        for j in np.flatnonzero(beyond.any(axis=0)).tolist():
+            text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {unit}"
+            found.append((float(log.time[int(np.argmax(beyond[:, j]))]), text, int(beyond[:, j].sum())))
+    return sorted(found)
 
 
 @dataclass
@@ -275,6 +265,9 @@ class _Loop:
                 stage = "plant"
                 truth = parts.truth() if parts.truth is not None else None
                 if plant is not None and command is not None:
+                    if not isfinite(command.tau.dot(command.tau)):
+                        self._no_torque(command.tau)
+                        break
                     plant.write(command)
                 stage = "log"
                 t2 = perf_counter()
@@ -336,6 +329,13 @@ class _Loop:
             tau: Any = getattr(command, "tau", None)
             if stage in ("plant", "log") and controller is not None and np.shape(tau) != nothing.shape:
                 self.aborted = f"the controller failed: no Command with {len(nothing)} torques, but {command!r}"
+
+    def _no_torque(self, tau: Array) -> None:
+        """A torque that is no number ends the run before the plant is given it."""
+        bad = np.flatnonzero(~np.isfinite(tau)).tolist()
+        joints = ", ".join(f"{tau[j]:g} for joint {j + 1}" for j in bad)
+        self.aborted = f"the controller failed: it answered a torque of {joints} at {self.time:.6g} s"
+        self.recorder.note(self.time, self.aborted)
 
     def _live(self, time: float) -> None:
         assert self.live is not None

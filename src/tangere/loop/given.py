@@ -1,0 +1,130 @@
+"""What a run is given, in the forms that people write it: sources, observers, detector, start and end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.errors import InvalidValue
+from tangere.identification.belief import belief
+from tangere.identification.touch_logs import touch_log
+from tangere.logs.log import Log
+from tangere.logs.recordings import Recording, cleaned, read
+from tangere.observe.detect import Detector, Thresholds
+from tangere.plants.replay import ReplaySource
+from tangere.robots import Robot
+from tangere.settings import numbers
+from tangere.types import Detector as AnyDetector
+from tangere.types import Observer, Plant, Reference, State, Trajectory
+
+
+def parts_of(
+    source: Any, observers: Any, detector: Any, robot: Robot | None
+) -> tuple[Any, dict[str, Observer], AnyDetector | None]:
+    """Source, observers by their column and detector of a run, from what it was given.
+
+    A file is read. A recording without observer and detector is watched as `tangere.watch` does it without a model,
+    where the arm is known (robot); else it is replayed, currents turned into torque by the arm's gains.
+    """
+    named = _named(observers)
+    if isinstance(source, str | os.PathLike):
+        source = read(source)
+    if isinstance(source, Log):
+        arms = [robot, *(getattr(observer, "robot", None) for observer in named.values())]
+        known = next((arm for arm in arms if isinstance(arm, Robot)), None)
+        if robot is not None and not named and detector is None:
+            return _watched(cleaned("recording", source, ""), robot)
+        source = ReplaySource.of(source.columns) if "tau" in source else _in_torque(source, known)
+    elif isinstance(source, Recording):
+        return parts_of(source.log, observers, detector, robot)
+    if not hasattr(source, "read"):
+        what = "a plant, a recording (Log or file), or an object with start, read and close"
+        raise InvalidValue(f"source: {what}, got {source!r}")
+    if detector is None:
+        return source, named, None
+    if not named:
+        raise InvalidValue("detector: it watches the residual of an observer, give observers=MomentumObserver(robot)")
+    return source, named, _detector(detector, getattr(source, "dof", 6))
+
+
+def _watched(recording: Recording, robot: Robot) -> tuple[Any, dict[str, Observer], AnyDetector]:
+    from tangere.loop.follow import StreamSource, watching  # which run the loop themselves
+
+    source = StreamSource(recording.rows(), robot, belief(robot), robot.model.payload, name=recording.name)
+    return source, {"residual": source.observer}, watching(source)
+
+
+def _in_torque(log: Log, robot: Robot | None) -> ReplaySource:
+    """A recording of currents, or of torques without gravity, as samples in Nm."""
+    if robot is None or not {"actual_current", "actual_current_as_torque"} & set(log.columns):
+        return ReplaySource.of(log.columns)  # which says what is missing
+    recording = cleaned("recording", log, "")
+    found = touch_log(recording, robot)
+    motion = found.motion
+    return ReplaySource(motion.time, motion.q, motion.qd, motion.tau, recording.log.get("wrench"), found.qd_des)
+
+
+def _named(observers: Sequence[Observer] | Mapping[str, Observer] | Observer) -> dict[str, Observer]:
+    """Column name -> observer."""
+    given: Any = observers
+    if not isinstance(given, Mapping):
+        given = [given] if hasattr(given, "update") or not isinstance(given, Sequence) else given
+        given = {str(i + 1): observer for i, observer in enumerate(given)}
+    for observer in given.values():
+        if not (hasattr(observer, "reset") and hasattr(observer, "update")):
+            raise InvalidValue(f"observers: one, or several, each with reset and update, got {observer!r}")
+    return {"residual" if i == 0 else f"residual_{name}": one for i, (name, one) in enumerate(given.items())}
+
+
+def _detector(given: Any, dof: int) -> AnyDetector:
+    """As it is, or of thresholds, or of one constant threshold [Nm]."""
+    if isinstance(given, Thresholds):
+        return Detector(given)
+    if isinstance(given, float | int | str):
+        return Detector(Thresholds.constant(seconds_or(given, "detector", "Nm"), dof=dof))
+    if not hasattr(given, "update"):
+        raise InvalidValue(f"detector: a detector, thresholds, or one threshold [Nm] for all joints, got {given!r}")
+    known: AnyDetector = given
+    return known
+
+
+def seconds_or(given: Any, name: str, unit: str = "s") -> float:
+    """A number, with its unit or without."""
+    (value,) = numbers(given, name, unit, (1,)) if isinstance(given, str) else (given,)
+    return float(value)
+
+
+def end_of(until: Any, trajectory: Trajectory | None, controller: Any, plant: Plant | None) -> float:
+    """When the run ends at the latest [s]; inf: the controller or the source knows."""
+    if until is None and trajectory is not None and not hasattr(controller, "finished"):
+        until = trajectory.duration
+    if until is None and (plant is None or hasattr(controller, "finished")):
+        return inf
+    if isinstance(until, str):
+        until = seconds_or(until, "until")
+    if until is None or not (isfinite(until) and until > 0.0):
+        raise InvalidValue(
+            f"until: positive and finite [s], or a trajectory that ends, or a controller with `finished`, got {until!r}"
+        )
+    return float(until)
+
+
+def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:
+    """The first sample; a plant is placed."""
+    if plant is None:
+        state: State = source.start()
+        return state
+    if start is None and trajectory is None:
+        raise InvalidValue("start: where the plant is placed (n,) [rad], or a trajectory that starts somewhere")
+    if isinstance(start, Reference):
+        state = plant.reset(start.q, start.qd)
+    elif start is None and trajectory is not None:
+        state = plant.reset(trajectory.at(0.0).q)
+    else:
+        state = plant.reset(np.asarray(start, dtype=np.float64))
+    return state

@@ -1,0 +1,105 @@
+"""What a run takes in the forms that people write it, and what it says of a controller or an arm that goes astray."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run_loop import Q0, Arm, Hold
+from watched_logs import ROBOT, TORQUE, columns_of
+
+import tangere
+from tangere.errors import InvalidValue
+from tangere.logs import write_csv
+from tangere.logs.log import Log
+from tangere.logs.recordings import recordings
+from tangere.loop.run import run
+from tangere.observe.detect import Thresholds
+from tangere.observe.momentum import MomentumObserver
+from tangere.plants.rigid import RigidPlant
+from tangere.types import Command
+
+
+def currents(push: tuple[float, float, float] | None = (5.5, 6.5, TORQUE)) -> Log:
+    """A log of motor currents, as a UR records them."""
+    columns = columns_of(8.0, push=push)
+    columns["actual_current"] = columns.pop("tau") / ROBOT.drives.gain
+    return Log(columns)
+
+
+def test_a_log_of_currents_goes_into_a_run(tmp_path: Path) -> None:
+    log = currents()
+    ran = run(log, observers=MomentumObserver(ROBOT), detector=Thresholds.constant(TORQUE))
+    np.testing.assert_allclose(ran.log["tau"], log["actual_current"] * ROBOT.drives.gain)
+    with pytest.raises(InvalidValue, match="missing: tau"):
+        run(log)
+    write_csv(log, tmp_path / "log.csv")
+    watched = tangere.watch(tmp_path / "log.csv", "ur10e")
+    assert len(watched.alarms) == 1
+    ways = [run(tmp_path / "log.csv", robot=ROBOT), run(str(tmp_path / "log.csv"), robot=ROBOT)]
+    ways += [run(log, robot=ROBOT), run(recordings(tmp_path / "log.csv")[0], robot=ROBOT)]
+    for way in ways:
+        told = [(e.number, e.time_s, e.onset_s, e.end_s, e.kind, e.joint, e.link) for e in way.events]
+        assert told == [(e.number, e.time_s, e.onset_s, e.end_s, e.kind, e.joint, e.link) for e in watched.events]
+        assert any("no model" in text for text in way.said)
+
+
+def test_numbers_with_units_and_single_parts() -> None:
+    arm = Arm(ROBOT, (0.1, 0.3))
+    result = run(arm, Hold(ROBOT), MomentumObserver(ROBOT), detector=1.0, until="400 ms", start=Q0)
+    assert result.duration == pytest.approx(0.4)
+    assert [event.joint for event in result.events] == [2]
+    with pytest.raises(InvalidValue, match=r"until: .* unit"):
+        run(arm, Hold(ROBOT), until="3 m", start=Q0)
+    with pytest.raises(InvalidValue, match="it watches the residual of an observer"):
+        run(arm, Hold(ROBOT), until=0.1, start=Q0, detector=5.0)
+    with pytest.raises(InvalidValue, match="detector: a detector, thresholds, or one threshold"):
+        run(arm, Hold(ROBOT), [MomentumObserver(ROBOT)], until=0.1, start=Q0, detector=[])
+    with pytest.raises(InvalidValue, match="each with reset and update"):
+        run(arm, Hold(ROBOT), "momentum", until=0.1, start=Q0)
+    with pytest.raises(InvalidValue, match="source: a plant, a recording"):
+        run(5.0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="controller: an object with start, step and stop"):
+        run(arm, 5.0, until=0.1, start=Q0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="cannot read"):
+        run("nowhere.csv")
+
+
+class Astray(Hold):
+    """Holds, and from 20 ms on adds something to the torque of joint 3."""
+
+    def __init__(self, more: float) -> None:
+        super().__init__(ROBOT)
+        self.more = more
+
+    def step(self, state: tangere.State) -> Command:
+        tau = super().step(state).tau.copy()
+        if state.time > 0.0195:
+            tau[2] += self.more
+        return Command(tau)
+
+
+@pytest.mark.parametrize("more", [np.nan, np.inf])
+def test_a_torque_that_is_no_number_ends_the_run_with_its_log(more: float) -> None:
+    result = run(RigidPlant(ROBOT), Astray(more), until=0.1, start=Q0)
+    assert result.aborted.startswith("the controller failed: it answered a torque of")
+    assert "for joint 3 at 0.02 s" in result.aborted
+    assert len(result.log) == 20
+    assert result.log.notes[-1].text == f"ended: {result.aborted}"
+    assert result.summary["aborted"] == result.aborted
+
+
+def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
+    quiet = run(RigidPlant(ROBOT), Hold(ROBOT), until=0.1, start=Q0)
+    assert not quiet.interventions
+    result = run(RigidPlant(ROBOT), Astray(600.0), until="0.6 s", start=Q0)
+    said = {note.text: note.time for note in result.log.notes}
+    torque = f"joint 3 beyond its torque of {ROBOT.tau_max[2]:.4g} Nm"
+    speed = f"joint 3 beyond its speed of {ROBOT.qd_max[2]:.4g} rad/s"
+    assert said[torque] == pytest.approx(0.02)
+    first = result.log.time[np.argmax(np.abs(result.log["qd"][:, 2]) > ROBOT.qd_max[2])]
+    assert said[speed] == first > 0.02
+    assert result.summary["interventions"][torque] == np.sum(np.abs(result.log["tau_cmd"][:, 2]) > ROBOT.tau_max[2])
+    assert speed in result.report(tmp_path / "run.html").read_text()
+    assert any("end of" in text for text in said)  # it turned on beyond its range
