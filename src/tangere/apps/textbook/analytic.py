@@ -20,7 +20,14 @@ from tangere.kinematics.checks import Array, checked
 from tangere.kinematics.resolution import damped_inverse
 
 Orientation = Literal["ypr", "quaternion", "rotation_vector"]
-ORIENTATIONS = ("ypr", "quaternion", "rotation_vector")
+# for each: chi_R of a rotation matrix, E_R of chi_R, E_R^+ of chi_R
+ORIENTATIONS = {
+    "ypr": (rot.ypr_from_matrix, coords.ypr_rate_matrix, coords.ypr_rate_inverse),
+    "quaternion": (rot.quaternion_from_matrix, coords.quaternion_rate_matrix, coords.quaternion_rate_inverse),
+    "rotation_vector": (
+        rot.rotation_vector_from_matrix, coords.rotation_vector_rate_matrix, coords.rotation_vector_rate_inverse,
+    ),
+}  # fmt: skip
 
 
 def pose_coordinates(T: ArrayLike, position: System = "cartesian", orientation: Orientation = "ypr") -> Array:
@@ -29,14 +36,9 @@ def pose_coordinates(T: ArrayLike, position: System = "cartesian", orientation: 
     The quaternion is canonical, the rotation vector at most pi long: both jump at half turns.
     """
     T = checked(T, (4, 4), "T")
-    R = T[..., :3, :3]
-    _known(orientation)
-    if orientation == "ypr":
-        part = rot.ypr_from_matrix(R)
-    elif orientation == "quaternion":
-        part = rot.quaternion_from_matrix(R)
-    else:
-        part = rot.rotation_vector_from_matrix(R)
+    if orientation not in ORIENTATIONS:
+        raise InvalidValue(f"orientation: got {orientation!r}, valid are {', '.join(ORIENTATIONS)}")
+    part = ORIENTATIONS[orientation][0](T[..., :3, :3])
     return np.concatenate([coords.coordinates(position, T[..., :3, 3]), part], axis=-1)
 
 
@@ -46,25 +48,15 @@ def representation_matrix(T: ArrayLike, position: System = "cartesian", orientat
     It loses rank in gimbal lock (ypr) and on the z axis (cylindrical, spherical); never for quaternions.
     """
     chi = pose_coordinates(T, position, orientation)
-    if orientation == "ypr":
-        E_R = coords.ypr_rate_matrix(chi[..., 3:], "world")
-    elif orientation == "quaternion":
-        E_R = coords.quaternion_rate_matrix(chi[..., 3:], "world")
-    else:
-        E_R = coords.rotation_vector_rate_matrix(chi[..., 3:], "world")
-    return _block(coords.rate_matrix(position, chi[..., :3]), E_R)
+    E_R = ORIENTATIONS[orientation][1](chi[..., 3:], "world")
+    return coords.block_diagonal(coords.rate_matrix(position, chi[..., :3]), E_R)
 
 
 def representation_inverse(T: ArrayLike, position: System = "cartesian", orientation: Orientation = "ypr") -> Array:
     """E^+ (..., 6, 6) or (..., 7, 6) with chid = E^+ w; refused where the representation is singular."""
     chi = pose_coordinates(T, position, orientation)
-    if orientation == "ypr":
-        E_R = coords.ypr_rate_inverse(chi[..., 3:], "world")
-    elif orientation == "quaternion":
-        E_R = np.swapaxes(coords.quaternion_rate_matrix(chi[..., 3:], "world"), -1, -2) / 4.0
-    else:
-        E_R = coords.rotation_vector_rate_inverse(chi[..., 3:], "world")
-    return _block(coords.rate_inverse(position, chi[..., :3]), E_R)
+    E_R = ORIENTATIONS[orientation][2](chi[..., 3:], "world")
+    return coords.block_diagonal(coords.rate_inverse(position, chi[..., :3]), E_R)
 
 
 def analytic_jacobian(
@@ -88,16 +80,3 @@ def analytic_jacobian(
     if damping > 0.0:
         return np.asarray(damped_inverse(representation_matrix(T, position, orientation), damping) @ J)
     return np.asarray(representation_inverse(T, position, orientation) @ J)
-
-
-def _block(upper: Array, lower: Array) -> Array:
-    """blkdiag(upper, lower), batched."""
-    (a, b), (c, d) = upper.shape[-2:], lower.shape[-2:]
-    out = np.zeros((*lower.shape[:-2], a + c, b + d))
-    out[..., :a, :b], out[..., a:, b:] = upper, lower
-    return out
-
-
-def _known(orientation: str) -> None:
-    if orientation not in ORIENTATIONS:
-        raise InvalidValue(f"orientation: got {orientation!r}, valid are {', '.join(ORIENTATIONS)}")

@@ -19,9 +19,11 @@ rate is body. The argument `frame` always says which one is meant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
@@ -86,25 +88,25 @@ def rate_inverse(system: System, chi: ArrayLike) -> Array:
 
 def velocity(system: System, chi: ArrayLike, rate: ArrayLike) -> Array:
     """Cartesian velocity v = E chid (..., 3) [m/s]; valid everywhere."""
-    return _apply(rate_matrix(system, chi), checked(rate, (3,), "rate"))
+    return apply(rate_matrix(system, chi), checked(rate, (3,), "rate"))
 
 
 def rate(system: System, chi: ArrayLike, v: ArrayLike) -> Array:
     """chid = E^-1 v (..., 3) of a Cartesian velocity v [m/s]; refused on the z axis."""
-    return _apply(rate_inverse(system, chi), checked(v, (3,), "v"))
+    return apply(rate_inverse(system, chi), checked(v, (3,), "v"))
 
 
 def acceleration(system: System, chi: ArrayLike, rate: ArrayLike, second_rate: ArrayLike) -> Array:
     """Cartesian acceleration a = E chidd + Edot chid (..., 3) [m/s2]; valid everywhere."""
     chi, rate = checked(chi, (3,), "chi"), checked(rate, (3,), "rate")
     second = checked(second_rate, (3,), "second_rate")
-    return _apply(rate_matrix(system, chi), second) + _curvature(system, chi, rate)
+    return apply(rate_matrix(system, chi), second) + _curvature(system, chi, rate)
 
 
 def second_rate(system: System, chi: ArrayLike, rate: ArrayLike, a: ArrayLike) -> Array:
     """chidd = E^-1 (a - Edot chid) (..., 3) of a Cartesian acceleration a [m/s2]; refused on the z axis."""
     chi, rate = checked(chi, (3,), "chi"), checked(rate, (3,), "rate")
-    return _apply(rate_inverse(system, chi), checked(a, (3,), "a") - _curvature(system, chi, rate))
+    return apply(rate_inverse(system, chi), checked(a, (3,), "a") - _curvature(system, chi, rate))
 
 
 def _frame(system: System, chi: Array) -> tuple[Array, Array]:
@@ -122,7 +124,7 @@ def _frame(system: System, chi: Array) -> tuple[Array, Array]:
         cp, sp = np.cos(last), np.sin(last)
         columns = [[sp * c, sp * s, cp], [-s, c, zero], [cp * c, cp * s, -sp]]
         lengths = [one, radial * sp, radial]
-    return np.stack([np.stack(column, axis=-1) for column in columns], axis=-1), np.stack(lengths, axis=-1)
+    return np.swapaxes(_matrix(columns), -1, -2), np.stack(lengths, axis=-1)
 
 
 def _curvature(system: System, chi: Array, rate: Array) -> Array:
@@ -145,7 +147,7 @@ def _curvature(system: System, chi: Array, rate: Array) -> Array:
             2 * d1 * d2 * s + 2 * radial * d2 * d3 * c,
             2 * d1 * d3 - radial * d2**2 * s * c,
         ]
-    return _apply(axes, np.stack(parts, axis=-1))
+    return apply(axes, np.stack(parts, axis=-1))
 
 
 def _known(system: str) -> None:
@@ -153,8 +155,26 @@ def _known(system: str) -> None:
         raise InvalidValue(f"system: got {system!r}, valid are {', '.join(SYSTEMS)}")
 
 
-def _apply(matrix: Array, vector: Array) -> Array:
+def apply(matrix: Array, vector: Array) -> Array:
+    """matrix @ vector (..., m), batched."""
     return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def block_diagonal(*blocks: Array) -> Array:
+    """blkdiag of (..., rows, columns), batched: at least one of them has the batch's axes."""
+    lead = np.broadcast_shapes(*(block.shape[:-2] for block in blocks))
+    out = np.zeros((*lead, sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)))
+    row = column = 0
+    for block in blocks:
+        m, n = block.shape[-2:]
+        out[..., row : row + m, column : column + n] = block
+        row, column = row + m, column + n
+    return out
+
+
+def _matrix(rows: Sequence[Sequence[Array]]) -> Array:
+    """(..., m, n) of its entries (...)."""
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 Frame = Literal["world", "body"]
@@ -172,7 +192,12 @@ def quaternion_rate_matrix(quaternion: ArrayLike, frame: Frame) -> Array:
         rows = [[-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]]
     else:
         rows = [[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]]
-    return 2.0 * np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return 2.0 * _matrix(rows)
+
+
+def quaternion_rate_inverse(quaternion: ArrayLike, frame: Frame) -> Array:
+    """E^+ (..., 4, 3) = 1/2 H^T with qdot = E^+ omega, tangent to the unit sphere; valid everywhere."""
+    return np.asarray(np.swapaxes(quaternion_rate_matrix(quaternion, frame), -1, -2) / 4.0)
 
 
 def quaternion_rate(quaternion: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
@@ -180,13 +205,12 @@ def quaternion_rate(quaternion: ArrayLike, omega: ArrayLike, frame: Frame) -> Ar
 
     003's matrix Omega holds for body omega only, though the line before it defines omega in world axes.
     """
-    E = quaternion_rate_matrix(quaternion, frame)
-    return _apply(np.swapaxes(E, -1, -2) / 4.0, checked(omega, (3,), "omega"))
+    return apply(quaternion_rate_inverse(quaternion, frame), checked(omega, (3,), "omega"))
 
 
 def omega_from_quaternion_rate(quaternion: ArrayLike, rate: ArrayLike, frame: Frame) -> Array:
     """omega (..., 3) [rad/s] of a quaternion and its rate (..., 4); a part of the rate along q is ignored."""
-    return _apply(quaternion_rate_matrix(quaternion, frame), checked(rate, (4,), "rate"))
+    return apply(quaternion_rate_matrix(quaternion, frame), checked(rate, (4,), "rate"))
 
 
 def ypr_rate_matrix(ypr: ArrayLike, frame: Frame) -> Array:
@@ -197,14 +221,12 @@ def ypr_rate_matrix(ypr: ArrayLike, frame: Frame) -> Array:
 
     det E = -cos(pitch): singular in gimbal lock. ypr (..., 3) [rad].
     """
-    ypr = checked(ypr, (3,), "ypr")
-    (cy, cp, cr), (sy, sp, sr) = np.moveaxis(np.cos(ypr), -1, 0), np.moveaxis(np.sin(ypr), -1, 0)
-    zero, one = np.zeros_like(cy), np.ones_like(cy)
+    (cy, cp, cr), (sy, sp, sr), zero, one = _cosines(ypr)
     if _is_body(frame):
         rows = [[-sp, zero, one], [cp * sr, cr, zero], [cp * cr, -sr, zero]]
     else:
         rows = [[zero, -sy, cp * cy], [zero, cy, cp * sy], [one, zero, -sp]]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return _matrix(rows)
 
 
 def ypr_rate_inverse(ypr: ArrayLike, frame: Frame) -> Array:
@@ -213,26 +235,30 @@ def ypr_rate_inverse(ypr: ArrayLike, frame: Frame) -> Array:
     Refused in gimbal lock, |cos(pitch)| < 1e-9, where no finite rates exist for some omega; close to it the entries
     grow like 1/cos(pitch).
     """
-    ypr = checked(ypr, (3,), "ypr")
-    (cy, cp, cr), (sy, sp, sr) = np.moveaxis(np.cos(ypr), -1, 0), np.moveaxis(np.sin(ypr), -1, 0)
+    (cy, cp, cr), (sy, sp, sr), zero, one = _cosines(ypr)
     if np.any(np.abs(cp) < GIMBAL_LOCK):
         raise InvalidValue(f"ypr: gimbal lock, |cos(pitch)| is {np.min(np.abs(cp)):.3g}, needed {GIMBAL_LOCK:g}")
-    zero, one = np.zeros_like(cy), np.ones_like(cy)
     if _is_body(frame):
         rows = [[zero, sr / cp, cr / cp], [zero, cr, -sr], [one, sr * sp / cp, cr * sp / cp]]
     else:
         rows = [[cy * sp / cp, sy * sp / cp, one], [-sy, cy, zero], [cy / cp, sy / cp, zero]]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return _matrix(rows)
+
+
+def _cosines(ypr: ArrayLike) -> tuple[Array, Array, Array, Array]:
+    """Cosines and sines of yaw, pitch and roll, first axis first; zero and one of their shape."""
+    ypr = np.moveaxis(checked(ypr, (3,), "ypr"), -1, 0)
+    return np.cos(ypr), np.sin(ypr), np.zeros_like(ypr[0]), np.ones_like(ypr[0])
 
 
 def ypr_rate(ypr: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
     """(psid, thetad, phid) (..., 3) [rad/s] of an angular velocity; refused in gimbal lock."""
-    return _apply(ypr_rate_inverse(ypr, frame), checked(omega, (3,), "omega"))
+    return apply(ypr_rate_inverse(ypr, frame), checked(omega, (3,), "omega"))
 
 
 def omega_from_ypr_rate(ypr: ArrayLike, rate: ArrayLike, frame: Frame) -> Array:
     """omega (..., 3) [rad/s] of yaw-pitch-roll and its rates (..., 3) [rad/s]; valid everywhere."""
-    return _apply(ypr_rate_matrix(ypr, frame), checked(rate, (3,), "rate"))
+    return apply(ypr_rate_matrix(ypr, frame), checked(rate, (3,), "rate"))
 
 
 def rotation_vector_rate_matrix(vector: ArrayLike, frame: Frame) -> Array:
@@ -247,7 +273,7 @@ def rotation_vector_rate_matrix(vector: ArrayLike, frame: Frame) -> Array:
     # below 0.5 the difference t - sin t loses digits; there seven terms of its series are exact to rounding
     small = t < 0.5
     safe = np.where(small, 1.0, t)
-    series = _series(t * t, [1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800, 1 / 1307674368000])
+    series = polyval(t * t, [1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800, 1 / 1307674368000])
     c = np.where(small, series, (safe - np.sin(safe)) / safe**3)
     return np.asarray(np.eye(3) + (-b if _is_body(frame) else b) * K + c * (K @ K))
 
@@ -264,19 +290,19 @@ def rotation_vector_rate_inverse(vector: ArrayLike, frame: Frame) -> Array:
         raise InvalidValue(f"vector: length {np.max(t):.6g} rad is a whole turn or more; reduce it to at most pi")
     small = t < 0.3  # six terms leave 1e-17 at 0.3, the closed form loses two digits there and ever more below
     half = np.where(small, 1.0, t) / 2
-    series = _series(t * t, [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000])
+    series = polyval(t * t, [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000])
     e = np.where(small, series, (1 - half * np.cos(half) / np.sin(half)) / (4 * half**2))
     return np.asarray(np.eye(3) + (0.5 if _is_body(frame) else -0.5) * K + e * (K @ K))
 
 
 def rotation_vector_rate(vector: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
     """vdot (..., 3) [rad/s] of a rotation vector shorter than a whole turn and an angular velocity (..., 3)."""
-    return _apply(rotation_vector_rate_inverse(vector, frame), checked(omega, (3,), "omega"))
+    return apply(rotation_vector_rate_inverse(vector, frame), checked(omega, (3,), "omega"))
 
 
 def omega_from_rotation_vector_rate(vector: ArrayLike, rate: ArrayLike, frame: Frame) -> Array:
     """omega (..., 3) [rad/s] of a rotation vector and its rate (..., 3) [rad/s]."""
-    return _apply(rotation_vector_rate_matrix(vector, frame), checked(rate, (3,), "rate"))
+    return apply(rotation_vector_rate_matrix(vector, frame), checked(rate, (3,), "rate"))
 
 
 def _is_body(frame: str) -> bool:
@@ -288,11 +314,3 @@ def _is_body(frame: str) -> bool:
 def _skew_and_angle(vector: ArrayLike) -> tuple[Array, Array]:
     vector = checked(vector, (3,), "vector")
     return skew(vector), np.linalg.norm(vector, axis=-1)[..., None, None]
-
-
-def _series(x: Array, coefficients: list[float]) -> Array:
-    """Polynomial by Horner's rule, lowest power first."""
-    total = np.zeros_like(x)
-    for coefficient in reversed(coefficients):
-        total = total * x + coefficient
-    return total

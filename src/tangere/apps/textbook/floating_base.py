@@ -16,7 +16,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.textbook.coordinates import quaternion_rate_matrix, ypr_rate_inverse, ypr_rate_matrix
+from tangere.apps.textbook.coordinates import (
+    apply,
+    block_diagonal,
+    quaternion_rate_inverse,
+    quaternion_rate_matrix,
+    ypr_rate_inverse,
+    ypr_rate_matrix,
+)
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import Array, checked
 from tangere.kinematics.rotation import matrix_from_quaternion, matrix_from_ypr, pose, skew
@@ -71,18 +78,14 @@ class FloatingBase:
 
     def velocity_map(self, q: ArrayLike) -> Array:
         """E_fb (..., 6 + n, coordinates) with u = E_fb qdot; E_fb = blkdiag(I, E_R, I), E_R for BODY omega (003)."""
-        q = self._q(q)
-        if self.orientation == "quaternion":
-            return self._block(q, quaternion_rate_matrix(q[..., 3:7], "body"))
-        return self._block(q, ypr_rate_matrix(q[..., 3:6], "body"))
+        of = quaternion_rate_matrix if self.orientation == "quaternion" else ypr_rate_matrix
+        return self._block(of(self._chi(self._q(q)), "body"))
 
     def velocity_map_inverse(self, q: ArrayLike) -> Array:
         """E_fb^+ (..., coordinates, 6 + n) with qdot = E_fb^+ u. Quaternion: 1/2 Hbar^T, valid everywhere, and qdot is
         tangent to the unit sphere; yaw-pitch-roll: refused in gimbal lock."""
-        q = self._q(q)
-        if self.orientation == "quaternion":
-            return self._block(q, np.swapaxes(quaternion_rate_matrix(q[..., 3:7], "body"), -1, -2) / 4.0)
-        return self._block(q, ypr_rate_inverse(q[..., 3:6], "body"))
+        of = quaternion_rate_inverse if self.orientation == "quaternion" else ypr_rate_inverse
+        return self._block(of(self._chi(self._q(q)), "body"))
 
     def selection(self) -> Array:
         """S (n, 6 + n) with S u = qd_j: the actuated part; generalised forces of the joints are S^T tau."""
@@ -117,7 +120,7 @@ class FloatingBase:
             local = checked(point, (3,), "point")
         else:
             local = np.asarray(self.model.T_flange_tcp)[:3, 3] if link is None else np.zeros(3)
-        p = at.origins[index] + _apply(at.rotations[index], local)
+        p = at.origins[index] + apply(at.rotations[index], local)
         J = np.zeros((*p.shape[:-1], 6, self.dof))
         J[..., :3, :3] = np.eye(3)
         J[..., :3, 3:6] = -skew(p) @ at.R
@@ -162,19 +165,19 @@ class FloatingBase:
         m, h, inertia = 0.0, np.zeros(3), np.zeros((3, 3))  # of everything from link k outwards, about pivots[k]
         for k in reversed(range(n + 1)):
             R, link = at.rotations[k], bodies[k]
-            c = at.origins[k] - pivots[k] + _apply(R, link.com)
+            c = at.origins[k] - pivots[k] + apply(R, link.com)
             m, h = m + link.mass, h + link.mass * c
             inertia = inertia + R @ link.inertia @ np.swapaxes(R, -1, -2) - link.mass * skew(c) @ skew(c)
             if k == 0:
                 break
             z = at.z[k - 1]  # unit speed of this joint gives the outer part momentum P and, about its pivot, L
             P = np.cross(z, h) if revolute[k - 1] else m * z
-            L = _apply(inertia, z) if revolute[k - 1] else np.cross(h, z)
+            L = apply(inertia, z) if revolute[k - 1] else np.cross(h, z)
             for j in range(1, k + 1):
                 about_j = L + np.cross(pivots[k] - pivots[j], P)
                 M[..., 5 + j, 5 + k] = np.sum(at.z[j - 1] * (about_j if revolute[j - 1] else P), axis=-1)
             M[..., :3, 5 + k] = P
-            M[..., 3:6, 5 + k] = _apply(np.swapaxes(at.R, -1, -2), L + np.cross(pivots[k], P))
+            M[..., 3:6, 5 + k] = apply(np.swapaxes(at.R, -1, -2), L + np.cross(pivots[k], P))
             M[..., 5 + k, : 5 + k] = M[..., : 5 + k, 5 + k]
             d = pivots[k] - pivots[k - 1]
             D, H = skew(d), skew(h)
@@ -206,17 +209,17 @@ class FloatingBase:
         Constant while no gravity, contact or thruster acts, whatever the joints do.
         """
         q, u = self._q(q), self._u(u, "u")
-        p = _apply(self.mass_matrix(q)[..., :6, :], u)  # conjugate to (I_v, B_omega): force axes as there
-        about_body = _apply(self._rotation(q), p[..., 3:])
+        p = apply(self.mass_matrix(q)[..., :6, :], u)  # conjugate to (I_v, B_omega): force axes as there
+        about_body = apply(self._rotation(q), p[..., 3:])
         return np.concatenate([p[..., :3], about_body + np.cross(q[..., :3], p[..., :3])], axis=-1)
 
     def energy(self, q: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """(kinetic, potential) [J], each (...): 1/2 u^T M u and - sum m g . c, zero at the inertial origin."""
         q, u = self._q(q), self._u(u, "u")
         at = self._geometry(q)
-        kinetic = 0.5 * np.sum(u * _apply(self.mass_matrix(q), u), axis=-1)
+        kinetic = 0.5 * np.sum(u * apply(self.mass_matrix(q), u), axis=-1)
         height = sum(
-            link.mass * ((at.r + at.origins[k] + _apply(at.rotations[k], link.com)) @ self.model.gravity)
+            link.mass * ((at.r + at.origins[k] + apply(at.rotations[k], link.com)) @ self.model.gravity)
             for k, link in enumerate(self._bodies())
         )
         return kinetic, np.asarray(-height)
@@ -233,19 +236,14 @@ class FloatingBase:
     def _u(self, u: ArrayLike, name: str) -> Array:
         return checked(u, (self.dof,), name)
 
-    def _rotation(self, q: Array) -> Array:
-        if self.orientation == "quaternion":
-            return matrix_from_quaternion(q[..., 3:7])
-        return matrix_from_ypr(q[..., 3:6])
+    def _chi(self, q: Array) -> Array:
+        return q[..., 3 : self.coordinates - self.model.dof]
 
-    def _block(self, q: Array, E: Array) -> Array:
-        """blkdiag(I3, E, I_n), batched."""
-        rows, columns, n = E.shape[-2], E.shape[-1], self.model.dof
-        out = np.zeros((*q.shape[:-1], 3 + rows + n, 3 + columns + n))
-        out[..., :3, :3] = np.eye(3)
-        out[..., 3 : 3 + rows, 3 : 3 + columns] = E
-        out[..., 3 + rows :, 3 + columns :] = np.eye(n)
-        return out
+    def _rotation(self, q: Array) -> Array:
+        return (matrix_from_quaternion if self.orientation == "quaternion" else matrix_from_ypr)(self._chi(q))
+
+    def _block(self, E: Array) -> Array:
+        return block_diagonal(np.eye(3), E, np.eye(self.model.dof))
 
     def _geometry(self, q: Array) -> _Geometry:
         R = self._rotation(q)
@@ -276,7 +274,7 @@ class FloatingBase:
         taken about each joint's own origin: about a far point a light wrist would drown in the rounding of the arm.
         """
         at = self._geometry(q)
-        omega, alpha = _apply(at.R, u[..., 3:6]), _apply(at.R, udot[..., 3:6])
+        omega, alpha = apply(at.R, u[..., 3:6]), apply(at.R, udot[..., 3:6])
         a = udot[..., :3] - gravity  # acceleration of the point s, which moves with the link now being looked at
         s = np.zeros(3)
         pivots = [s, *at.o]
@@ -291,10 +289,10 @@ class FloatingBase:
                 else:
                     a, s = a + _rigid(omega, alpha, at.origins[k] - s), at.origins[k]
                     a = a + z * change + 2.0 * np.cross(omega, z * rate)
-            c = at.origins[k] + _apply(at.rotations[k], link.com)
+            c = at.origins[k] + apply(at.rotations[k], link.com)
             inertia = at.rotations[k] @ link.inertia @ np.swapaxes(at.rotations[k], -1, -2)
             f = link.mass * (a + _rigid(omega, alpha, c - s))
-            n = _apply(inertia, alpha) + np.cross(omega, _apply(inertia, omega))
+            n = apply(inertia, alpha) + np.cross(omega, apply(inertia, omega))
             forces.append(f)
             moments.append(n + np.cross(c - pivots[k], f))
         shape = np.broadcast_shapes(q.shape[:-1], u.shape[:-1], udot.shape[:-1])
@@ -303,7 +301,7 @@ class FloatingBase:
         for k in reversed(range(self.model.dof + 1)):
             F, N = F + forces[k], N + moments[k]
             if k == 0:
-                out[..., :3], out[..., 3:6] = F, _apply(np.swapaxes(at.R, -1, -2), N)
+                out[..., :3], out[..., 3:6] = F, apply(np.swapaxes(at.R, -1, -2), N)
             else:
                 revolute = self.model.joints[k - 1].kind == "revolute"
                 out[..., 5 + k] = np.sum(at.z[k - 1] * (N if revolute else F), axis=-1)
@@ -314,7 +312,3 @@ class FloatingBase:
 def _rigid(omega: Array, alpha: Array, d: Array) -> Array:
     """alpha x d + omega x (omega x d): how the acceleration differs at a distance d on the same rigid body."""
     return np.asarray(np.cross(alpha, d) + np.cross(omega, np.cross(omega, d)))
-
-
-def _apply(matrix: Array, vector: Array) -> Array:
-    return np.asarray((matrix @ vector[..., None])[..., 0])
