@@ -10,9 +10,10 @@ from oracles import random_pose
 from scipy.spatial.transform import Rotation
 
 from tangere.errors import InvalidValue, UnknownName, UnphysicalModel
+from tangere.model.frames import gravity_vector, tool_transform
+from tangere.model.inertia import payload_body
 from tangere.model.loading import load
 from tangere.model.model import Payload
-from tangere.model.mounting import gravity_vector, payload_body, tool_transform
 
 
 def test_mountings() -> None:

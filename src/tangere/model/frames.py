@@ -1,18 +1,27 @@
-"""Rotations and transforms for model files: exact zeros and ones wherever the angle is a multiple of 90 degrees."""
+"""Rotations and transforms for model files, exact zeros and ones at multiples of 90 degrees; mounting and tool."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, UnknownName
 from tangere.model.model import Array
 
 # Largest entry of R^T R - I that still counts as a rotation: files round to 1e-9 or finer, a sheared or scaled matrix
 # is off by far more.
 ROTATION_TOLERANCE = 1e-6
+TURNS_MAX = 1e6  # [rad] beyond it an angle's own rounding is a visible turn
+EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; below it R is taken as it is
+G0 = 9.81  # [m/s2] the value of the documents (000 eq 69, 002 section 4) and of the golden numbers, not a local one
+
+# Direction of gravity in base axes. "wall" is UR's own wall mounting, the base tilted by 90 degrees about its x axis:
+# the base z axis points away from the wall, the base y axis points up. Another wall is a vector, e.g. (-9.81, 0, 0)
+# with the base x axis up.
+MOUNTINGS = {"table": (0.0, 0.0, -G0), "wall": (0.0, -G0, 0.0), "ceiling": (0.0, 0.0, G0)}
 
 
 def cos_sin_deg(angle: float) -> tuple[float, float]:
@@ -106,10 +115,6 @@ def inverse(T: Array) -> Array:
     return transform(R, 0.0 - R @ T[:3, 3])
 
 
-TURNS_MAX = 1e6  # [rad] beyond it an angle's own rounding is a visible turn
-EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; below it R is taken as it is
-
-
 def check_transform(T: Array, what: str) -> Array:
     """Return T as a (4, 4) float array, or raise InvalidValue unless it is a finite rigid transform."""
     T = np.asarray(T, dtype=float)
@@ -126,4 +131,46 @@ def check_transform(T: Array, what: str) -> Array:
         for _ in range(2):
             R = R @ (1.5 * np.eye(3) - 0.5 * R.T @ R)
         T = transform(R, T[:3, 3])
+    return T
+
+
+def numbers(value: Any, what: str) -> Array:
+    """The value as an array of finite numbers, or InvalidValue."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{what} must be numbers, got {value!r}") from None
+    if not np.all(np.isfinite(array)):
+        raise InvalidValue(f"{what} must be finite, got {value!r}")
+    return array
+
+
+def gravity_vector(gravity: str | Sequence[float] | Array) -> Array:
+    """Gravity in base axes, (3,) in m/s2: a vector, or "table", "wall" (base y axis up), "ceiling" with 9.81 m/s2."""
+    if isinstance(gravity, str):
+        if gravity not in MOUNTINGS:
+            raise UnknownName(f"unknown mounting {gravity!r}; known: {', '.join(MOUNTINGS)}, or a vector in base axes")
+        gravity = MOUNTINGS[gravity]
+    vector = numbers(gravity, "gravity")
+    if vector.shape != (3,):
+        raise InvalidValue(f"gravity must be 3 numbers in base axes [m/s2], got shape {vector.shape}")
+    vector.setflags(write=False)
+    return vector
+
+
+def tool_transform(tool: Sequence[float] | Array) -> Array:
+    """T_flange_tcp, (4, 4): from a 4x4 matrix, from x y z rx ry rz (UR's TCP: m, rotation vector), or from x y z."""
+    array = numbers(tool, "tool")
+    if array.shape == (3,):
+        T = transform(np.eye(3), array)
+    elif array.shape == (6,):
+        T = transform(rotation_vector(array[3:].tolist()), array[:3])
+    elif array.shape == (4, 4):
+        T = check_transform(array, "tool")
+    else:
+        raise InvalidValue(
+            f"tool must be a 4x4 transform, 6 numbers x y z rx ry rz (UR's TCP form) or 3 numbers x y z, "
+            f"got shape {array.shape}"
+        )
+    T.setflags(write=False)
     return T

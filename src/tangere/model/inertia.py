@@ -1,10 +1,14 @@
-"""Rigid bodies: what a mass and an inertia must satisfy, moving them between frames, joining two into one."""
+"""Rigid bodies: what a mass and an inertia must satisfy, moving them between frames, joining two into one; payloads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from tangere.errors import UnphysicalModel
+from tangere.errors import InvalidValue, UnphysicalModel
+from tangere.model.frames import numbers
 from tangere.model.model import Array, Link, Payload
 
 # Relative slack on the triangle inequality and on the sign of the smallest moment. A thin plate sits exactly on the
@@ -78,3 +82,31 @@ def with_payload(link: Link, payload: Payload | None) -> Link:
     if payload is None:
         return link
     return joined(link, Link("payload", payload.mass, payload.com, payload.inertia))
+
+
+def payload_body(payload: Payload | float | Sequence[Any]) -> Payload:
+    """A validated Payload from a Payload, a mass, (mass, com) or (mass, com, inertia); flange axes, SI.
+
+    com (3,) defaults to the flange's origin; inertia (3, 3) about the COM defaults to zero, a point mass.
+    """
+    if isinstance(payload, Payload):
+        parts: tuple[Any, ...] = (payload.mass, payload.com, payload.inertia)
+    elif isinstance(payload, int | float | np.number):
+        parts = (payload,)
+    elif isinstance(payload, Sequence | np.ndarray) and not isinstance(payload, str):
+        parts = tuple(payload)
+    else:
+        raise InvalidValue(f"payload must be a mass, (mass, com) or (mass, com, inertia), got {payload!r}")
+    if not 1 <= len(parts) <= 3:
+        raise InvalidValue(f"payload must be a mass, (mass, com) or (mass, com, inertia), got {len(parts)} entries")
+    shapes = ((), (3,), (3, 3))
+    arrays = [np.zeros(shape) for shape in shapes]
+    for i, (part, what) in enumerate(zip(parts, ("mass", "com", "inertia"), strict=False)):
+        arrays[i] = numbers(part, f"payload {what}")
+        if arrays[i].shape != shapes[i]:
+            raise InvalidValue(f"payload {what} must have shape {shapes[i]}, got {arrays[i].shape}")
+    mass, com, inertia = float(arrays[0]), arrays[1], arrays[2]
+    check_body("payload", mass, com, inertia, point_mass=True)
+    for array in (com, inertia):
+        array.setflags(write=False)
+    return Payload(mass, com, inertia)

@@ -12,8 +12,9 @@ from typing import Any
 from tangere.errors import InvalidValue, ModelFileError, UnknownName, unknown
 from tangere.model.assemble import assemble
 from tangere.model.fields import read_toml
+from tangere.model.frames import gravity_vector, tool_transform
+from tangere.model.inertia import payload_body
 from tangere.model.model import Array, Model, Payload
-from tangere.model.mounting import gravity_vector, payload_body, tool_transform
 
 _DATA = Path(__file__).parent / "data"
 _SETS = _DATA / "sets"

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from tangere.errors import ModelFileError, UnknownName
 from tangere.model.assemble import frozen
-from tangere.model.frames import inverse, rotation_rpy, rpy_from_rotation, transform
+from tangere.model.frames import MOUNTINGS, inverse, rotation_rpy, rpy_from_rotation, transform
 from tangere.model.inertia import check_body, joined, moved
 from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
 from tangere.model.model import Array, Drives, Joint, JointKind, Link, Model, Source
-from tangere.model.mounting import MOUNTINGS
-from tangere.model.urdf_tree import Edge, Element, Tree, read_tree
+from tangere.model.urdf_tree import Edge, Element, Tree, element, read_tree
 
 _TIPS = ("tcp", "tool0")  # what ROS calls the frame at the end of an arm, ours first
 
@@ -206,104 +204,83 @@ def to_urdf(model: Model, *, drives: bool = False, shapes: bool = False) -> str:
     link that has the name of one of the frames above gets `_link` appended.
     """
     taken = [f"{link.name}_link" if link.name in _RESERVED else link.name for link in model.links]
-    out = ['<?xml version="1.0"?>', f"<robot name={quoteattr(model.name)}>"]
     seen: list[list[Segment]] = link_shapes(model) if shapes else [[] for _ in model.links]
-    out += ['  <link name="base_link"/>']
-    if shapes:
-        out += ['  <link name="base">', *_visuals([base_shape(model)], 0.0), "  </link>"]
-    else:
-        out += ['  <link name="base"/>']
-    out += _fixed("base_link", "base", (0.0, 0.0, 0.0), (0.0, 0.0, math.pi))
+    foot = _visuals([base_shape(model)], 0.0) if shapes else []
+    out = [element("link", {"name": "base_link"}), element("link", {"name": "base"}, foot)]
+    out.append(_fixed("base_link", "base", (0.0, 0.0, 0.0), (0.0, 0.0, math.pi)))
     parent, T = "base", np.eye(4)
     for i, (joint, link) in enumerate(zip(model.joints, model.links, strict=True)):
         rise, rest = np.eye(4), joint.T_joint_link.copy()
         rise[2, 3], rest[2, 3] = rest[2, 3], 0.0
-        out += _link(moved(link, rest, taken[i]), _visuals(seen[i], rise[2, 3]))
-        out += _joint_text(joint, parent, taken[i], T @ joint.T_parent_joint @ rise, model, i if drives else None)
+        out.append(_link(moved(link, rest, taken[i]), _visuals(seen[i], rise[2, 3])))
+        out.append(_joint_text(joint, parent, taken[i], T @ joint.T_parent_joint @ rise, model, i if drives else None))
         parent, T = taken[i], rest
     half = 0.5 * math.pi
-    R_z_up_to_x_forward = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # rpy 0 -90 -90 of tool0
-    T_flange = T.copy()
-    T_flange[:3, :3] = T[:3, :3] @ R_z_up_to_x_forward
-    out += ['  <link name="flange"/>', *_fixed(parent, "flange", T_flange[:3, 3], rpy_from_rotation(T_flange[:3, :3]))]
-    out += ['  <link name="tool0"/>', *_fixed("flange", "tool0", (0.0, 0.0, 0.0), (half, 0.0, half))]
+    R_flange = T[:3, :3] @ np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # rpy 0 -90 -90 of tool0
     tool = model.T_flange_tcp
-    out += ['  <link name="tcp"/>', *_fixed("tool0", "tcp", tool[:3, 3], rpy_from_rotation(tool[:3, :3]))]
+    for before, name, xyz, rpy in (
+        (parent, "flange", T[:3, 3], rpy_from_rotation(R_flange)),
+        ("flange", "tool0", (0.0, 0.0, 0.0), (half, 0.0, half)),
+        ("tool0", "tcp", tool[:3, 3], rpy_from_rotation(tool[:3, :3])),
+    ):
+        out += [element("link", {"name": name}), _fixed(before, name, xyz, rpy)]
     if model.payload is not None:
         body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
-        out += [*_link(body), *_fixed("tool0", "payload", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))]
-    return "\n".join([*out, "</robot>", ""])
+        out += [_link(body), _fixed("tool0", "payload", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))]
+    return "\n".join(['<?xml version="1.0"?>', *element("robot", {"name": model.name}, out), ""])
 
 
-def _numbers(values: Sequence[float] | Array) -> str:
-    return quoteattr(" ".join(repr(float(value) + 0.0) for value in values))
+def _numbers(*values: float) -> str:
+    return " ".join(repr(float(value) + 0.0) for value in values)
 
 
-def _origin(xyz: Sequence[float] | Array, rpy: Sequence[float]) -> str:
-    return f"    <origin xyz={_numbers(xyz)} rpy={_numbers(rpy)}/>"
+def _origin(xyz: Sequence[float] | Array, rpy: Sequence[float] = (0.0, 0.0, 0.0)) -> list[str]:
+    return element("origin", {"xyz": _numbers(*xyz), "rpy": _numbers(*rpy)})
+
+
+def _joined(name: str, kind: str, parent: str, child: str, parts: Sequence[list[str]]) -> list[str]:
+    ends = [element("parent", {"link": parent}), element("child", {"link": child})]
+    return element("joint", {"name": name, "type": kind}, [*ends, *parts])
 
 
 def _fixed(parent: str, child: str, xyz: Sequence[float] | Array, rpy: Sequence[float]) -> list[str]:
-    return [
-        f'  <joint name={quoteattr(f"{parent}-{child}_fixed_joint")} type="fixed">',
-        f"    <parent link={quoteattr(parent)}/>",
-        f"    <child link={quoteattr(child)}/>",
-        _origin(xyz, rpy),
-        "  </joint>",
-    ]
+    return _joined(f"{parent}-{child}_fixed_joint", "fixed", parent, child, [_origin(xyz, rpy)])
 
 
-def _visuals(segments: Sequence[Segment], rise: float) -> list[str]:
+def _visuals(segments: Sequence[Segment], rise: float) -> list[list[str]]:
     """Cylinders, and balls where their ends are round; rise [m]: of the link's frame along the joint's axis."""
-    out: list[str] = []
+    out = []
     for segment in segments:
         start, end = (point - (0.0, 0.0, rise) for point in (segment.start, segment.end))
         x, y, z = (end - start).tolist()
-        length = math.hypot(x, y, z)
-        places = [(0.5 * (start + end), f"<cylinder radius={_numbers([segment.radius])} length={_numbers([length])}/>")]
-        places += [(p, f"<sphere radius={_numbers([segment.radius])}/>") for p in (start, end) if segment.round]
-        for centre, geometry in places:
-            out += [
-                "    <visual>",
-                f"  {_origin(centre, (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x)))}",
-                f"      <geometry>{geometry}</geometry>",
-                f'      <material name="{segment.colour}"><color rgba="{COLOURS[segment.colour]}"/></material>',
-                "    </visual>",
-            ]
+        size = {"radius": _numbers(segment.radius), "length": _numbers(math.hypot(x, y, z))}
+        places = [(0.5 * (start + end), element("cylinder", size))]
+        places += [(p, element("sphere", {"radius": size["radius"]})) for p in (start, end) if segment.round]
+        for centre, (geometry,) in places:
+            turned = (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x))
+            colour = f'<material name="{segment.colour}"><color rgba="{COLOURS[segment.colour]}"/></material>'
+            out.append(element("visual", {}, [_origin(centre, turned), [f"<geometry>{geometry}</geometry>"], [colour]]))
     return out
 
 
-def _link(link: Link, visuals: Sequence[str] = ()) -> list[str]:
+def _link(link: Link, visuals: Sequence[list[str]] = ()) -> list[str]:
     keys = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
-    entries = " ".join(f"{key}={_numbers([link.inertia[row, column]])}" for key, row, column in keys)
-    return [
-        f"  <link name={quoteattr(link.name)}>",
-        "    <inertial>",
-        f"  {_origin(link.com, (0.0, 0.0, 0.0))}",
-        f"      <mass value={_numbers([link.mass])}/>",
-        f"      <inertia {entries}/>",
-        "    </inertial>",
-        *visuals,
-        "  </link>",
-    ]
+    entries = {key: _numbers(link.inertia[row, column]) for key, row, column in keys}
+    body = [_origin(link.com), element("mass", {"value": _numbers(link.mass)}), element("inertia", entries)]
+    return element("link", {"name": link.name}, [element("inertial", {}, body), *visuals])
 
 
 def _joint_text(joint: Joint, parent: str, child: str, T: Array, model: Model, drive: int | None) -> list[str]:
     endless = joint.kind == "revolute" and math.isinf(joint.q_min) and math.isinf(joint.q_max)
-    kind = "continuous" if endless else joint.kind
-    effort, velocity = (min(value, UNLIMITED) for value in (joint.tau_max, joint.qd_max))
-    lower, upper = max(joint.q_min, -UNLIMITED), min(joint.q_max, UNLIMITED)
-    reach = "" if endless else f"lower={_numbers([lower])} upper={_numbers([upper])} "
-    out = [
-        f"  <joint name={quoteattr(joint.name)} type={quoteattr(kind)}>",
-        f"    <parent link={quoteattr(parent)}/>",
-        f"    <child link={quoteattr(child)}/>",
+    reach = {} if endless else {"lower": max(joint.q_min, -UNLIMITED), "upper": min(joint.q_max, UNLIMITED)}
+    limits = reach | {"effort": min(joint.tau_max, UNLIMITED), "velocity": min(joint.qd_max, UNLIMITED)}
+    parts = [
         _origin(T[:3, 3], rpy_from_rotation(T[:3, :3])),
-        '    <axis xyz="0 0 1"/>',
-        f"    <limit {reach}effort={_numbers([effort])} velocity={_numbers([velocity])}/>",
+        element("axis", {"xyz": "0 0 1"}),
+        element("limit", {key: _numbers(value) for key, value in limits.items()}),
     ]
     if drive is not None:
         known = {"damping": model.drives.viscous[drive], "friction": model.drives.coulomb[drive]}
-        entries = " ".join(f"{key}={_numbers([value])}" for key, value in known.items() if math.isfinite(value))
-        out += [f"    <dynamics {entries}/>"] if entries else []
-    return [*out, "  </joint>"]
+        entries = {key: _numbers(value) for key, value in known.items() if math.isfinite(value)}
+        parts += [element("dynamics", entries)] if entries else []
+    return _joined(joint.name, "continuous" if endless else joint.kind, parent, child, parts)

@@ -1,15 +1,17 @@
 """The links and joints of a URDF file as a checked tree, before an arm is cut out of it.
 
-Read by a small, safe XML reader: elements with attributes, no document types, no entities, nothing fetched.
+Read by a small, safe XML reader: elements with attributes, no document types, no entities, nothing fetched. Beside it
+the writer of XML elements.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -81,6 +83,13 @@ class Element:
         if len(values) != count or not all(math.isfinite(value) for value in values):
             raise self.error(f"needs {count} finite number{'s' * (count > 1)} in {key}, got {text[:60]!r}")
         return np.array(values)
+
+
+def element(name: str, attributes: Mapping[str, str | None], children: Iterable[list[str]] = ()) -> list[str]:
+    """Lines of an XML element with its children, indented; an attribute that is None is left out."""
+    words = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items() if value is not None)
+    inside = ["  " + line for child in children for line in child]
+    return [f"<{name}{words}>", *inside, f"</{name}>"] if inside else [f"<{name}{words}/>"]
 
 
 def read_xml(path: Path) -> Element:

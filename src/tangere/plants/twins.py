@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.model.inertia import check_body
+from tangere.model.frames import gravity_vector, tool_transform
+from tangere.model.inertia import check_body, payload_body
 from tangere.model.loading import load
 from tangere.model.model import DH, Array, Joint, Link, Model, Payload
-from tangere.model.mounting import gravity_vector, payload_body, tool_transform
 from tangere.robots import Robot
 
 PerLink = ArrayLike | Mapping[int, float]

@@ -11,8 +11,9 @@ import numpy as np
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.vectors import add, matmul, matvec, transposed
+from tangere.model.frames import gravity_vector
+from tangere.model.inertia import payload_body
 from tangere.model.model import Model, Payload
-from tangere.model.mounting import gravity_vector, payload_body
 from tangere.robots import Robot
 from tangere.script.host import FRAME, STILL, Setpoint
 from tangere.script.poses import Frame, composed, inverted, rotation_vector

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from xml.sax.saxutils import quoteattr
 
 from tangere.apps.fmu.part import ArmNumbers, Kind
 from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Group, Placed, Table
+from tangere.model.urdf_tree import element
 
 STEP = 1e-3  # [s] a period of the control loop, what a master takes if it is told nothing
 LOG_CATEGORIES = (
@@ -25,18 +25,11 @@ def number(x: float) -> str:
     return repr(int(x)) if isinstance(x, int) else repr(float(x))
 
 
-def _element(name: str, attributes: dict[str, str | None], children: Iterable[list[str]] = ()) -> list[str]:
-    """Lines of an element with its children, indented; an attribute that is None is left out."""
-    words = "".join(f" {k}={quoteattr(v)}" for k, v in attributes.items() if v is not None)
-    inside = ["  " + line for child in children for line in child]
-    return [f"<{name}{words}>", *inside, f"</{name}>"] if inside else [f"<{name}{words}/>"]
-
-
 def _units(used: set[str]) -> list[list[str]]:
     return [
-        _element("Unit", {"name": unit}, [
-            _element("BaseUnit", {k: str(v) for k, v in exponents.items()}),
-            *(_element("DisplayUnit", {"name": name, "factor": number(factor)}) for name, factor in displays),
+        element("Unit", {"name": unit}, [
+            element("BaseUnit", {k: str(v) for k, v in exponents.items()}),
+            *(element("DisplayUnit", {"name": name, "factor": number(factor)}) for name, factor in displays),
         ])
         for unit, (exponents, displays) in UNITS.items() if unit in used
     ]  # fmt: skip
@@ -46,11 +39,11 @@ def _types(used: set[str]) -> list[list[str]]:
     found = []
     for name, t in TYPES.items():
         attributes = {"quantity": t.quantity or None, "unit": t.unit, "displayUnit": t.display or None}
-        found.append((name, t.text, _element("Real", attributes)))
+        found.append((name, t.text, element("Real", attributes)))
     for name, choice in CHOICES.items():
         bounds: dict[str, str | None] = {"min": "1", "max": str(len(choice.items))}
-        found.append((name, f"{choice.text}. {choice.meaning}", _element("Integer", bounds)))
-    return [_element("SimpleType", {"name": n, "description": t}, [e]) for n, t, e in found if n in used]
+        found.append((name, f"{choice.text}. {choice.meaning}", element("Integer", bounds)))
+    return [element("SimpleType", {"name": n, "description": t}, [e]) for n, t, e in found if n in used]
 
 
 def _start(g: Group, element: int) -> str | None:
@@ -75,14 +68,14 @@ def _variable(table: Table, p: Placed, i: int, name: str) -> list[str]:
         "name": name, "valueReference": str(p.reference + i), "description": g.text,
         "causality": g.causality, "variability": g.variability, "initial": g.initial,
     }  # fmt: skip
-    return _element("ScalarVariable", scalar, [_element(g.kind, attributes)])
+    return element("ScalarVariable", scalar, [element(g.kind, attributes)])
 
 
 def _unknown(index: int, dependencies: dict[int, str]) -> list[str]:
     known = sorted(dependencies)
     kinds = " ".join(dependencies[k] for k in known)
     named = {"index": str(index), "dependencies": " ".join(map(str, known)), "dependenciesKind": kinds}
-    return _element("Unknown", dict(named))
+    return element("Unknown", dict(named))
 
 
 def _now(table: Table, p: Placed, i: int) -> dict[int, str]:
@@ -124,7 +117,7 @@ def _structure(table: Table) -> list[list[str]]:
         "Derivatives": unknowns([p for p in table if p.group.derivative_of], partial(_now, table)),
         "InitialUnknowns": unknowns(table.with_causality("output", "local"), lambda p, i: _first(table, p)),
     }
-    return [_element(name, {}, entries) for name, entries in parts.items() if entries]
+    return [element(name, {}, entries) for name, entries in parts.items() if entries]
 
 
 def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, version: str) -> str:
@@ -151,20 +144,20 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
         "canSerializeFMUstate": "true",
         "providesDirectionalDerivative": "true" if kind.directional else "false",
     }
-    sources = [_element("SourceFiles", {}, [_element("File", {"name": "fmu.c"})])]
+    sources = [element("SourceFiles", {}, [element("File", {"name": "fmu.c"})])]
     exchange = common | {"completedIntegratorStepNotNeeded": "false" if kind.memory else "true"}
     simulation = common | {"canHandleVariableCommunicationStepSize": "true", "maxOutputDerivativeOrder": "0"}
-    categories = [_element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]
+    categories = [element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]
     variables = [_variable(table, p, i, name) for p in table for i, name in enumerate(p.group.names())]
     children = [
-        _element("ModelExchange", exchange, sources),
-        _element("CoSimulation", simulation, sources),
-        _element("UnitDefinitions", {}, _units(units)),
-        _element("TypeDefinitions", {}, _types(used)),
-        _element("LogCategories", {}, categories),
-        _element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
-        _element("ModelVariables", {}, variables),
-        _element("ModelStructure", {}, _structure(table)),
+        element("ModelExchange", exchange, sources),
+        element("CoSimulation", simulation, sources),
+        element("UnitDefinitions", {}, _units(units)),
+        element("TypeDefinitions", {}, _types(used)),
+        element("LogCategories", {}, categories),
+        element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
+        element("ModelVariables", {}, variables),
+        element("ModelStructure", {}, _structure(table)),
     ]
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', *_element("fmiModelDescription", root, children)]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', *element("fmiModelDescription", root, children)]
     return "\n".join(lines) + "\n"

@@ -20,8 +20,8 @@ from tangere.kernels import ur
 from tangere.kinematics.rotation import pose
 from tangere.logs.log import Log
 from tangere.loop.summary import SETTLED
+from tangere.model.frames import G0
 from tangere.model.link_shapes import link_shapes
-from tangere.model.mounting import G0
 from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, facing
 from tangere.planning.path_trajectory import PathTrajectory
 from tangere.planning.paths import Line

@@ -7,7 +7,7 @@ from math import exp, log
 
 import numpy as np
 
-from tangere.model.mounting import G0
+from tangere.model.frames import G0
 from tangere.robots import Robot
 from tangere.types import Array, Kind
 
