@@ -14,8 +14,7 @@ from tangere.control import ComputedTorque, Guarded
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.planning.circles import TOOL_DOWN
-from tangere.planning.path_trajectory import PathTrajectory
+from tangere.planning.path_trajectory import TOOL_DOWN, PathTrajectory
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
 from tangere.plants.mujoco_plant import MujocoPlant

@@ -237,9 +237,9 @@ def test_the_checks_can_fail(tmp_path: Path) -> None:
         "Robot.pose",
         "kinematics.rotation.skew",
     ]
-    assert code_names("`loop.shares.error_shares`, `planning.circles`, `control.x`") == [
+    assert code_names("`loop.shares.error_shares`, `planning.path_trajectory`, `control.x`") == [
         "loop.shares.error_shares",
-        "planning.circles",
+        "planning.path_trajectory",
         "control.x",
     ]
     assert exists("kinematics.rotation.skew")

@@ -242,7 +242,7 @@ def test_dots_lean_and_one_point_far_away(robot: tangere.Robot) -> None:
 
 
 def test_circle_of_002_on_its_wall() -> None:
-    """UR10, radius 100 mm, 5 N, wall at y = -0.8 m: the place of planning.circles.wall_circle."""
+    """UR10, radius 100 mm, 5 N, wall at y = -0.8 m: the place of planning.path_trajectory.wall_circle."""
     robot = with_pen("ur10")
     T = np.eye(4)
     T[:3, :3] = np.stack([(-1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)], axis=1)

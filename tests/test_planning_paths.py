@@ -9,8 +9,7 @@ import pytest
 
 from tangere.errors import InvalidValue
 from tangere.kinematics.rotation import matrix_from_rotation_vector, rotation_error
-from tangere.planning.orientation import Slerp, Waypoints
-from tangere.planning.paths import Circle, Line, Path, arc
+from tangere.planning.paths import Circle, Line, Path, Slerp, Waypoints, arc
 from tangere.planning.polyline import TURN_MAX, Polyline
 from tangere.types import Array
 

@@ -13,7 +13,7 @@ from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import positive
-from tangere.planning.samples import PERIOD, Limits, Sampled, at_rest, violations
+from tangere.planning.samples import PERIOD, Limits, Sampled, at_rest, refuse_violations
 from tangere.planning.timing import SmoothRate, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array, Reference, Trajectory
@@ -37,18 +37,10 @@ class JointMove(Sampled):
     __slots__ = ()
 
     def __init__(
-        self,
-        robot: Robot,
-        q_start: ArrayLike,
-        q_end: ArrayLike,
-        *,
-        velocity: ArrayLike = VELOCITY,
-        acceleration: ArrayLike = ACCELERATION,
-        jerk: ArrayLike = JERK,
-        duration_min: float = 0.0,
-        period: float = PERIOD,
-        limits: Limits | None = None,
-    ) -> None:
+        self, robot: Robot, q_start: ArrayLike, q_end: ArrayLike, *, velocity: ArrayLike = VELOCITY,
+        acceleration: ArrayLike = ACCELERATION, jerk: ArrayLike = JERK, duration_min: float = 0.0,
+        period: float = PERIOD, limits: Limits | None = None,
+    ) -> None:  # fmt: skip
         """q_start, q_end (n,) [rad]; velocity [rad/s], acceleration [rad/s2], jerk [rad/s3]."""
         a, b = checked(q_start, (robot.dof,), "q_start"), checked(q_end, (robot.dof,), "q_end")
         zero = np.zeros(robot.dof)
@@ -60,8 +52,7 @@ class JointMove(Sampled):
             profile = jerk_limited(begin, end, v_max, acceleration, jerk, float(times[-1]))
         q, qd, qdd = profile.at(times)
         q[-1], qd[-1], qdd[-1] = b, 0.0, 0.0  # the end is asked for, not approached
-        for found in violations(robot, limits or Limits.of(robot), period, q, qd, qdd):
-            raise NoSolution(found.text(times[found.index], robot.pose(q[found.index])))
+        refuse_violations(robot, limits, period, q, qd, qdd)
         super().__init__(robot, q, qd, qdd, period, float(times[-1]))
 
 
@@ -90,16 +81,9 @@ class Sine:
     __slots__ = ("_law", "_moving", "_q_0", "_ramp", "_stand", "duration")
 
     def __init__(
-        self,
-        robot: Robot,
-        q_0: ArrayLike,
-        amplitude: ArrayLike,
-        frequency: ArrayLike,
-        joints: Several[int] | None = None,
-        *,
-        ramp: float = 1.0,
-        duration: float = inf,
-    ) -> None:
+        self, robot: Robot, q_0: ArrayLike, amplitude: ArrayLike, frequency: ArrayLike,
+        joints: Several[int] | None = None, *, ramp: float = 1.0, duration: float = inf,
+    ) -> None:  # fmt: skip
         """amplitude [rad] and frequency [Hz]: one number or one per moving joint; joints None: all."""
         q = checked(q_0, (robot.dof,), "q_0")
         which = tuple(range(1, robot.dof + 1)) if joints is None else tuple(joints)

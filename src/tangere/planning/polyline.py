@@ -22,8 +22,16 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
-from tangere.planning.orientation import Orientation, Waypoints, orientation_from
-from tangere.planning.paths import SHORTEST, PathPoints, Piece, assembled, positive
+from tangere.planning.paths import (
+    SHORTEST,
+    Orientation,
+    PathPoints,
+    Piece,
+    Waypoints,
+    assembled,
+    orientation_from,
+    positive,
+)
 from tangere.types import Array
 
 # Default distance [m] from a corner: ten times what a UR repeats (0.05 mm), a quarter of a pen's line.
@@ -49,12 +57,9 @@ class Polyline:
     closed = False
 
     def __init__(
-        self,
-        points: ArrayLike,
-        orientation: Orientation | ArrayLike | Sequence[ArrayLike],
-        *,
+        self, points: ArrayLike, orientation: Orientation | ArrayLike | Sequence[ArrayLike], *,
         tolerance: float = TOLERANCE,
-    ) -> None:
+    ) -> None:  # fmt: skip
         corners = checked(points, (None, 3), "points")
         if corners.ndim != 2 or len(corners) < 2:
             raise InvalidValue(f"points: two or more (m, 3) are needed, got shape {corners.shape}")

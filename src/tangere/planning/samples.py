@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, NoSolution
 from tangere.planning.paths import positive
 from tangere.robots import Robot
 from tangere.types import Array, Reference
@@ -45,21 +45,9 @@ class Sampled:
     """
 
     __slots__ = (
-        "_T",
-        "_a",
-        "_after",
-        "_before",
-        "_last",
-        "_rate",
-        "_samples",
-        "_v",
-        "duration",
-        "period",
-        "q",
-        "qd",
-        "qdd",
+        "_T", "_a", "_after", "_before", "_last", "_rate", "_samples", "_v", "duration", "period", "q", "qd", "qdd",
         "robot",
-    )
+    )  # fmt: skip
 
     def __init__(self, robot: Robot, q: Array, qd: Array, qdd: Array, period: float, duration: float) -> None:
         """The samples cover the duration: (k - 1) period >= duration."""
@@ -211,6 +199,12 @@ def violations(robot: Robot, limits: Limits, period: float, q: Array, qd: Array,
     if limits.torque is not None:
         found += _torque(robot, limits.torque, q, qd, qdd)
     return found
+
+
+def refuse_violations(robot: Robot, limits: Limits | None, period: float, q: Array, qd: Array, qdd: Array) -> None:
+    """Raise NoSolution with the first limit that samples (k, n) break; limits None: the arm's own."""
+    for found in violations(robot, limits or Limits.of(robot), period, q, qd, qdd):
+        raise NoSolution(found.text(found.index * period, robot.pose(q[found.index])))
 
 
 def _symmetric(kind: str, x: Array, limit: Array, power: float) -> list[Violation]:

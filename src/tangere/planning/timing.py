@@ -233,10 +233,9 @@ class JerkLimited:
     ) -> None:
         """speed [m/s], acceleration [m/s2], jerk [m/s3]; centripetal [m/s2]: None is the acceleration; all positive."""
         bend = 1.0 if centripetal is None else acceleration / positive(centripetal, "centripetal", "m/s2")
-        for value, name, unit_name in (
-            (speed, "speed", "m/s"), (acceleration, "acceleration", "m/s2"), (jerk, "jerk", "m/s3")
-        ):  # fmt: skip
-            positive(value, name, unit_name)
+        positive(speed, "speed", "m/s")
+        positive(acceleration, "acceleration", "m/s2")
+        positive(jerk, "jerk", "m/s3")
         pieces = path.pieces
         top = np.array([_top_speed(piece, speed, acceleration, jerk, bend) for piece in pieces])
         joints = _joint_speeds(pieces, top, acceleration, jerk)

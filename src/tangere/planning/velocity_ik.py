@@ -9,16 +9,18 @@ PathTrajectory refuses or asks for joint speeds that no arm has; what it costs i
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue, NoSolution
+from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
 from tangere.kinematics.rotation import rotation_error
 from tangere.model.conventions import official_from_flipped_elbow
 from tangere.planning.path_trajectory import grid
 from tangere.planning.paths import Circle, Path, positive
-from tangere.planning.samples import Limits, Sampled, violations
+from tangere.planning.samples import Limits, Sampled, refuse_violations
 from tangere.planning.timing import SmoothRate, TimeLaw
 from tangere.robots import Robot
 from tangere.types import Array
@@ -51,16 +53,9 @@ class FollowedPath(Sampled):
 
 
 def follow(
-    robot: Robot,
-    path: Path,
-    law: TimeLaw,
-    q_start: ArrayLike,
-    *,
-    gain: float = GAIN,
-    damping: float = DAMPING,
-    step: float = STEP,
-    limits: Limits | None = None,
-) -> FollowedPath:
+    robot: Robot, path: Path, law: TimeLaw, q_start: ArrayLike, *, gain: float = GAIN, damping: float = DAMPING,
+    step: float = STEP, limits: Limits | None = None,
+) -> FollowedPath:  # fmt: skip
     """Follow a path from q_start (n,) by damped inverse velocities with feedback; midpoint rule, one step a sample.
 
     gain K [1/s] with K step < 1; damping: largest lam, and the singular value below which it sets in. The
@@ -92,8 +87,7 @@ def follow(
         if k + 1 < len(times):
             q[k + 1] = q[k] + step * rate(q[k] + 0.5 * step * qd[k], 2 * k + 1)
     qdd = np.asarray(np.gradient(qd, step, axis=0))
-    for found in violations(robot, limits or Limits.of(robot), step, q, qd, qdd):
-        raise NoSolution(found.text(times[found.index], robot.pose(q[found.index])))
+    refuse_violations(robot, limits, step, q, qd, qdd)
     followed = FollowedPath(robot, q, qd, qdd, step, law.duration)
     T, T_des = robot.pose(q), points.T[::2]
     followed.path_error = np.sqrt(np.sum((T[:, :3, 3] - T_des[:, :3, 3]) ** 2, axis=1))
@@ -119,15 +113,13 @@ def singular_circle_path() -> Circle:
     return Circle(yaw * CIRCLE_CENTRE, CIRCLE_RADIUS, pen, x_axis=(0.0, 0.0, 1.0), y_axis=(-1.0, 0.0, 0.0))
 
 
-def singular_circle(
-    robot: Robot, *, ramp: float = 2.0, gain: float = GAIN, damping: float = DAMPING, step: float = STEP
-) -> FollowedPath:
+def singular_circle(robot: Robot, *, ramp: float = 2.0, **how: Any) -> FollowedPath:
     """002's upright circle in 002's own pose, which is singular all along: tangere.robot("ur10", parameters="002").
 
     The pen axis is parallel to axes 2, 3 and 4 (wrist singularity) for the whole circle, and at the top the arm is
     stretched with the wrist over the shoulder as well: rank 3. From 002's q_init, once round in 200 s plus the ramp.
+    how: as `follow` has it.
     """
     path = singular_circle_path()
     law = SmoothRate.over(path.length, path.length / CIRCLE_TIME, ramp)
-    start = official_from_flipped_elbow(CIRCLE_START)
-    return follow(robot, path, law, start, gain=gain, damping=damping, step=step)
+    return follow(robot, path, law, official_from_flipped_elbow(CIRCLE_START), **how)

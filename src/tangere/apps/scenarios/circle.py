@@ -11,7 +11,7 @@ from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kinematics.rotation import pose
-from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, ramped_circle
+from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, ramped_circle
 from tangere.robots import Robot, robot
 from tangere.settings import setting, word
 from tangere.types import Array

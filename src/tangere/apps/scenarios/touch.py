@@ -22,8 +22,7 @@ from tangere.logs.log import Log
 from tangere.loop.summary import SETTLED
 from tangere.model.frames import G0
 from tangere.model.link_shapes import link_shapes
-from tangere.planning.circles import TOOL_DOWN, UR10E_ARM, facing
-from tangere.planning.path_trajectory import PathTrajectory
+from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, PathTrajectory, facing
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
 from tangere.plants.scene.bodies import Body, ball, pad

@@ -22,7 +22,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.logs.log import Log
 from tangere.model.conventions import official_from_flipped_elbow
-from tangere.planning.circles import wall_circle
+from tangere.planning.path_trajectory import wall_circle
 from tangere.planning.timing import SmoothRate
 from tangere.planning.velocity_ik import CIRCLE_START, follow, singular_circle_path
 from tangere.plants.scene.bodies import surface

@@ -21,7 +21,7 @@ from tangere.model.link_shapes import LinkSurface, link_surfaces
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.replay import replay_momentum
-from tangere.planning.circles import UR10E_ARM, ramped_circle
+from tangere.planning.path_trajectory import UR10E_ARM, ramped_circle
 from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, Pushes, PushForce
 from tangere.plants.rigid import RigidPlant

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
-from tangere.planning.orientation import Constant
-from tangere.planning.paths import PathPoints, Piece, assembled, positive
+from tangere.planning.paths import Constant, PathPoints, Piece, assembled, positive
 from tangere.types import Array
 
 # m: how far the pen's way may stray from the sides of the stroke (its points are passed exactly): what a stroke is
