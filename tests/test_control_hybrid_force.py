@@ -263,5 +263,3 @@ def test_a_sensor_keeps_its_force_and_loses_its_moment() -> None:
     assert felt.wrench(ROBOT, state(1, Q, zero, zero), ROBOT.jacobian(Q), np.eye(3)[2], False) is None
     with pytest.raises(UnknownName, match="sensor, observer"):
         ContactForce("ear")  # type: ignore[arg-type]
-    with pytest.raises(InvalidValue, match="smoothing"):
-        ContactForce(smoothing=-1.0)

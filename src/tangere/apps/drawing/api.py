@@ -29,15 +29,9 @@ from tangere.settings import merged, settings_of
 
 
 def draw(
-    picture: str | os.PathLike[str],
-    robot: Robot | str = "ur5e",
-    *,
-    out: str | os.PathLike[str] | None = None,
-    report: bool = True,
-    say: Say | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Drawn:
+    picture: str | os.PathLike[str], robot: Robot | str = "ur5e", *, out: str | os.PathLike[str] | None = None,
+    report: bool = True, say: Say | None = None, progress: Progress | None = None, **settings: Any,
+) -> Drawn:  # fmt: skip
     """Draw a picture with a simulated arm and leave log, ink, figures and page in a folder (`tangere draw`).
 
     picture: a file, or the name of one that ships ("snail"). robot: the arm, or its name; the drawing gives it its own

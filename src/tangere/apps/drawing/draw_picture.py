@@ -158,14 +158,9 @@ def write_preview(prepared: Prepared, out: str | os.PathLike[str]) -> Path:
 
 
 def draw_picture(
-    picture: str | os.PathLike[str],
-    settings: DrawingSettings | None = None,
-    *,
-    out: str | os.PathLike[str],
-    command: Sequence[str] = (),
-    say: Say | None = None,
-    progress: Progress | None = None,
-) -> Drawn:
+    picture: str | os.PathLike[str], settings: DrawingSettings | None = None, *, out: str | os.PathLike[str],
+    command: Sequence[str] = (), say: Say | None = None, progress: Progress | None = None,
+) -> Drawn:  # fmt: skip
     """Draw a picture and leave everything in a folder.
 
     preview.png, plan.svg and manifest.json come before anything moves; then log.mcap, ink.csv, drawn.svg, drawn.png;

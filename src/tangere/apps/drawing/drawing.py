@@ -229,16 +229,10 @@ def drawing_robot(name: str = "ur5e", *, length: float = PEN_LENGTH, mass: float
 
 
 def draw(
-    robot: Robot,
-    plan: DrawingPlan,
-    stage: Stage | None = None,
-    *,
-    force: float = DrawingSettings.force,
-    controller: Controllers = "hybrid",
-    known_stiffness: float | None = None,
-    log: str | os.PathLike[str] | None = None,
+    robot: Robot, plan: DrawingPlan, stage: Stage | None = None, *, force: float = DrawingSettings.force,
+    controller: Controllers = "hybrid", known_stiffness: float | None = None, log: str | os.PathLike[str] | None = None,
     progress: Callable[[float, float], None] | None = None,
-) -> DrawingResult:
+) -> DrawingResult:  # fmt: skip
     """Draw a plan, in simulation or on any other plant.
 
     robot: what planner and controller believe (drawing_robot). stage: where it is drawn; None: Simulated(). force [N].
@@ -319,14 +313,9 @@ def probe_points(size: tuple[float, float]) -> Array:
 
 
 def probe(
-    robot: Robot,
-    canvas: Canvas,
-    stage: Stage | None = None,
-    area: tuple[float, float] | None = None,
-    *,
-    force: float = FORCE,
-    progress: Callable[[float, float], None] | None = None,
-) -> Probed:
+    robot: Robot, canvas: Canvas, stage: Stage | None = None, area: tuple[float, float] | None = None, *,
+    force: float = FORCE, progress: Callable[[float, float], None] | None = None,
+) -> Probed:  # fmt: skip
     """Touch the paper at the corners and the middle of `area` (width, height) [m] about the canvas's middle.
 
     Each touch is a mark of 0.3 mm, pressed with `force` [N]. The height is that of the pen's tip by the joints and the

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.drawing.ink import Ink, colour
+from tangere.apps.drawing.ink import Ink, colour, thinned
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
-from tangere.apps.drawing.strokes.strokes import Strokes, simplified
+from tangere.apps.drawing.strokes.strokes import Strokes, along, length, simplified
 from tangere.errors import MissingExtra
 from tangere.logs.files import replacing, write_text
 from tangere.types import Array
@@ -146,9 +146,9 @@ def ink_picture(ink: Ink, size: tuple[float, float], force: float) -> NDArray[np
 
 def _evenly(ink: Ink, step: float) -> tuple[Array, Array, Array]:
     """x, y, force at places `step` [m] apart along the ink, its first and last included; a resting pen: the hardest."""
-    along = np.concatenate(((0.0,), np.cumsum(np.hypot(np.diff(ink.x), np.diff(ink.y)))))
-    at = np.linspace(0.0, along[-1], max(2, math.ceil(along[-1] / step) + 1))
-    x, y, force = (np.interp(at, along, values) for values in (ink.x, ink.y, ink.force))
+    way = along(ink.points)
+    at = np.linspace(0.0, way[-1], max(2, math.ceil(way[-1] / step) + 1))
+    x, y, force = (np.interp(at, way, values) for values in (ink.x, ink.y, ink.force))
     return x, y, force
 
 
@@ -158,13 +158,10 @@ def ink_marks(ink: Ink, canvas: Canvas, most: int) -> tuple[Array, Array]:
     At most about `most` rows, evenly along the ink.
     """
     parts = ink.strokes()
-    length = sum(float(np.hypot(np.diff(part.x), np.diff(part.y)).sum()) for part in parts)
-    step = length / max(most - 3 * len(parts), 10)
+    step = sum(length(part.points) for part in parts) / max(most - 4 * len(parts), 10)
     times, points = [], []
     for part in parts:
-        along = np.concatenate(((0.0,), np.cumsum(np.hypot(np.diff(part.x), np.diff(part.y)))))
-        rows = np.searchsorted(along, np.linspace(0.0, along[-1], max(2, math.ceil(along[-1] / max(step, 1e-6)))))
-        rows = np.unique(rows.clip(0, len(part) - 1))
+        rows = thinned(part, max(step, 1e-6))
         times += [part.t[rows], part.t[-1:]]
         points += [canvas.to_base(part.points[rows]), np.full((1, 3), np.nan)]
     if not parts:

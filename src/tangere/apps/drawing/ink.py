@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere.apps.drawing.strokes.strokes import along
 from tangere.errors import InvalidValue
 from tangere.figures.axes import drawing, marks
 from tangere.figures.markup import Raw, join, tag
@@ -60,14 +61,14 @@ def sampled(line: Array, spacing: float = SPACING) -> tuple[Array, Array]:
     """Points (k, 2) along a polyline (m, 2), at most `spacing` [m] apart, and the length (k,) that each stands for."""
     line = np.asarray(line, dtype=np.float64)
     steps = np.hypot(*np.diff(line, axis=0).T)
-    line, steps = np.concatenate((line[:1], line[1:][steps > 0.0])), steps[steps > 0.0]
-    if not len(steps):
-        return line[:1], np.zeros(min(len(line), 1))
-    along = np.concatenate(((0.0,), np.cumsum(steps)))
-    count = max(int(np.ceil(along[-1] / spacing)), 1)
-    middle = (np.arange(count) + 0.5) * (along[-1] / count)
-    points = np.stack([np.interp(middle, along, line[:, axis]) for axis in (0, 1)], axis=1)
-    return points, np.full(count, along[-1] / count)
+    line = np.concatenate((line[:1], line[1:][steps > 0.0]))
+    if len(line) < 2:
+        return line, np.zeros(len(line))
+    at = along(line)
+    count = max(int(np.ceil(at[-1] / spacing)), 1)
+    middle = (np.arange(count) + 0.5) * (at[-1] / count)
+    points = np.stack([np.interp(middle, at, line[:, axis]) for axis in (0, 1)], axis=1)
+    return points, np.full(count, at[-1] / count)
 
 
 def near(points: Array, others: Array, tolerance: float) -> NDArray[np.bool_]:
@@ -213,7 +214,7 @@ def coloured_map(
     pieces: list[list[str]] = [[] for _ in range(CLASSES)]
     begin, points = 0, ink.points
     for part in ink.strokes():
-        rows = begin + _thinned(part, 0.4 / scale)
+        rows = begin + thinned(part, 0.4 / scale)
         begin += len(part)
         level = np.clip((values[rows] - low) / (high - low) * CLASSES, 0, CLASSES - 1).astype(int)
         cuts = np.flatnonzero(np.diff(level)) + 1
@@ -247,11 +248,11 @@ def _range(values: Array) -> tuple[float, float]:
     return (low, high) if high - low > room else (low - room, high + room)
 
 
-def _thinned(ink: Ink, step: float) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def thinned(ink: Ink, step: float) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Indices of samples about `step` [m] apart along one stroke of ink."""
-    along = np.concatenate(((0.0,), np.cumsum(np.hypot(np.diff(ink.x), np.diff(ink.y)))))
-    wanted = np.linspace(0.0, along[-1], max(2, math.ceil(along[-1] / step) + 1))
-    return np.unique(np.searchsorted(along, wanted).clip(0, len(ink) - 1))
+    at = along(ink.points)
+    wanted = np.linspace(0.0, at[-1], max(2, math.ceil(at[-1] / step) + 1))
+    return np.unique(np.searchsorted(at, wanted).clip(0, len(ink) - 1))
 
 
 def _path(line: Array, scale: float, width: float, height: float) -> str:

@@ -106,8 +106,7 @@ def figures_of(result: RunResult, ink: Ink, plan: DrawingPlan, law: PenControlle
     mode = log["mode"]
     drawing: Mask = mode == MODES.index("draw")
     place, wrench = contact(log, plan.canvas, robot)
-    tip = (place - T[:3, 3]) @ T[:3, :3]
-    planned = (log["T_des"].reshape(-1, 3, 4)[:, :, 3] - T[:3, 3]) @ T[:3, :3]
+    tip, planned = plan.canvas.from_base(place), plan.canvas.from_base(log["T_des"].reshape(-1, 3, 4)[:, :, 3])
     force = wrench[:, :3] @ T[:3, 2]
     lines = [np.asarray(line) for line in plan.polylines()]
     late = np.hypot(*(tip[drawing, :2] - planned[drawing, :2]).T)

@@ -154,12 +154,8 @@ class TipLaw:
 
 
 def tip_law(
-    robot: Robot,
-    filter: VelocityFilter,
-    T_canvas: Array,
-    gains: tuple[float, float, float],
-    limit: Array,
-) -> Any:
+    robot: Robot, filter: VelocityFilter, T_canvas: Array, gains: tuple[float, float, float], limit: Array,
+) -> Any:  # fmt: skip
     """TipLaw of the arm: compiled for a UR (3 us a period), else as above (some 40 us)."""
     axes, origin = np.array(T_canvas[:3, :3].T), np.array(T_canvas[:3, 3])
     if robot.compiled:
@@ -210,7 +206,7 @@ class HybridForce(PenController):
     ) -> None:  # fmt: skip
         super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise)
         self.inertia = ToolInertia(robot)
-        self._delay = delay + self.felt.smoothing
+        self._delay = delay
         # a sensor that is late needs a slower loop: the bound of hybrid_gains, with the share it leaves
         self._omega_force = min(omega_force, 0.5 / (3.0 * self._delay))
         self._kp, self._kv, self._ki = gains = 3.0 * omega**2, 3.0 * omega, omega**3

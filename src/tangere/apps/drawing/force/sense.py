@@ -10,7 +10,7 @@ import numpy as np
 from tangere.apps.drawing.force.surface import STIFFEST, StiffnessEstimate
 from tangere.apps.drawing.force.task import DRAW, GIVE, LISTEN, TOUCH, PenPlan, PenTask
 from tangere.control.task_space import Bounds
-from tangere.errors import InvalidValue, UnknownName
+from tangere.errors import UnknownName
 from tangere.types import Array, State
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SPEED_NOISE = 2e-3  # [rad/s] per sample, what a UR10e's speeds show at rest
 class ContactForce:
     """The wrench F (6,) of the paper on the pen at the tcp, base axes, as far as it is known: at a pen's tip a force.
 
-        sensor:    F = measured force - tare, low-pass filtered with `smoothing` [s] where the sensor is noisy
+        sensor:    F = measured force - tare
         observer:  M^-1 J_v^T F = M^-1 (tau_ext_hat - tare) for the force, in the sense of least squares
 
     A tip carries no moment, so that of the sensor is not used: on a light wrist its noise and bias would be the largest
@@ -31,25 +31,16 @@ class ContactForce:
     until then F is None. noise: standard deviation along the normal in that time [N].
     """
 
-    def __init__(
-        self,
-        source: Literal["sensor", "observer"] = "sensor",
-        *,
-        smoothing: float = 0.0,
-        needs_tare: bool | None = None,
-    ) -> None:
+    def __init__(self, source: Literal["sensor", "observer"] = "sensor", *, needs_tare: bool | None = None) -> None:
         if source not in ("sensor", "observer"):
             raise UnknownName(f"unknown source of force {source!r}; known: sensor, observer")
-        if not (math.isfinite(smoothing) and smoothing >= 0.0):
-            raise InvalidValue(f"smoothing: finite and >= 0 [s], got {smoothing!r}")
-        self.source, self.smoothing = source, smoothing
+        self.source = source
         self.needs_tare = source == "observer" if needs_tare is None else needs_tare
         self.start()
 
     def start(self) -> None:
         """Nothing is known yet."""
         self._tare: Array | None = None
-        self._smooth: Array | None = None
         self._last: Array | None = None
         self.noise = 0.0
         self.listen()
@@ -75,10 +66,6 @@ class ContactForce:
             return self._last
         if self.source == "sensor":
             raw = raw[:3]
-        if self.smoothing > 0.0:
-            if self._smooth is not None:
-                raw = self._smooth + (state.period / (state.period + self.smoothing)) * (raw - self._smooth)
-            self._smooth = raw
         force = raw if self._tare is None else raw - self._tare
         if self.source == "observer":
             force = _least_squares(robot.mass_matrix(state.q), J, force)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tangere.apps.drawing.picture.skeleton import PixelChain, PixelGraph
+from tangere.apps.drawing.strokes.strokes import root
 from tangere.types import Array
 
 # The direction in which a chain leaves a junction is taken over this many pixels: enough to see through the staircase.
@@ -45,16 +46,10 @@ def contracted(graph: PixelGraph, close: float = np.inf) -> None:
     parent = {junction: junction for junction in graph.middles}
     boxes = {j: (graph.points[own].min(axis=0), graph.points[own].max(axis=0)) for j, own in graph.pixels_of.items()}
 
-    def root(junction: int) -> int:
-        while parent[junction] != junction:
-            parent[junction] = parent[parent[junction]]
-            junction = parent[junction]
-        return junction
-
     at = _meeting(graph)
     for chain in graph.chains:
         a, b = chain.ends
-        if chain.gone or chain.loop or a < 0 or b < 0 or root(a) == root(b):
+        if chain.gone or chain.loop or a < 0 or b < 0 or root(parent, a) == root(parent, b):
             continue
         inside = chain.pixels or graph.pixels_of[a]
         wide = float(np.mean(graph.width[inside]))
@@ -63,7 +58,7 @@ def contracted(graph: PixelGraph, close: float = np.inf) -> None:
         short = len(chain.pixels) <= min(wide, close)
         if not short and not (thin and _crossing(graph, chain, at)):
             continue
-        p, r = root(a), root(b)
+        p, r = root(parent, a), root(parent, b)
         low, high = np.minimum(boxes[p][0], boxes[r][0]), np.maximum(boxes[p][1], boxes[r][1])
         if float(np.hypot(*(high - low))) <= SPREAD * (min(wide, close) if short else CROSSING * wide) + 2.0:
             parent[r] = p
@@ -72,11 +67,11 @@ def contracted(graph: PixelGraph, close: float = np.inf) -> None:
             chain.gone = True
     merged: dict[int, list[int]] = {}
     for junction, pixels in graph.pixels_of.items():
-        merged.setdefault(root(junction), []).extend(pixels)
+        merged.setdefault(root(parent, junction), []).extend(pixels)
     graph.pixels_of = merged
     graph.middles = {junction: graph.points[pixels].mean(axis=0) for junction, pixels in merged.items()}
     for chain in graph.chains:
-        a, b = chain.ends = [end if end < 0 else root(end) for end in chain.ends]
+        a, b = chain.ends = [end if end < 0 else root(parent, end) for end in chain.ends]
         if a != b or a < 0 or chain.gone:
             continue
         # a loop round less than the line is wide is a pinhole between lines that meet: part of the junction too

@@ -56,12 +56,17 @@ def edge_mask(
         raise InvalidValue(f"edge thresholds {low}, {high}; 0 < low <= high < 255 grey levels per pixel is valid")
     edges = cv2.Canny(smooth, 8.0 * low, 8.0 * high, apertureSize=3, L2gradient=True)
     joined = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, np.ones((TOGETHER, TOGETHER), np.uint8))
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
-    extent = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT])
-    large = extent >= shortest
+    return _long(joined, shortest), (float(low), float(high))
+
+
+def _long(mask: NDArray[np.uint8], shortest: float) -> Mask:
+    """The pieces of a mask that span `shortest` [pixels] and more."""
+    cv2 = opencv()
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    large = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]) >= shortest
     large[0] = False
-    mask: Mask = large[labels] if count > 1 else np.zeros(joined.shape, dtype=bool)
-    return mask, (float(low), float(high))
+    kept: Mask = large[labels]
+    return kept
 
 
 def found_thresholds(size: np.ndarray) -> tuple[float, float]:
@@ -360,9 +365,4 @@ def outlined(picture: Picture, *, shortest: float) -> Mask | None:
     borders, _ = edge_mask(picture, shortest=shortest)
     if float((borders & near).sum()) < OUTLINED * float(borders.sum()):
         return None
-    rest = (borders & ~near).astype(np.uint8)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(rest, connectivity=8)
-    large = np.maximum(stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]) >= shortest
-    large[0] = False
-    result: Mask = lines | (large[labels] if count > 1 else False)
-    return result
+    return lines | _long((borders & ~near).astype(np.uint8), shortest)

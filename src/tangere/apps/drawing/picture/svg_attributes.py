@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from tangere.apps.drawing.strokes.strokes import along
 from tangere.types import Array
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -203,9 +204,8 @@ def dashed(line: Array, pattern: list[float], offset: float = 0.0) -> list[Array
 
     A piece keeps the corners of the line within it; a dash of length 0 is a dot.
     """
-    steps = np.diff(line, axis=0)
-    along = np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])
-    whole = float(along[-1])
+    at = along(line)
+    whole = float(at[-1])
     period = sum(pattern)
     begin = -(offset % period)
     result: list[Array] = []
@@ -215,8 +215,8 @@ def dashed(line: Array, pattern: list[float], offset: float = 0.0) -> list[Array
             begin += span
             if k % 2 or last < first or first >= whole:
                 continue
-            inside = line[(along > first) & (along < last)]
-            ends = np.stack([np.interp([first, last], along, line[:, axis]) for axis in (0, 1)], axis=1)
+            inside = line[(at > first) & (at < last)]
+            ends = np.stack([np.interp([first, last], at, line[:, axis]) for axis in (0, 1)], axis=1)
             result.append(np.concatenate([ends[:1], inside, ends[1:]]))
     return result
 

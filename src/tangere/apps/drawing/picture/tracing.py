@@ -38,12 +38,9 @@ class Tracing:
 
 
 def trace(
-    picture: Picture,
-    style: str = "auto",
-    *,
-    thresholds: tuple[float, float] | None = None,
+    picture: Picture, style: str = "auto", *, thresholds: tuple[float, float] | None = None,
     shortest: float | None = None,
-) -> Tracing:
+) -> Tracing:  # fmt: skip
     """One centre line for each line (style "lines") or edge ("edges") of a picture; "auto" looks which it is.
 
     "lines": threshold against the paper, thinning; areas much wider than a line give their outline, coloured areas

@@ -150,15 +150,9 @@ class Canvas:
 
     @classmethod
     def tilted(
-        cls,
-        robot: Robot,
-        tilt: float,
-        size: tuple[float, float] = SIZE,
-        *,
-        azimuth: float = 0.0,
-        height: float | None = None,
-        border: float = BOARD,
-    ) -> Canvas:
+        cls, robot: Robot, tilt: float, size: tuple[float, float] = SIZE, *, azimuth: float = 0.0,
+        height: float | None = None, border: float = BOARD,
+    ) -> Canvas:  # fmt: skip
         """On a board that leans by `tilt` [rad]: 0 is a table, pi/2 a wall, between a desk that faces the robot.
 
         Distance and (unless given) height of its middle are those where the arm, with the tool it holds, stays farthest

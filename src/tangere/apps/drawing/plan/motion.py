@@ -285,8 +285,7 @@ class DrawingPlan(Sampled):
     """
 
     __slots__ = (
-        "R_canvas_tcp", "_bounds", "_contact", "_phases", "_stroke", "canvas", "check", "pace", "start", "stretches",
-        "stroke_times", "strokes",
+        "R_canvas_tcp", "_spans", "_starts", "canvas", "check", "pace", "start", "stretches", "stroke_times", "strokes",
     )  # fmt: skip
 
     def __init__(
@@ -296,44 +295,37 @@ class DrawingPlan(Sampled):
     ) -> None:  # fmt: skip
         self.strokes, self.canvas, self.stretches = strokes, canvas, tuple(stretches)
         self.R_canvas_tcp, self.pace, self.check, self.start = R_canvas_tcp, pace, check, start
-        bounds, phases, contact, stroke = [0.0], ["travel"], [False], [0]
+        spans = [(0.0, "travel", False, 0)]  # start [s], phase, whether the pen should touch, stroke
         times = np.zeros((len(strokes.lines), 2))
         clock = start
         for stretch in stretches:
-            bounds.append(clock)
-            phases.append(stretch.phase)
-            contact.append(stretch.contact)
-            stroke.append(stretch.stroke)
+            spans.append((clock, stretch.phase, stretch.contact, stretch.stroke))
             if isinstance(stretch.course, Hop):
-                bounds.append(clock + stretch.slower * stretch.course.clear_time(pace.touch_height))
-                phases.append("travel")
-                contact.append(False)
-                stroke.append(stretch.stroke + 1)
+                clear = clock + stretch.slower * stretch.course.clear_time(pace.touch_height)
+                spans.append((clear, "travel", False, stretch.stroke + 1))
             clock += stretch.duration
             if stretch.phase == "approach":
                 times[stretch.stroke] = clock
             elif stretch.phase == "draw":
                 times[stretch.stroke, 1] = clock
-        self._bounds, self._phases, self._contact, self._stroke = bounds, phases, contact, stroke
+        self._starts, self._spans = [span[0] for span in spans], spans
         self.stroke_times = times  # (m, 2) s: drawing begins (after the pen has settled) and ends
         super().__init__(robot, *samples, period, clock)
 
     def phase(self, time: float) -> str:
         """ "travel" (pen in the air), "approach" (slowly down, then resting), "draw" or "lift" at that time [s]."""
-        return self._phases[self._index(time)]
+        return self._span(time)[1]
 
     def contact_wanted(self, time: float) -> bool:
         """Whether the pen should touch: from the start of the slow descent to the end of the stroke."""
-        return self._contact[self._index(time)]
+        return self._span(time)[2]
 
     def stroke(self, time: float) -> int:
         """The stroke (from 0) that is drawn at that time, or will be next."""
-        return self._stroke[self._index(time)]
+        return self._span(time)[3]
 
-    def _index(self, time: float) -> int:
-        if time > self.duration:
-            return len(self._phases) - 1
-        return max(bisect_right(self._bounds, time) - 1, 0)
+    def _span(self, time: float) -> tuple[float, str, bool, int]:
+        return self._spans[-1 if time > self.duration else max(bisect_right(self._starts, time) - 1, 0)]
 
     @property
     def draw_length(self) -> float:

@@ -43,15 +43,9 @@ POINTS = 150
 
 
 def plan_drawing(
-    robot: Robot,
-    strokes: Strokes,
-    canvas: Canvas,
-    how: PenMotion | None = None,
-    *,
-    q_start: ArrayLike | None = None,
-    period: float | None = None,
-    offer: bool = True,
-) -> DrawingPlan:
+    robot: Robot, strokes: Strokes, canvas: Canvas, how: PenMotion | None = None, *, q_start: ArrayLike | None = None,
+    period: float | None = None, offer: bool = True,
+) -> DrawingPlan:  # fmt: skip
     """The motion that draws `strokes` on `canvas`, from rest above the first point to rest above the last, lifted.
 
     how: speeds, heights and force; None: PenMotion(). q_start (n,): a joint motion from there to 60 mm above the first

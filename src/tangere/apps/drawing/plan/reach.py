@@ -200,13 +200,9 @@ def arm_length(robot: Robot) -> float:
 
 
 def postures(
-    robot: Robot,
-    T: Array,
-    T_base_canvas: Array | None = None,
-    size: tuple[float, float] = (0.0, 0.0),
-    border: float = 0.0,
-    spheres: LinkSpheres | None = None,
-) -> Postures:
+    robot: Robot, T: Array, T_base_canvas: Array | None = None, size: tuple[float, float] = (0.0, 0.0),
+    border: float = 0.0, spheres: LinkSpheres | None = None,
+) -> Postures:  # fmt: skip
     """Rooms of poses T (..., k, 4, 4); with T_base_canvas (..., 4, 4) also those of the links' clearance."""
     if robot.dof != 6:
         raise InvalidValue(f"drawing needs an arm of the UR kind with 6 joints, {robot.name} has {robot.dof}")

@@ -21,8 +21,8 @@ from tangere.apps.drawing.picture.svg import is_svg, read_svg
 from tangere.apps.drawing.picture.tracing import Tracing, fitted, trace
 from tangere.apps.drawing.settings import TOLERANCE
 from tangere.apps.drawing.strokes.merge import merged, uncovered, unfolded
-from tangere.apps.drawing.strokes.strokes import Strokes, closed, simplified, smoothed
-from tangere.apps.drawing.strokes.tour import Tour, nearest
+from tangere.apps.drawing.strokes.strokes import Strokes, closed, root, simplified, smoothed
+from tangere.apps.drawing.strokes.tour import LEAST, Tour, nearest
 from tangere.errors import InvalidValue
 from tangere.types import Array
 
@@ -33,8 +33,6 @@ KICKS_MIN = 300
 KICKS_MAX = 600
 # Up to this many strokes all pairs are tried at the end (one pass over 6000 takes half a second).
 ALL_PAIRS_MAX = 6000
-# What is gained must be more than rounding: a millionth of a micrometre.
-LEAST = 1e-12
 
 
 def ordered(strokes: Strokes, *, kicks: int | None = None, seed: int = 0) -> Strokes:
@@ -118,18 +116,12 @@ def _start(ends: Array) -> tuple[list[int], np.ndarray]:
     link = [-1] * len(ends)
     parent = list(range(count))
 
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
     def join(a: np.ndarray, b: np.ndarray) -> None:
         distance = np.hypot(*(ends[a] - ends[b]).T)
         rank = np.lexsort((b, a, distance))
         for i, j in zip(a[rank].tolist(), b[rank].tolist(), strict=True):
             if link[i] < 0 and link[j] < 0:
-                p, r = root(i >> 1), root(j >> 1)
+                p, r = root(parent, i >> 1), root(parent, j >> 1)
                 if p != r:
                     link[i], link[j] = j, i
                     parent[r] = p
@@ -142,7 +134,7 @@ def _start(ends: Array) -> tuple[list[int], np.ndarray]:
         near = nearest(ends[loose], min(NEIGHBOURS, len(loose) - 1))
         a = np.repeat(loose, near.shape[1])
         b = np.where(near.ravel() >= 0, loose[near.ravel()], -1)
-        pieces = np.array([root(e >> 1) for e in range(len(ends))])
+        pieces = np.array([root(parent, e >> 1) for e in range(len(ends))])
         valid = (b >= 0) & (pieces[a] != pieces[b])
         if not valid.any():  # all near ends are of the same piece: any other piece will do
             first = loose[0]
@@ -195,18 +187,11 @@ DOT = 0.3e-3
 
 
 def strokes_of(
-    source: str | Path | bytes | Picture | Tracing,
-    size: float | tuple[float, float] = 0.2,
-    *,
-    style: str = "auto",
-    margin: float = 0.0,
-    tolerance: float = TOLERANCE,
-    join: float = JOIN,
-    thresholds: tuple[float, float] | None = None,
-    kicks: int | None = None,
-    seed: int = 0,
+    source: str | Path | bytes | Picture | Tracing, size: float | tuple[float, float] = 0.2, *, style: str = "auto",
+    margin: float = 0.0, tolerance: float = TOLERANCE, join: float = JOIN,
+    thresholds: tuple[float, float] | None = None, kicks: int | None = None, seed: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> Strokes:
+) -> Strokes:  # fmt: skip
     """A picture file (PNG, JPEG, SVG), its bytes, a Picture or a Tracing as strokes ready to draw.
 
     size: the longer side of the drawing area [m], the other follows the picture; or (width, height) [m] of an area in

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tangere.apps.drawing.strokes.strokes import Strokes, closed, length, positive
+from tangere.apps.drawing.strokes.strokes import Strokes, along, closed, length, positive, root
 from tangere.apps.drawing.strokes.tour import nearest
 from tangere.types import Array
 
@@ -48,16 +48,10 @@ def merged(strokes: Strokes, tolerance: float) -> Strokes:
     parent = list(range(len(free)))
     size = [length(lines[k]) for k in free]
 
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
     for i, j, g in zip(a[rank].tolist(), b[rank].tolist(), gap[rank].tolist(), strict=True):
         if link[i] >= 0 or link[j] >= 0:
             continue
-        p, r = root(i >> 1), root(j >> 1)
+        p, r = root(parent, i >> 1), root(parent, j >> 1)
         if p == r and size[p] < max(RING * g, 3.0 * tolerance):
             continue
         link[i], link[j] = j, i
@@ -180,7 +174,7 @@ def _on(point: Array, a: Array, b: Array) -> bool:
 
 def _samples(line: Array, step: float) -> tuple[Array, Array]:
     """(arc lengths (n,) [m], points and unit directions (n, 4)) on a line, `step` [m] apart or less."""
-    at = _arc(line)
+    at = along(line)
     s = np.linspace(0.0, at[-1], max(2, int(np.ceil(at[-1] / step)) + 1))
     points = np.stack([np.interp(s, at, line[:, 0]), np.interp(s, at, line[:, 1])], axis=1)
     way = np.diff(points, axis=0)
@@ -192,9 +186,9 @@ def _beside(here: Array, other: Array, near: float) -> np.ndarray:
     """Whether samples (..., 4) lie beside others: `near` across their direction, and no more than a step along it."""
     x, y = other[..., 0] - here[..., 0], other[..., 1] - here[..., 1]
     across = x * other[..., 3] - y * other[..., 2]
-    along = x * other[..., 2] + y * other[..., 3]
+    forward = x * other[..., 2] + y * other[..., 3]
     # a cell remembers one of its samples only: the next one may be one and a half steps off
-    return np.asarray((np.abs(across) <= near) & (np.abs(along) <= 1.5 * near))
+    return np.asarray((np.abs(across) <= near) & (np.abs(forward) <= 1.5 * near))
 
 
 def _doubled(cells: np.ndarray, here: Array, around: np.ndarray, near: float) -> np.ndarray:
@@ -240,14 +234,9 @@ def _kept(covered: np.ndarray, s: Array, ring: bool) -> list[tuple[float, float]
 
 def _part(line: Array, start: float, stop: float) -> Array:
     """The line from one arc length to another [m]; beyond its length it goes round."""
-    at = _arc(line)
+    at = along(line)
     if stop > at[-1]:
         line, at = np.concatenate([line, line[1:]]), np.concatenate([at, at[-1] + at[1:]])
     ends = [[np.interp(s, at, line[:, 0]), np.interp(s, at, line[:, 1])] for s in (start, stop)]
     inside = line[(at > start) & (at < stop)]
     return np.concatenate([[ends[0]], inside, [ends[1]]])
-
-
-def _arc(line: Array) -> Array:
-    """(k,) length [m] along a line up to each of its points."""
-    return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])

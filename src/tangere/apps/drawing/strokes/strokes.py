@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,13 +73,9 @@ class Strokes:
         return replace(self, lines=tuple(line[::-1].copy() for line in reversed(self.lines)))
 
     def transformed(
-        self,
-        *,
-        scale: float = 1.0,
-        angle: float = 0.0,
-        offset: ArrayLike = (0.0, 0.0),
+        self, *, scale: float = 1.0, angle: float = 0.0, offset: ArrayLike = (0.0, 0.0),
         size: tuple[float, float] | None = None,
-    ) -> Strokes:
+    ) -> Strokes:  # fmt: skip
         """p -> scale R(angle) p + offset: scaled, turned counter-clockwise [rad] about the middle, then moved [m].
 
         The drawing area keeps its size (scaled with the drawing) unless one is given; it is not turned.
@@ -105,6 +102,19 @@ def length(line: Array) -> float:
     """Length of a polyline (k, 2), in its unit."""
     steps = np.diff(line, axis=0)
     return float(np.sqrt((steps * steps).sum(axis=1)).sum())
+
+
+def along(line: Array) -> Array:
+    """(k,) length along a polyline (k, 2) up to each of its points."""
+    return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
+
+
+def root(parent: Any, i: int) -> int:
+    """The one that stands for all that i was joined with; parent: of each number, itself where it stands for others."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
 
 
 def closed(line: Array) -> bool:

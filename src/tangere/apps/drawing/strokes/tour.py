@@ -82,7 +82,7 @@ def _in_window(points: Array, low: Array, cell: float, wanted: np.ndarray, k: in
     return found, 2.0 * cell
 
 
-# What is gained must be more than rounding [m].
+# What is gained must be more than rounding [m]: a millionth of a micrometre.
 LEAST = 1e-12
 # Strokes that or-opt moves together.
 SEGMENT = 3
