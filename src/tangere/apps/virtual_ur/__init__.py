@@ -1,0 +1,1 @@
+"""A virtual UR controller: the ports of a real one, with one of our plants inside."""

@@ -1,0 +1,128 @@
+"""The command virtual: a UR controller on loopback, with one of our plants inside."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tangere.errors import InvalidValue
+from tangere.options import add_options, group_from
+from tangere.settings import count, flag, setting, word
+
+if TYPE_CHECKING:
+    from tangere.apps.virtual_ur.modes import Profile
+
+EXAMPLES = """examples:
+  tangere virtual ur5e                                a UR5e on 127.0.0.1, in remote control, brakes released
+  tangere virtual ur10e --address 127.0.0.42 --clock fast
+  tangere virtual ur5e --draw 7                       an arm with calibration, friction and payload of its own
+  tangere virtual ur5e --polyscope 5.9.0 --profile remote-off,ethernet-ip
+
+Clients on this computer find RTDE (30004), dashboard (29999), primary, secondary and realtime interfaces (30001-30003,
+read only: 30011-30013) at that address. What is not known of real controllers is listed in the documentation as
+modelled. Not a safety function, and no substitute for trying with a real arm."""
+
+PROFILES = {
+    "remote-off": "remote control is off: programs are refused",
+    "ethernet-ip": "a field bus holds registers 0 to 23 and the speed slider",
+    "booting": "the arm is powered off, as after switching on",
+}
+
+
+@dataclass(frozen=True)
+class VirtualSettings:
+    """A virtual arm."""
+
+    address: str = word("127.0.0.1", "where it listens: 127.0.0.x", metavar="IP")
+    polyscope: str = word("5.26.0", "version of the controller's software", metavar="X.Y.Z")
+    clock: str = word(
+        "real", "500 frames a second, as fast as clients read, or one frame for each package of its clients",
+        ("real", "fast", "lockstep"),
+    )  # fmt: skip
+    plant: str = word("mujoco", "what moves: with contacts, or rigid bodies alone", ("mujoco", "rigid"))
+    profile: str | None = word(None, f"how it is set up: {', '.join(PROFILES)}; several with commas", metavar="NAMES")
+    draw: int | None = count(
+        None, "an arm with calibration, friction, noise and payload of its own, by this seed", metavar="SEED"
+    )
+    start: tuple[float, ...] | None = setting(
+        None, "rad", "joints at the start [deg]", typed="deg", size=(6,), metavar="Q1,...,Q6"
+    )
+    seconds: float | None = setting(None, "s", "end by itself after this time of the controller's clock", low=0.0)
+    wait_for_ever: bool = flag(False, "lockstep: never step without its clients")
+    anywhere: bool = flag(False, "listen on an address that other computers reach, too")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's."""
+    p = commands.add_parser(
+        "virtual",
+        help="a virtual UR controller that real clients drive",
+        description="A UR controller on this computer: RTDE, dashboard, script ports, and a simulated arm inside that\n"
+        "moves under torque commands, too. Ends on Ctrl-C or SIGTERM.",
+        epilog=EXAMPLES,
+    )
+    p.add_argument("robot", metavar="ROBOT", help="the arm, such as ur5e (see `tangere models`)")
+    add_options(p, VirtualSettings)
+    p.set_defaults(run=main)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve until told to end."""
+    settings = group_from(VirtualSettings, arguments)
+    profile = profile_of(settings.polyscope, settings.profile)
+    import numpy as np
+
+    from tangere.apps.virtual_ur.controller import Controller
+    from tangere.apps.virtual_ur.inside import Drawn, Inside
+    from tangere.apps.virtual_ur.server import PORTS, Server
+    from tangere.model.loading import load
+
+    model = load(arguments.robot)
+    inside = Inside(
+        model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
+        frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
+    )  # fmt: skip
+    controller = Controller(inside, profile, name=model.name)
+    server = Server(
+        controller, settings.address, clock=settings.clock,  # type: ignore[arg-type]
+        wait_for_ever=settings.wait_for_ever, anywhere=settings.anywhere,
+    )  # fmt: skip
+    if settings.anywhere:
+        print("warning: other computers can reach this arm and upload programs to it", file=sys.stderr)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: server.stop())
+    ports = ", ".join(map(str, sorted(PORTS)))
+    mode = f"{controller.robot_mode_name}{'' if controller.remote else ', remote control off'}"
+    print(
+        f"ready {model.name} at {settings.address}: PolyScope {settings.polyscope}, {mode}, clock {settings.clock}, "
+        f"ports {ports}",
+        flush=True,
+    )
+    end = None if settings.seconds is None else controller.time + settings.seconds
+    try:
+        server.serve(lambda: end is not None and controller.time >= end)
+    finally:
+        server.close()
+        inside.close()
+    return 0
+
+
+def profile_of(polyscope: str, names: str | None) -> Profile:
+    """A profile by version and the words of --profile."""
+    from tangere.apps.virtual_ur.modes import Profile
+
+    found = re.fullmatch(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?:\.(\d{1,9}))?", polyscope)
+    if found is None:
+        raise InvalidValue(f"--polyscope: a version such as 5.26.0, got {polyscope!r}")
+    major, minor, bugfix, build = (int(part or 0) for part in found.groups())
+    if major not in (3, 5, 10):
+        raise InvalidValue(f"--polyscope: 3.x, 5.x or 10.x, got {polyscope!r}")
+    words = [word.strip() for word in (names or "").split(",") if word.strip()]
+    for one in words:
+        if one not in PROFILES:
+            raise InvalidValue(f"--profile: unknown {one!r}; known: {', '.join(PROFILES)}")
+    return Profile((major, minor, bugfix, build), "remote-off" not in words, "ethernet-ip" in words, "booting" in words)

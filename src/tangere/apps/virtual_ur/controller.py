@@ -1,0 +1,393 @@
+"""The virtual controller without its ports: modes, registers, the running program, one frame after the other."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.virtual_ur.inside import Inside
+from tangere.apps.virtual_ur.modes import Profile, RobotMode, Runtime, SafetyMode
+from tangere.apps.virtual_ur.shown import shown
+from tangere.errors import TangereError
+from tangere.rtde import fields
+from tangere.rtde.primary import MODELS
+from tangere.rtde.wire import Value
+from tangere.script.arm import Arm
+from tangere.script.compiler import load
+from tangere.script.host import Kind, Registers, Setpoint, Signals
+from tangere.script.machine import Ended, Machine
+from tangere.script.values import ScriptException
+
+BOOTED = 100.0  # [s] on the controller's clock at the start: clients take less than 40 s for "still booting"
+UNLOCK = 5.0  # [s] before a protective stop may be unlocked (documented)
+POWERING, RELEASING = 1.0, 1.0  # [s] from power on to idle, from idle to running (modelled)
+# A joint that is so far from its target [rad], or so fast beyond its limit [share], stops the arm (modelled).
+DEVIATION, OVERSPEED = 0.2, 1.1
+# External torque at which a moving arm takes it for a collision, as a share of the joint's limit (modelled).
+COLLISION = 0.35
+
+
+@dataclass
+class Watchdog:
+    """A program watches that an input is written often enough."""
+
+    name: str
+    frames: int
+    action: str
+    age: int = 0
+
+
+class Controller:
+    """What a UR's control box does between two frames. Its ports read and write it; it knows no socket.
+
+    It is the `Host` of script programs (see tangere.script.host).
+    """
+
+    def __init__(self, inside: Inside, profile: Profile, *, name: str = "ur5e") -> None:
+        self.inside: Inside = inside
+        self.profile, self.name = profile, name
+        self.version = profile.version
+        self.rate = 500 if profile.e_series else 125
+        self.frame = 1.0 / self.rate
+        self.step: int = 0
+        self.time: float = BOOTED
+        self.registers: Registers = Registers()
+        self.signals: Signals = Signals()
+        self.slider: float = 1.0
+        self.speed: float = 1.0
+        self.robot_mode: RobotMode = RobotMode.POWER_OFF if profile.booting else RobotMode.RUNNING
+        self.safety_mode: SafetyMode = SafetyMode.NORMAL
+        self.runtime: Runtime = Runtime.STOPPED
+        self.remote = profile.remote
+        self.arm: Arm = Arm(inside.belief, inside.state.q)
+        self.machine: Machine | None = None
+        self.loaded = ""
+        self.line: int = 0
+        self.said: deque[tuple[float, str, str]] = deque(maxlen=1000)  # controller's time, kind, text
+        self.listeners: list[Callable[[str, str, int], None]] = []  # kind, text, line: of what programs say
+        self.sockets: Any = None  # of the ports: programs may connect only through them
+        self.setpoint: Setpoint = Setpoint(inside.state.q, np.zeros(6), np.zeros(6))
+        self._stopped_at = -math.inf  # controller's time of the protective stop
+        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._popup = False
+        self._watch: Watchdog | None = None
+        self._written: set[str] = set()
+
+    # ------------------------------------------------------------------------------------------------------- frames
+
+    def tick(self) -> None:
+        """One frame: what is due, the program, the arm, what it shows."""
+        self.step += 1
+        self.time += self.frame
+        for due in [entry for entry in self._later if entry[0] <= self.time]:
+            self._later.remove(due)
+            due[1]()
+        self._check_watchdog()
+        self.speed = self.slider
+        if not self.may_move:
+            self._hold()
+            return
+        if self.machine is not None and self.runtime == Runtime.PLAYING:
+            wanted = self.machine.frame(self.inside.state)
+            self.line = self.machine.line
+            ended = self.machine.ended
+            if ended is not None:
+                self._program_ended(ended)
+        else:
+            self.arm.begin(self.inside.state)
+            wanted = self.arm.end(self.speed)
+        if self._stopped():
+            self._hold()
+        else:
+            self._move(wanted)
+            self._guard()
+
+    def _stopped(self) -> bool:
+        """Whether the program of this frame has stopped the arm."""
+        return not self.may_move
+
+    @property
+    def may_move(self) -> bool:
+        """Whether the brakes are open and nothing has stopped the arm."""
+        return self.robot_mode == RobotMode.RUNNING and self.safety_mode in (SafetyMode.NORMAL, SafetyMode.REDUCED)
+
+    def _program_ended(self, ended: Ended) -> None:
+        if ended.how == "protective stop":
+            self.protective_stop(ended.message)
+        elif ended.how == "exception":
+            self._tell("exception", ended.message, ended.line)
+        self.stop()
+
+    def _move(self, wanted: Setpoint) -> None:
+        if self.arm.robot is not self.inside.belief:
+            self.inside.believe(self.arm.robot)
+        self.setpoint = wanted
+        if wanted.tau is None:
+            self.inside.follow(wanted.q, wanted.qd, wanted.qdd)
+        else:
+            none = np.zeros(6)
+            viscous = none if wanted.viscous is None else wanted.viscous
+            coulomb = none if wanted.coulomb is None else wanted.coulomb
+            self.inside.apply(wanted.tau, viscous, coulomb)
+
+    def _hold(self) -> None:
+        state = self.inside.stand()
+        self.arm.q, self.arm.qd, self.arm.qdd = state.q, np.zeros(6), np.zeros(6)
+        self.setpoint = Setpoint(self.arm.q, self.arm.qd, self.arm.qdd)
+
+    def _guard(self) -> None:
+        """Limits and collisions stop the arm."""
+        state, robot = self.inside.state, self.inside.belief
+        fast = np.abs(state.qd) > OVERSPEED * robot.qd_max
+        if fast.any():
+            self.protective_stop(f"joint {int(fast.argmax()) + 1} is faster than its limit")
+        elif self.setpoint.tau is None and np.abs(self.setpoint.q - state.q).max() > DEVIATION:
+            joint = int(np.abs(self.setpoint.q - state.q).argmax())
+            self.protective_stop(f"joint {joint + 1} cannot follow: position deviates from path")
+        elif not np.all((state.q > robot.q_min - 0.02) & (state.q < robot.q_max + 0.02)):
+            self.protective_stop("a joint is beyond its range")
+        elif self.arm.compliance is None and self.setpoint.tau is None:
+            hit = np.abs(self.inside.servo.effort) > COLLISION * robot.tau_max
+            if hit.any():
+                self.protective_stop(f"joint {int(hit.argmax()) + 1}: collision")
+
+    def _check_watchdog(self) -> None:
+        dog = self._watch
+        if dog is not None and self.runtime == Runtime.PLAYING:
+            dog.age = 0 if dog.name in self._written else dog.age + 1
+            if dog.age > dog.frames and dog.action != "ignore":
+                self._tell("text", f"watchdog: {dog.name} was not written for {dog.age * self.frame:.3g} s", 0)
+                if dog.action == "pause":
+                    self.pause()
+                else:
+                    self.stop()
+        self._written.clear()
+
+    # ------------------------------------------------------------------------------------------------------ programs
+
+    def upload(self, text: str) -> None:
+        """A program that came on a script port: it replaces the one that runs, `sec` runs beside it.
+
+        Where remote control is off, programs are refused, as a real controller does.
+        """
+        if not self.remote:
+            self._tell("text", "a program was refused: remote control is off", 0)
+            return
+        try:
+            program = load(text, self.version[:3])
+        except TangereError as problem:
+            self._tell("exception", str(problem), 0)
+            return
+        if program.kind == "sec":
+            machine = self.machine or Machine(load("pass"), self.arm.robot, host=self, arm=self.arm)
+            ended = machine.beside(program)
+            if ended.failed:
+                self._tell("exception", ended.failed, ended.line)
+            return
+        self.stop()
+        if self.may_move:
+            self.machine = Machine(program, self.arm.robot, host=self, arm=self.arm)
+            self.runtime = Runtime.PLAYING
+
+    def stop(self) -> None:
+        """End the program; the arm brakes."""
+        if self.machine is not None:
+            self.machine.stop()
+        self.machine, self._watch, self.line = None, None, 0
+        self.runtime = Runtime.STOPPED
+        self.arm.tail = None
+
+    def pause(self) -> None:
+        """Hold the program where it is."""
+        if self.runtime == Runtime.PLAYING:
+            self.runtime = Runtime.PAUSED
+
+    def play(self) -> bool:
+        """Go on with a held program; False: there is none."""
+        if self.runtime == Runtime.PAUSED:
+            self.runtime = Runtime.PLAYING
+            return True
+        return False
+
+    @property
+    def playing(self) -> bool:
+        """Whether a program runs."""
+        return self.runtime == Runtime.PLAYING
+
+    @property
+    def paused(self) -> bool:
+        """Whether a program is held."""
+        return self.runtime == Runtime.PAUSED
+
+    def load(self, name: str) -> bool:
+        """There are no program files on a virtual controller."""
+        return False
+
+    # --------------------------------------------------------------------------------------------------------- modes
+
+    def power_on(self) -> None:
+        """Towards idle."""
+        if self.robot_mode == RobotMode.POWER_OFF:
+            self.robot_mode = RobotMode.POWER_ON
+            self._after(POWERING, partial(self._mode, RobotMode.POWER_ON, RobotMode.IDLE))
+
+    def brake_release(self) -> None:
+        """Towards running; powers on first."""
+        if self.robot_mode == RobotMode.POWER_OFF:
+            self.power_on()
+            self._after(POWERING, self.brake_release)
+        elif self.robot_mode in (RobotMode.IDLE, RobotMode.POWER_ON):
+            self._after(RELEASING, partial(self._mode, RobotMode.IDLE, RobotMode.RUNNING))
+
+    def power_off(self) -> None:
+        """The program ends, the brakes hold."""
+        self.stop()
+        self._later.clear()
+        self.robot_mode = RobotMode.POWER_OFF
+
+    def restart_safety(self) -> None:
+        """Ends in power off, without a stop."""
+        self.power_off()
+        self.safety_mode = SafetyMode.NORMAL
+
+    def protective_stop(self, why: str) -> None:
+        """The program ends and the arm stands until somebody unlocks it."""
+        if self.safety_mode != SafetyMode.PROTECTIVE_STOP:
+            self.safety_mode, self._stopped_at = SafetyMode.PROTECTIVE_STOP, self.time
+            self._tell("safety", f"protective stop: {why}", 0)
+        self.stop()
+
+    def unlock(self) -> str:
+        """End a protective stop: "" or why not."""
+        if self.safety_mode != SafetyMode.PROTECTIVE_STOP:
+            return ""
+        if self.time - self._stopped_at < UNLOCK:
+            return "Cannot unlock protective stop until 5s after occurrence. Always inspect cause before unlocking"
+        self.safety_mode = SafetyMode.NORMAL
+        return ""
+
+    def _after(self, delay: float, action: Callable[[], None]) -> None:
+        self._later.append((self.time + delay, action))
+
+    def _mode(self, before: RobotMode, after: RobotMode) -> None:
+        if self.robot_mode == before:
+            self.robot_mode = after
+
+    @property
+    def robot_mode_name(self) -> str:
+        """As the dashboard spells it."""
+        return self.robot_mode.name
+
+    @property
+    def safety_mode_name(self) -> str:
+        """As the dashboard spells it."""
+        return self.safety_mode.name
+
+    @property
+    def model(self) -> str:
+        """The arm's name on the dashboard: without the series."""
+        return self.name.upper().rstrip("E")
+
+    @property
+    def robot_type(self) -> int:
+        """Number of the model in the configuration message."""
+        return next((number for number, model in MODELS.items() if model == self.model), 0)
+
+    @property
+    def serial(self) -> str:
+        """Serial numbers of UR begin with the year."""
+        return "20260000001"
+
+    def log(self, text: str) -> None:
+        """Into the controller's own log."""
+        self.said.append((self.time, "log", text))
+
+    def close_popup(self) -> None:
+        """The newest popup is read."""
+        self._popup = False
+
+    # ---------------------------------------------------------------------------------------------- host of programs
+
+    def message(self, kind: Kind, text: str) -> None:
+        """Something that a program says."""
+        self._popup = self._popup or kind == "popup"
+        self._tell(kind, text, 0)
+
+    def popup_open(self) -> bool:
+        """Whether a popup is still shown."""
+        return self._popup
+
+    def value(self, name: str) -> Any:
+        """A field of the data exchange."""
+        if fields.output_type(name, self.version) is None:
+            raise ScriptException(
+                f"get_rtde_value: there is no {name!r} in version {'.'.join(map(str, self.version[:2]))}"
+            )
+        return self.field(name)()
+
+    def watchdog(self, name: str, hertz: float, action: str) -> None:
+        """Watch that an input is written."""
+        if action == "ignore" or hertz <= 0.0:
+            self._watch = None
+        else:
+            self._watch = Watchdog(name, max(1, round(self.rate / hertz)), action)
+
+    def socket_open(self, name: str, address: str, port: int) -> bool:
+        """Connect, where the ports allow it."""
+        return self.sockets is not None and self.sockets.open(name, address, port)
+
+    def socket_send(self, name: str, data: bytes) -> bool:
+        """Send."""
+        return self.sockets is not None and self.sockets.send(name, data)
+
+    def socket_receive(self, name: str) -> bytes | None:
+        """What has come since."""
+        return None if self.sockets is None else self.sockets.receive(name)
+
+    def socket_close(self, name: str) -> None:
+        """Close."""
+        if self.sockets is not None:
+            self.sockets.close(name)
+
+    def _tell(self, kind: str, text: str, line: int) -> None:
+        self.said.append((self.time, kind, text))
+        for listener in self.listeners:
+            listener(kind, text, line)
+
+    # -------------------------------------------------------------------------------------------------- data exchange
+
+    def take(self, values: dict[str, Any]) -> None:
+        """Inputs that a client has sent."""
+        self._written.update(values)
+        registers = self.registers
+        for name, value in values.items():
+            held = fields.register(name)
+            if held is not None:
+                _, kind, number = held
+                tables: dict[str, list[Any]]
+                tables = {"int": registers.in_int, "double": registers.in_float, "bit": registers.in_bit}
+                tables[kind][number] = value
+        if values.get("speed_slider_mask"):
+            self.slider = min(max(float(values.get("speed_slider_fraction", self.slider)), 0.0), 1.0)
+        self._take_signals(values)
+
+    def _take_signals(self, values: dict[str, Any]) -> None:
+        for kind, first, count in (("standard", 0, 8), ("configurable", 8, 8), ("tool", 16, 2)):
+            mask, bits = values.get(f"{kind}_digital_output_mask", 0), values.get(f"{kind}_digital_output", 0)
+            for k in range(count):
+                if int(mask) >> k & 1:
+                    self.signals.digital_out[first + k] = bool(int(bits) >> k & 1)
+        mask = int(values.get("standard_analog_output_mask", 0))
+        for k in range(2):
+            if mask >> k & 1 and f"standard_analog_output_{k}" in values:
+                self.signals.analog_out[k] = float(values[f"standard_analog_output_{k}"])
+
+    def field(self, name: str) -> Callable[[], Value]:
+        """How the value of an output field is had; zeros for what a simulation does not have."""
+        return shown(self, name)
