@@ -28,6 +28,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.drawing.command": ("draw",),
     "tangere.apps.fmu.command": ("fmu",),
     "tangere.cli.script": ("script",),
+    "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
 }
 

@@ -1,0 +1,1 @@
+"""A live arm, listened to: the commands record, calibration and doctor. Nothing here can move it."""

@@ -1,0 +1,184 @@
+"""The commands that listen to a live arm: doctor, record, calibration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tangere.errors import InvalidValue
+from tangere.options import add_options, group_from
+from tangere.report.terminal import Bar, paint, wants_colour
+from tangere.settings import flag, setting, word
+
+if TYPE_CHECKING:
+    from tangere.apps.arm.doctor import Examination
+    from tangere.rtde.client import Address
+
+HOST = "the arm: an IPv4 address, or rtde://HOST[:PORT]"
+
+DOCTOR = """examples:
+  tangere doctor 192.168.0.10 --robot ur5e
+  tangere doctor 192.168.0.10 --robot ur5e --calibration calibration.yaml --payload 1.2
+  tangere doctor 192.168.0.10 --bundle arm.zip      what to send with a question; without serial numbers
+
+Exit code 0: listening works (passive OK), or torque control, too (torque OK); 1: neither. It only listens; it asks
+who holds the input registers and gives them back at once. Not a safety function."""
+RECORD = """examples:
+  tangere record 192.168.0.10 --out free_1.mcap --seconds 60
+  tangere record rtde://127.0.0.1 --out log.csv --seconds 10
+
+It only listens: works in local mode and with any version. A lost connection is made anew, and said."""
+CALIBRATION = """examples:
+  tangere calibration 192.168.0.10 --out calibration.yaml
+  tangere run circle --robot ur5e --set calibration=calibration.yaml"""
+
+
+@dataclass(frozen=True)
+class DoctorSettings:
+    """What is known of an arm that is looked at."""
+
+    robot: str | None = word(None, "the arm it should be, such as ur5e", metavar="NAME")
+    calibration: str | None = word(None, "its calibration file (tangere calibration)", metavar="FILE")
+    payload: float | None = setting(None, "kg", "what is mounted, if it is known", low=0.0)
+    seconds: float = setting(10.0, "s", "how long the rate is measured", low=0.0, above=True)
+    json: bool = flag(False, "everything as one JSON object")
+    bundle: str | None = word(None, "also write what the ports say and a recording into this file", metavar="FILE.zip")
+
+
+@dataclass(frozen=True)
+class RecordSettings:
+    """A recording of a live arm."""
+
+    out: str = word("log.mcap", "the log: .mcap or .csv", metavar="FILE")
+    seconds: float = setting(60.0, "s", "how long; Ctrl-C ends it early", low=0.0, above=True)
+    robot: str | None = word(None, "the arm, so that viewers show it", metavar="NAME")
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    p = commands.add_parser(
+        "doctor", help="look at a live arm: what works, what does not, why, and what to do",
+        description="Look at a live arm in the order in which things fail: network, ports, version, model, modes,\n"
+        "inputs, rate, calibration, payload, torque commands, this computer.", epilog=DOCTOR,
+    )  # fmt: skip
+    p.add_argument("host", metavar="HOST", help=HOST)
+    add_options(p, DoctorSettings)
+    p.set_defaults(run=doctor)
+    p = commands.add_parser(
+        "record", help="record a live arm into a log",
+        description="Record joints, currents, torques, targets, payload and modes of a live arm.", epilog=RECORD,
+    )  # fmt: skip
+    p.add_argument("host", metavar="HOST", help=HOST)
+    add_options(p, RecordSettings)
+    p.set_defaults(run=record)
+    p = commands.add_parser(
+        "calibration", help="read the factory calibration of a live arm into a file",
+        description="Read the arm's own DH parameters from its controller and write them as calibration.yaml.",
+        epilog=CALIBRATION,
+    )  # fmt: skip
+    p.add_argument("host", metavar="HOST", help=HOST)
+    p.add_argument("--out", default="calibration.yaml", metavar="FILE", help="the file (default: calibration.yaml)")
+    p.add_argument("--robot", metavar="NAME", help="the arm, where the controller does not say which it drives")
+    p.set_defaults(run=calibration)
+
+
+def address_of(text: str) -> Address:
+    """The arm that is meant; anything else is refused."""
+    from tangere.rtde.client import Address, address
+
+    if text == "localhost":
+        return Address("127.0.0.1")
+    found = address(text)
+    if found is None:
+        raise InvalidValue(f"{text!r} is not an arm's address; write an IPv4 address or rtde://HOST[:PORT]")
+    return found
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Look at an arm and tell."""
+    from tangere.apps.arm.doctor import examine
+
+    settings = group_from(DoctorSettings, arguments)
+    address = address_of(arguments.host)
+    bar = Bar()
+    try:
+        seen = examine(
+            address, settings.robot, calibration=settings.calibration, payload=settings.payload,
+            seconds=settings.seconds, progress=bar,
+        )  # fmt: skip
+    finally:
+        bar.end()
+    if settings.bundle is not None:
+        _bundle(settings.bundle, address, seen)
+    print(json.dumps(seen.record()) if settings.json else _told(seen))
+    return 1 if seen.passive_blocked else 0
+
+
+def record(arguments: argparse.Namespace) -> int:
+    """Record an arm."""
+    from tangere.apps.arm.record import record as recorded
+    from tangere.robots import robot
+
+    settings = group_from(RecordSettings, arguments)
+    arm = None if settings.robot is None else robot(settings.robot)
+    bar = Bar()
+    try:
+        done = recorded(
+            address_of(arguments.host), settings.out, seconds=settings.seconds, robot=arm,
+            progress=lambda share: bar(f"recording {arguments.host}", share),
+            tell=lambda text: print(f"note: {text}", file=sys.stderr),
+        )  # fmt: skip
+    finally:
+        bar.end()
+    lost = "".join(f", {count} {what}" for what, count in done.problems.items())
+    print(f"{done.path}: {done.samples} samples, {done.seconds:.1f} s{lost}")
+    return 0
+
+
+def calibration(arguments: argparse.Namespace) -> int:
+    """Read a calibration."""
+    from tangere.apps.arm.record import calibration as read
+
+    path, told, name = read(address_of(arguments.host), arguments.out, arguments.robot)
+    version = "" if told.version is None else f", PolyScope {'.'.join(map(str, told.version[:3]))}"
+    print(f"{path}: calibration of a {name}{version}")
+    return 0
+
+
+_COLOURS = {"ok": "good", "warning": "warning", "fault": "bad", "skipped": "faint"}
+
+
+def _told(seen: Examination) -> str:
+    colour = wants_colour()
+    lines = []
+    for one in seen.findings:
+        lines.append(f"{paint(f'{one.status:8s}', _COLOURS[one.status], colour)} {one.check}: {one.found}")
+        if one.cause:
+            lines.append(f"         why: {one.cause}")
+        if one.cure:
+            lines.append(f"         do:  {one.cure}")
+    return "\n".join([*lines, "", f"{seen.host}: {seen.verdict}"])
+
+
+def _bundle(path: str, address: Address, seen: Examination) -> None:
+    """The field kit: the first seconds of every port, a recording, and the verdict; serial numbers are left out."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from tangere.apps.arm.doctor import PORTS, first_bytes
+    from tangere.apps.arm.record import record as recorded
+
+    if not path.endswith(".zip"):
+        raise InvalidValue(f"--bundle: a file that ends in .zip, got {path!r}")
+    with TemporaryDirectory() as folder, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("doctor.json", json.dumps(seen.record(), indent=1))
+        for port, name in PORTS.items():
+            archive.writestr(f"port_{port}_{name.replace(' ', '_')}.bin", first_bytes(address, port))
+        log = Path(folder) / "recording.mcap"
+        recorded(address, log, seconds=10.0)
+        archive.write(log, "recording.mcap")
+    print(f"{path}: the field kit, without serial numbers", file=sys.stderr)

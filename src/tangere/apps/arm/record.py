@@ -1,0 +1,117 @@
+"""Record what an arm does, from its network port into a log; and its factory calibration into a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from tangere.errors import InvalidValue, PlantLost
+from tangere.logs.csv_log import write_csv
+from tangere.logs.files import write_text
+from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.loop.recorder import Recorder
+from tangere.model.calibration import calibration_text, dh_frames
+from tangere.model.loading import load
+from tangere.robots import Robot
+from tangere.rtde.client import Address
+from tangere.rtde.primary import PORT, Told, introduction
+from tangere.rtde.rows import RtdeRows
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a recording came to."""
+
+    path: Path
+    samples: int
+    seconds: float
+    problems: dict[str, int]
+    columns: tuple[str, ...]
+
+
+def record(
+    address: Address,
+    out: str | os.PathLike[str],
+    *,
+    seconds: float,
+    robot: Robot | None = None,
+    progress: Callable[[float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Recorded:
+    """Listen for that long [s] and leave a log: .mcap while it runs (survives a kill), .csv at the end.
+
+    Ctrl-C ends it early; what was recorded stays.
+    """
+    path = Path(out)
+    if path.suffix not in (".mcap", ".csv"):
+        raise InvalidValue(f"--out: a log ends in .mcap or .csv, got {os.fspath(out)!r}")
+    if not path.parent.is_dir():
+        raise InvalidValue(f"--out: there is no folder {path.parent}")
+    rows = RtdeRows(address, seconds=seconds, tell=tell)
+    recorder: Recorder | None = None
+    sink: McapSink | None = None
+    start = 0.0
+    last = 0.0
+    scalars: tuple[str, ...] = ()
+    vectors: dict[str, int] = {}
+    try:
+        for row in rows:
+            if recorder is None:
+                scalars = ("time", *(name for name, value in row.values.items() if value.ndim == 0))
+                vectors = {name: value.size for name, value in row.values.items() if value.ndim}
+                if path.suffix == ".mcap":
+                    columns = dict.fromkeys(scalars, 0) | vectors
+                    file = McapFile(path, columns, joints=None if robot is None else robot.joint_names, robot=robot)
+                    sink = McapSink(file)
+                recorder = Recorder(scalars, vectors, sink, keep=path.suffix == ".csv")
+                start = row.time
+            numbers = (row.time, *(float(row.values[name]) for name in scalars[1:]))
+            recorder.append(numbers, tuple(row.values[name] for name in vectors), perf_counter())
+            last = row.time
+            if progress is not None and recorder.samples % 100 == 0:
+                progress(min(1.0, (row.time - start) / seconds))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if recorder is not None:
+            recorder.flush()
+        if sink is not None:
+            sink.close()
+    if recorder is None:
+        raise PlantLost(f"{rows.name}: no sample came")
+    if path.suffix == ".csv":
+        write_csv(recorder.log(), path)
+    return Recorded(path, recorder.samples, last - start, dict(rows.problems), (*scalars, *vectors))
+
+
+def calibration(address: Address, out: str | os.PathLike[str], robot: str | None = None) -> tuple[Path, Told, str]:
+    """Read the arm's DH parameters from its primary interface and write them as calibration.yaml.
+
+    robot: which arm it is; by default what the controller says (an e-Series arm from version 5 on). Gives the path,
+    what the controller told, and the name of the arm.
+    """
+    told = introduction(address.host, PORT, wait=3.0)
+    if told.calibration is None:
+        raise PlantLost(f"{address.host}: the primary interface (port {PORT}) did not tell its calibration within 3 s")
+    name = robot or arm_name(told)
+    model = load(name)
+    found = told.calibration
+    rows = [np.array(row) for row in (found.theta, found.a, found.d, found.alpha)]
+    table = dh_frames(model, *rows)
+    checksum = "_".join(f"{number:08x}" for number in found.checksum)
+    return write_text(out, calibration_text(table, checksum)), told, name
+
+
+def arm_name(told: Told) -> str:
+    """The name under which we know the arm that the controller says it drives."""
+    if told.configuration is None:
+        raise PlantLost("the controller did not say which arm it drives; give --robot")
+    name = told.configuration.model.lower()
+    large = name in ("ur15", "ur18", "ur20", "ur30", "ur8long")  # there is no CB3 arm of that name
+    series = "" if large or (told.version is not None and told.version[0] < 5) else "e"
+    return name + series
