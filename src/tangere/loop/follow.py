@@ -23,6 +23,7 @@ from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange, Wanted
 from tangere.observe.momentum import MomentumObserver
 from tangere.robots import Robot
+from tangere.rtde.rows import RtdeRows
 from tangere.types import Array, Event, State
 
 # [s] of samples before the first can be judged: gains are read from 50 samples at rest, and the period must be known
@@ -341,7 +342,7 @@ class Follower:
 
     def follow(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str] | RtdeRows,
         tell: Callable[[Event], None] = lambda event: None,
         *,
         log: str | os.PathLike[str] | None = None,
@@ -356,7 +357,11 @@ class Follower:
             told.append(event)
             tell(event)
 
-        rows = CsvStream(lines, name=self.name, columns=self._columns, rate=self._rate)
+        rows: CsvStream | RtdeRows
+        if isinstance(lines, RtdeRows):
+            rows = lines
+        else:
+            rows = CsvStream(lines, name=self.name, columns=self._columns, rate=self._rate)
         self.problems = rows.problems
         self.source = source = StreamSource(
             rows, self.robot, self.belief, self._payload, name=self.name, problems=rows.problems

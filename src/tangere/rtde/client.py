@@ -165,6 +165,12 @@ class Rtde:
             payload = payload[1:]
         return self.recipe.unpack(payload)
 
+    def round_trip(self) -> float:
+        """[s] from a question (for the version) to its answer."""
+        begin = time.perf_counter()
+        self._ask(wire.package(Kind.CONTROLLER), Kind.CONTROLLER)
+        return time.perf_counter() - begin
+
     @property
     def waiting(self) -> int:
         """Packages that have arrived and were not asked for yet."""

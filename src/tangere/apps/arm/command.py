@@ -149,7 +149,7 @@ def calibration(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_COLOURS = {"ok": "good", "warning": "warning", "fault": "bad", "skipped": "faint"}
+_COLOURS = {"ok": "good", "warning": "heading", "fault": "bad", "skipped": "dim"}
 
 
 def _told(seen: Examination) -> str:

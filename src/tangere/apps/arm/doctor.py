@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -29,7 +28,13 @@ from tangere.rtde.wire import ProtocolError
 from tangere.types import Array
 
 Status = Literal["ok", "warning", "fault", "skipped"]
-PORTS = {29999: "dashboard", 30001: "primary interface", 30002: "secondary interface", 30003: "realtime interface", 30004: "RTDE"}
+PORTS = {
+    29999: "dashboard",
+    30001: "primary interface",
+    30002: "secondary interface",
+    30003: "realtime interface",
+    30004: "RTDE",
+}
 TORQUE_FROM, SCALES_FROM = (5, 23), (5, 25, 1)  # direct_torque at all; with friction scales
 X_TORQUE_FROM, X_SCALES_FROM = (10, 10), (10, 12, 1)  # the same on PolyScope X
 JITTER = 5e-3  # [s] of round trips above which a network is no place for 500 packages a second
@@ -88,7 +93,7 @@ def examine(
     seconds: float = 10.0,
     progress: Callable[[str, float], None] | None = None,
 ) -> Examination:
-    """Look at an arm. name: the arm it should be; calibration: its file; payload [kg]: what is mounted, if it is known."""
+    """Look at an arm. name: the arm it should be; calibration: its file; payload [kg]: what is mounted, if known."""
     seen = Examination(address.host)
     doctor = _Doctor(address, name, calibration, payload, seconds, seen)
     steps = list(doctor.steps())
@@ -145,24 +150,22 @@ class _Doctor:
             self.seen.passive_blocked.append(check)
 
     def _network(self) -> None:
-        times = []
-        for _ in range(40):
-            begin = time.perf_counter()
-            try:
-                connect(self.address.host, self.address.port, 2.0).close()
-            except PlantLost as problem:
-                self.add(
-                    "network", "fault", str(problem), "the arm is off, on another network, or its RTDE service is off",
-                    "switch it on, look at cable and address (PolyScope: Settings, Network)", "unreachable", passive=True,
-                )  # fmt: skip
-                self.over = True
-                return
-            times.append(time.perf_counter() - begin)
-        middle, worst = 1e3 * float(np.median(times)), 1e3 * max(times)
-        self.seen.figures |= {"connect_median_ms": middle, "connect_worst_ms": worst}
+        try:
+            with Rtde(self.address.host, self.address.port) as connection:
+                times = [connection.round_trip() for _ in range(200)]
+        except (PlantLost, ProtocolError) as problem:
+            self.add(
+                "network", "fault", str(problem), "the arm is off, on another network, or its RTDE service is off",
+                "switch it on, look at cable and address (PolyScope: Settings, Network)", "unreachable",
+                passive=True,
+            )  # fmt: skip
+            self.over = True
+            return
+        middle, worst = 1e3 * float(np.median(times)), 1e3 * float(np.quantile(times, 0.99))
+        self.seen.figures |= {"round_trip_median_ms": middle, "round_trip_p99_ms": worst}
         late = worst > 1e3 * JITTER
         self.add(
-            "network", "warning" if late else "ok", f"a connection takes {middle:.2f} ms, {worst:.2f} ms at most",
+            "network", "warning" if late else "ok", f"a round trip takes {middle:.2f} ms, {worst:.2f} ms for 1 in 100",
             "wireless, a switch under load, or a busy computer" if late else "",
             "connect the arm by a cable of its own" if late else "", "jitter" if late else "",
         )  # fmt: skip
@@ -177,7 +180,7 @@ class _Doctor:
         closed = [f"{port} ({PORTS[port]})" for port in PORTS if port not in self.open]
         if closed:
             self.add(
-                "ports", "warning", f"closed: {', '.join(closed)}", "services are off by default since 5.10, or PolyScope X",
+                "ports", "warning", f"closed: {', '.join(closed)}", "services are off since 5.10, or PolyScope X",
                 "PolyScope: Settings, Security, Services", "ports_closed", torque=30002 not in self.open,
             )  # fmt: skip
         else:
@@ -214,6 +217,7 @@ class _Doctor:
                 "model", "fault", f"the controller drives a {says}, --robot says {self.name}",
                 "another arm, or another address than was meant", f"give --robot {says}", "wrong_model", passive=True,
             )  # fmt: skip
+            self.name = says  # what follows is judged by the arm that is there
         else:
             self.add("model", "ok", f"a {says}, as --robot says")
 
@@ -228,7 +232,8 @@ class _Doctor:
         elif answer.lower() == "false":
             self.add(
                 "remote control", "warning", "remote control is off", "the pendant has the arm",
-                "PolyScope: the icon at the top right, Remote Control; listening works without", "remote_off", torque=True,
+                "PolyScope: the icon at the top right, Remote Control; listening works without", "remote_off",
+                torque=True,
             )  # fmt: skip
         else:
             self.add("remote control", "skipped", f"this version does not tell ({answer[:60]})")
@@ -307,9 +312,11 @@ class _Doctor:
         late = float(np.mean(gaps > 2.5 * rows.period))
         rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
         self.seen.figures |= {
-            "rate_hz": rate, "lost": lost, "late_share": late, "worst_gap_ms": 1e3 * float(gaps.max()),
+            "rate_hz": rate, "lost": lost, "late_share": late, "worst_gap_ms": 1e3 * float(gaps.max())
         }  # fmt: skip
-        text = f"{rate:.1f} samples per second, {lost} lost, {100 * late:.2f} % late, {1e3 * gaps.max():.1f} ms at worst"
+        text = (
+            f"{rate:.1f} samples per second, {lost} lost, {100 * late:.2f} % late, {1e3 * gaps.max():.1f} ms at worst"
+        )
         bad = late > LATE or lost > 0
         self.add(
             "rate", "warning" if bad else "ok", text, "a busy computer or a slow network" if bad else "",
@@ -347,24 +354,25 @@ class _Doctor:
             self.add("calibration", "ok", text)
         elif self.calibration is None and distance < NOMINAL:
             self.add(
-                "calibration", "warning", text + ": no calibration was given", "every arm leaves the factory with its own",
+                "calibration", "warning", text + ": no calibration was given",
+                "every arm leaves the factory with its own",
                 f"tangere calibration {self.address.host} --out calibration.yaml, then --calibration calibration.yaml",
                 "calibration_missing",
             )  # fmt: skip
         else:
             self.add(
-                "calibration", "fault", text, "the calibration of another arm, another model, or a tool that is not told",
+                "calibration", "fault", text, "the calibration of another arm, another model, or an untold tool",
                 f"tangere calibration {self.address.host} --out calibration.yaml", "calibration_wrong", torque=True,
             )  # fmt: skip
 
     def _payload(self) -> None:
         arm = self._arm()
         moment, qd = self.columns.get("tau_cmd"), self.columns.get("qd")
-        told = self._reported("payload")
-        if self.payload is not None and told is not None and abs(float(told) - self.payload) > 0.02 + 0.02 * self.payload:
+        told, mounted = self._reported("payload"), self.payload
+        if mounted is not None and told is not None and abs(float(told) - mounted) > 0.02 + 0.02 * mounted:
             self.add(
                 "payload and gravity", "fault",
-                f"the controller was told {float(told):.2f} kg, {self.payload:.2f} kg are mounted",
+                f"the controller was told {float(told):.2f} kg, {mounted:.2f} kg are mounted",
                 "the installation's payload is another", "set it: Installation, Payload", "wrong_payload", torque=True,
             )  # fmt: skip
             return
@@ -378,7 +386,9 @@ class _Doctor:
         gravity = np.stack([arm.gravity_torque(q) for q in self.columns["q"][still][::50]])
         off = np.abs(moment[still][::50] - gravity).max(axis=0)
         self.seen.figures["gravity_difference_nm"] = off.tolist()
-        text = f"the controller's torque at rest differs from our gravity by {off.max():.2f} Nm (joint {off.argmax() + 1})"
+        text = (
+            f"the controller's torque at rest differs from our gravity by {off.max():.2f} Nm (joint {off.argmax() + 1})"
+        )
         if np.all(off < MOMENT * arm.tau_max + 0.1):
             mass = "" if told is None else f", payload {float(told):.2f} kg"
             self.add("payload and gravity", "ok", text + mass)
@@ -443,7 +453,7 @@ def first_bytes(address: Address, port: int, seconds: float = 5.0) -> bytes:
                 sock.settimeout(left)
                 try:
                     chunk = sock.recv(1 << 16)
-                except (TimeoutError, socket.timeout):
+                except TimeoutError:
                     break
                 if not chunk:
                     break

@@ -23,6 +23,7 @@ from tangere.apps.touch.options import (
 from tangere.errors import InvalidValue
 from tangere.logs.files import plain
 from tangere.report.terminal import Bar, paint, table, wants_colour
+from tangere.rtde.client import Address, address
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ EXAMPLES = """examples:
                                             lines of csv from a pipe, events as they happen
   tangere watch growing.csv --follow --robot ur10e
                                             a file that is still being written; Ctrl-C ends it
+  tangere watch 192.168.0.10 --robot ur5e --model tuned.toml --on-event ./alarm.sh
+                                            a live arm, read only; each event goes to a command as JSON
   tangere watch log.csv --robot ur5e --wanted 12,15:5,6 --payload-change 20,22
                                             from 12 to 15 s joints 5 and 6 may be touched; the gripper closes at 20 s
 
@@ -65,7 +68,7 @@ def add(commands: Any) -> None:
         "`tangere tune`.",
         epilog=EXAMPLES,
     )
-    p.add_argument("log", metavar="LOG|-", help=f"{LOGS}; - for a pipe")
+    p.add_argument("log", metavar="LOG|-|HOST", help=f"{LOGS}; - for a pipe; IPv4 address or rtde://HOST: a live arm")
     arm_options(p)
     p.add_argument("--model", metavar="FILE", help="a model file of `tangere identify` or `tangere tune`")
     p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
@@ -80,6 +83,14 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
     p.add_argument("--log", dest="record", metavar="FILE.mcap", help="of a pipe or with --follow: record it too")
+    p.add_argument(
+        "--on-event", metavar="COMMAND",
+        help="of a live arm or a stream: run this for every event, which it finds as JSON on its standard input",
+    )  # fmt: skip
+    p.add_argument(
+        "--set-output", metavar="N", help="of a live arm: digital output 0 to 7 that is raised while it is touched"
+    )
+    p.add_argument("--seconds", metavar="S", help="of a live arm: end after this time")
     p.add_argument("--report", metavar="FILE", help="also write a page with residuals, thresholds and events (HTML)")
     p.set_defaults(run=watch)
 
@@ -92,7 +103,8 @@ def watch(arguments: argparse.Namespace) -> int:
     model = model_of(arguments, arm)
     believed = belief(arm, model, payload=payload)
     hertz = sample_rate(arguments.rate, "--rate")
-    stream = arguments.log == "-" or arguments.follow
+    live = address(arguments.log)
+    stream = arguments.log == "-" or arguments.follow or live is not None
     # what a tuned file says of itself was said when it was made; without a model each log is learned from, and says so
     if not believed.tuned and (stream or model is not None):
         for text in believed.notes:
@@ -100,7 +112,12 @@ def watch(arguments: argparse.Namespace) -> int:
     if stream:
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
-        return _stream(arguments, arm, believed, hertz, payload)
+        return _stream(arguments, arm, believed, hertz, payload, live)
+    for option, given in (("--set-output", arguments.set_output), ("--seconds", arguments.seconds)):
+        if given is not None:
+            raise InvalidValue(f"{option}: goes with a live arm, LOG is a file")
+    if arguments.on_event:
+        raise InvalidValue("--on-event: goes with a live arm or a stream; of a file take --json")
     if arguments.record:
         raise InvalidValue("--log: LOG is a file that is there already; it goes with a pipe (-) or --follow")
     return _files(arguments, arm, believed, hertz, payload)
@@ -146,7 +163,10 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
     return 0
 
 
-def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
+def _stream(
+    arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any, live: Address | None
+) -> int:
+    from tangere.apps.touch.alerts import Alerts
     from tangere.logs.recordings import lines_of
     from tangere.loop.follow import Follower
 
@@ -157,13 +177,21 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
         arm, believed, name="stdin" if name == "-" else name, columns=arguments.columns, rate=hertz,
         wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0), payload=payload,
     )  # fmt: skip
-    source: Any = sys.stdin if name == "-" else lines_of(name)
+    if live is not None:
+        from tangere.rtde.rows import RtdeRows
+
+        seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
+        source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
+    else:
+        source = sys.stdin if name == "-" else lines_of(name)
+    alerts = Alerts(arguments.on_event, live, _output(arguments.set_output))
     if name == "-" and hasattr(source, "reconfigure"):
         source.reconfigure(newline=None)  # line ends of any system
     if not arguments.json:
         print(_line("", _HEAD), flush=True)
 
     def told(event: Event) -> None:
+        alerts.event(event)
         _said(follower, name)
         if arguments.json:
             _json(event, name, follower.first, event.phase)
@@ -175,11 +203,20 @@ def _stream(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: flo
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:
+        tell(name, alerts.close())
         _said(follower, name)
         tell(name, [f"{count} {what}" for what, count in follower.problems.items()])
     if not arguments.json:
         print(f"{len(follower.events)} events in {follower.seconds:.1f} s")
     return 0
+
+
+def _output(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch("[0-7]", text):
+        raise InvalidValue(f"--set-output: a digital output from 0 to 7, got {text!r}")
+    return int(text)
 
 
 def _said(follower: Any, name: str) -> None:
