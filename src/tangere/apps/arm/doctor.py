@@ -329,7 +329,11 @@ class _Doctor:
             return None
         mass = self._reported("payload")
         com = self._reported("payload_cog")
-        told = None if mass is None else (float(mass), (0.0, 0.0, 0.0) if com is None else com.tolist())
+        told = (
+            None
+            if mass is None or not float(mass) > 0.0
+            else (float(mass), (0.0, 0.0, 0.0) if com is None else com.tolist())
+        )
         up = self._reported("target_gravity")
         return robot(
             self.name, calibration=self.calibration, payload=told, gravity=None if up is None else (-up).tolist()

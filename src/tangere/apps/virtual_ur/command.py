@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   tangere virtual ur5e --draw 7                       an arm with calibration, friction and payload of its own
   tangere virtual ur5e --polyscope 5.9.0 --profile remote-off,ethernet-ip
 
+While it runs, the line `push joint=2,torque=20,duration=1` on the dashboard's port pushes the arm.
 Clients on this computer find RTDE (30004), dashboard (29999), primary, secondary and realtime interfaces (30001-30003,
 read only: 30011-30013) at that address. What is not known of real controllers is listed in the documentation as
 modelled. Not a safety function, and no substitute for trying with a real arm."""
@@ -66,6 +67,10 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("robot", metavar="ROBOT", help="the arm, such as ur5e (see `tangere models`)")
+    p.add_argument(
+        "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
+        help="something pushes, start counts from the beginning; may be given several times",
+    )  # fmt: skip
     add_options(p, VirtualSettings)
     p.set_defaults(run=main)
 
@@ -80,12 +85,15 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.apps.virtual_ur.inside import Drawn, Inside
     from tangere.apps.virtual_ur.server import PORTS, Server
     from tangere.model.loading import load
+    from tangere.plants.pushes import pushes_of
 
     model = load(arguments.robot)
     inside = Inside(
         model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
         frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
     )  # fmt: skip
+    for push in pushes_of(arguments.push):
+        inside.plant.push(push)
     controller = Controller(inside, profile, name=model.name)
     server = Server(
         controller, settings.address, clock=settings.clock,  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from tangere.apps.virtual_ur.inside import Inside
 from tangere.apps.virtual_ur.modes import Profile, RobotMode, Runtime, SafetyMode
 from tangere.apps.virtual_ur.shown import shown
 from tangere.errors import TangereError
+from tangere.plants.pushes import push_of
 from tangere.rtde import fields
 from tangere.rtde.primary import MODELS
 from tangere.rtde.wire import Value
@@ -307,6 +308,15 @@ class Controller:
     def log(self, text: str) -> None:
         """Into the controller's own log."""
         self.said.append((self.time, "log", text))
+
+    def push(self, text: str) -> str:
+        """Something pushes the arm from now on, as `tangere run --push` has it, without start; "" or what is wrong."""
+        started = self.inside.state.time
+        try:
+            self.inside.plant.push(push_of(f"{text},start={started!r}" if "start" not in text else text))
+        except TangereError as problem:
+            return str(problem)
+        return ""
 
     def close_popup(self) -> None:
         """The newest popup is read."""

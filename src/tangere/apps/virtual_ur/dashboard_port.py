@@ -50,6 +50,7 @@ class DashboardPort:
             ("popup ", lambda rest: "showing popup"),
             ("addtolog ", self._log),
             ("set operational mode ", self._set_mode),
+            ("push ", self._push),
         ):
             if known.startswith(start):
                 return answer(line[len(start) :].strip())
@@ -57,6 +58,10 @@ class DashboardPort:
 
     def _load(self, name: str) -> str:
         return f"Loading program: {name}" if self._desk.load(name) else f"File not found: {name}"
+
+    def _push(self, text: str) -> str:
+        """Not a command of real arms: something pushes this one."""
+        return self._desk.push(text) or "Pushing"
 
     def _log(self, text: str) -> str:
         self._desk.log(text)

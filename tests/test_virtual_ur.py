@@ -1,0 +1,294 @@
+"""A virtual controller in a process of its own, driven over its ports: by our clients, and by hostile ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.rtde import primary
+from tangere.rtde.client import Address, InputsTaken, Rtde
+from tangere.rtde.dashboard import Dashboard
+from tangere.rtde.rows import RtdeRows
+
+_HOSTS = count(os.getpid() % 200 + 20)
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) + 2
+
+
+@contextmanager
+def virtual(*options: str, robot: str = "ur5e", clock: str = "fast") -> Iterator[str]:
+    """The address of an arm that is ready; it must end with 0 on SIGTERM."""
+    host = f"127.{WORKER}.{os.getpid() % 250}.{next(_HOSTS) % 250 + 1}"
+    words = [sys.executable, "-m", "tangere", "virtual", robot, "--address", host, "--clock", clock, *options]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith(f"ready {robot} at {host}"), line
+        yield host
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def upload(host: str, text: str, port: int = 30002) -> socket.socket:
+    sock = socket.create_connection((host, port), 5)
+    sock.sendall(text.encode())
+    return sock
+
+
+def until(rtde: Rtde, what, seconds: float = 60.0) -> dict:
+    """Values as soon as they are so; seconds of the controller's clock."""
+    values = rtde.receive(20.0)
+    assert values is not None
+    end = values["timestamp"] + seconds
+    while not what(values):
+        assert values["timestamp"] < end, values
+        values = rtde.receive(20.0)
+        assert values is not None
+    return values
+
+
+def listening(host: str, *names: str) -> Rtde:
+    rtde = Rtde(host)
+    recipe = rtde.outputs(("timestamp", *names))
+    assert not recipe.missing
+    rtde.start()
+    return rtde
+
+
+def test_a_program_moves_the_arm_and_says_so() -> None:
+    goal = [0.3, -1.2, 1.4, -1.7, -1.5, 0.2]
+    with virtual() as host, listening(host, "actual_q", "target_q", "runtime_state", "output_int_register_3") as rtde:
+        first = until(rtde, lambda v: True)
+        assert first["runtime_state"] == 1
+        told = socket.create_connection((host, 30001), 5)
+        with (
+            told,
+            upload(
+                host, f'def go():\n  movej({goal})\n  write_output_integer_register(3, 7)\n  textmsg("done")\nend\n'
+            ),
+        ):
+            until(rtde, lambda v: v["runtime_state"] == 2)
+            values = until(rtde, lambda v: v["output_int_register_3"] == 7)
+            assert np.abs(np.array(values["target_q"]) - goal).max() < 1e-9
+            settled = values["timestamp"] + 0.2
+            values = until(rtde, lambda v: v["timestamp"] > settled)
+            assert np.abs(np.array(values["actual_q"]) - goal).max() < 1e-4  # [rad] asked of moveJ
+            assert values["runtime_state"] == 1
+            told.settimeout(5)
+            heard = b""
+            while b"done" not in heard:
+                heard += told.recv(1 << 16)
+
+
+def test_errors_of_a_program_are_told_with_their_line() -> None:
+    wrong = "def wrong():\n  a = [1, 2]\n  b = a[5]\nend\n"
+    with virtual() as host, socket.create_connection((host, 30001), 5) as told, upload(host, wrong):
+        cut, found = primary.Messages(), b""
+        told.settimeout(10)
+        while not found:
+            for kind, content in cut.feed(told.recv(1 << 16)):
+                if kind == primary.Kind.ROBOT and content[9] == primary.Note.EXCEPTION:
+                    found = content
+        assert struct.unpack_from(">i", found, 10)[0] == 3  # the line
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [("3.15.8", False), ("5.4.0", False), ("5.22.1", False), ("5.23.0", True)]
+)
+def test_versions_have_their_fields(version: str, known: bool) -> None:
+    with virtual("--polyscope", version) as host, Rtde(host) as rtde:
+        assert ".".join(map(str, rtde.version[:3])) == version
+        recipe = rtde.outputs(("timestamp", "actual_current_as_torque"))
+        assert (not recipe.missing) is known
+        assert recipe.number == (1 if known else 0)
+
+
+def test_inputs_have_one_owner_and_are_given_back() -> None:
+    names = ("input_int_register_24", "input_double_register_24")
+    with (
+        virtual("--profile", "ethernet-ip") as host,
+        Rtde(host) as first,
+        Rtde(host) as second,
+        listening(host, *names) as seen,
+    ):
+        recipe = first.inputs(names)
+        with pytest.raises(InputsTaken, match="input_int_register_24"):
+            second.inputs(names)
+        with pytest.raises(InputsTaken, match="field bus"):
+            second.inputs(["input_int_register_0"])
+        with pytest.raises(InputsTaken):
+            second.inputs(["speed_slider_mask", "speed_slider_fraction"])
+        first.send(recipe, (7, 1.5))
+        values = until(seen, lambda v: v["input_int_register_24"] == 7)
+        assert values["input_double_register_24"] == 1.5
+        first.close()
+        time.sleep(0.2)
+        assert second.inputs(names).number == 1  # freed with the connection; the value stays
+        assert until(seen, lambda v: True)["input_int_register_24"] == 7
+
+
+def test_modes_by_the_dashboard() -> None:
+    with virtual("--profile", "booting,remote-off") as host, Dashboard(host) as desk:
+        assert desk.greeting == "Connected: Universal Robots Dashboard Server"
+        assert desk.word("robotmode") == "POWER_OFF"
+        assert desk.ask("is in remote control") == "false"
+        assert desk.ask("power on") == "Powering on"
+        assert desk.ask("nonsense") == "could not understand: 'nonsense'"
+        with listening(host, "robot_mode", "runtime_state") as rtde:
+            until(rtde, lambda v: v["robot_mode"] == 5)
+            assert desk.ask("brake release") == "Brake releasing"
+            until(rtde, lambda v: v["robot_mode"] == 7)
+            with upload(host, "def go():\n  while True:\n    sync()\n  end\nend\n"):
+                end = until(rtde, lambda v: True)["timestamp"] + 0.5
+                assert (
+                    until(rtde, lambda v: v["timestamp"] > end)["runtime_state"] == 1
+                )  # refused: not in remote control
+        assert desk.ask("quit") == "Disconnected"
+
+
+def test_a_hard_push_stops_the_arm_and_it_can_be_unlocked_after_five_seconds() -> None:
+    with virtual() as host, Dashboard(host) as desk, listening(host, "safety_mode", "runtime_state") as rtde:
+        with upload(host, "def go():\n  while True:\n    sync()\n  end\nend\n"):
+            until(rtde, lambda v: v["runtime_state"] == 2)
+            assert desk.ask("push joint=2,torque=120,duration=0.5") == "Pushing"
+            stopped = until(rtde, lambda v: v["safety_mode"] == 3)
+            assert stopped["runtime_state"] == 1
+            assert desk.ask("unlock protective stop").startswith("Cannot unlock")
+            until(rtde, lambda v: v["timestamp"] > stopped["timestamp"] + 5.1)
+            assert desk.ask("unlock protective stop") == "Protective stop releasing"
+            until(rtde, lambda v: v["safety_mode"] == 1)
+        assert "unknown" in desk.ask("push jiont=2,torque=1")
+
+
+def test_calibration_of_an_unknown_arm(tmp_path: Path) -> None:
+    with virtual("--draw", "11", robot="ur10e") as host:
+        out = tmp_path / "calibration.yaml"
+        done = command("calibration", host, "--out", str(out))
+        assert done.returncode == 0, done.stderr
+        arm = tangere.robot("ur10e", calibration=out)
+        rows = RtdeRows(Address(host), seconds=0.1)
+        for row in rows:
+            ours = arm.pose(row.values["q"], form="ur")
+            assert np.abs(ours[:3] - row.values["actual_TCP_pose"][:3]).max() < 1e-7  # [m]; asked: 0.1 mm
+    nominal = tangere.robot("ur10e").pose(row.values["q"], form="ur")
+    assert np.abs(nominal[:3] - row.values["actual_TCP_pose"][:3]).max() > 1e-4
+
+
+def command(*words: str, **more) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "tangere", *words]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, **more)
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "expected"),
+    [
+        ((), (), set()),
+        (("--profile", "remote-off"), (), {"remote_off"}),
+        (("--profile", "ethernet-ip"), (), {"inputs_taken"}),
+        (("--profile", "booting"), (), {"not_running"}),
+        (("--polyscope", "5.9.0"), (), {"old_version"}),
+        ((), ("--payload", "1.5"), {"wrong_payload"}),
+        (("--draw", "3"), (), {"calibration_missing"}),
+    ],
+)
+def test_doctor_names_what_is_wrong(options, words, expected) -> None:
+    with virtual(*options, clock="real") as host:
+        done = command("doctor", host, "--robot", "ur5e", "--seconds", "1", "--json", *words)
+        found = json.loads(done.stdout)
+        # what depends on how busy this computer is says nothing of the arm
+        assert set(found["problems"]) - {"jitter", "late", "busy"} == expected
+        assert done.returncode == 0
+
+
+def test_doctor_of_another_arm_and_of_none() -> None:
+    with virtual(clock="real") as host:
+        done = command("doctor", host, "--robot", "ur10e", "--seconds", "1", "--json")
+        assert "wrong_model" in json.loads(done.stdout)["problems"]
+        assert done.returncode == 1
+    done = command("doctor", "127.9.9.9", "--json")
+    assert json.loads(done.stdout)["problems"] == ["unreachable"]
+    assert done.returncode == 1
+
+
+def test_record_gives_a_log_that_reads_like_any(tmp_path: Path) -> None:
+    with virtual("--draw", "4", clock="real") as host:
+        for name in ("log.mcap", "log.csv"):
+            done = command("record", host, "--out", str(tmp_path / name), "--seconds", "1", "--robot", "ur5e")
+            assert done.returncode == 0, done.stderr
+            log = tangere.read(tmp_path / name)
+            assert log.duration == pytest.approx(1.0, abs=0.01)
+            assert {"q", "qd", "actual_current_as_torque", "target_current", "control_step"} <= set(log.columns)
+        done = command("record", host, "--out", str(tmp_path / "log.txt"))
+        assert done.returncode == 1
+        assert "mcap" in done.stderr
+
+
+def test_watch_feels_a_push_and_calls_a_command(tmp_path: Path) -> None:
+    heard = tmp_path / "heard.txt"
+    script = tmp_path / "alarm.py"
+    script.write_text(f"import sys\nopen({str(heard)!r}, 'a').write(sys.stdin.read() + '\\n')\n")
+    with virtual("--push", "joint=2,torque=60,start=8,duration=1", clock="real") as host:
+        done = command(
+            "watch", host, "--robot", "ur5e", "--json", "--seconds", "10", "--on-event", f"{sys.executable} {script}",
+            "--set-output", "3",
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert any(event["alarm"] for event in events), (done.stdout, done.stderr)
+    assert len(heard.read_text().splitlines()) == len(events)
+
+
+def test_strangers_do_no_harm() -> None:
+    """Half packages, wrong sizes, unknown types, long lines, many connections: the arm goes on for the others."""
+    with virtual() as host, listening(host, "actual_q") as rtde:
+        rng = np.random.default_rng(5)
+        crowd = [socket.create_connection((host, 30004), 5) for _ in range(40)]
+        for k, sock in enumerate(crowd):
+            sock.sendall([b"\x00\x02U", b"\x00\x04Zz", struct.pack(">HB", 2052, 73) + b"a," * 1024, b"\x00"][k % 4])
+        for port in (29999, 30001, 30002, 30003, 30004):
+            with socket.create_connection((host, port), 5) as sock:
+                for _ in range(50):
+                    try:
+                        sock.sendall(rng.bytes(int(rng.integers(1, 3000))))
+                    except OSError:
+                        break
+        before = until(rtde, lambda v: True)["timestamp"]
+        until(rtde, lambda v: v["timestamp"] > before + 0.2)
+        for sock in crowd:
+            sock.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("virtual", "ur5f"), "ur5e"),
+        (("virtual", "pendulum"), "six joints"),
+        (("virtual", "ur5e", "--address", "0.0.0.0"), "--anywhere"),
+        (("virtual", "ur5e", "--polyscope", "five"), "5.26.0"),
+        (("virtual", "ur5e", "--profile", "remote"), "remote-off"),
+        (("doctor", "nowhere.csv"), "rtde://HOST"),
+        (("watch", "log.csv", "--robot", "ur5e", "--set-output", "1"), "live arm"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(words: tuple[str, ...], said: str) -> None:
+    done = command(*words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
