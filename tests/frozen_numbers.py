@@ -149,6 +149,10 @@ def _parameters(node: ast.FunctionDef, namespace: dict[str, Any]) -> list[tuple[
     return found
 
 
+# rooms that are younger than the list: their names may be those of other rooms, their numbers have tests of their own
+YOUNGER = {("rtde",), ("script",), ("apps", "arm"), ("apps", "virtual_ur")}
+
+
 def constants() -> Counter[tuple[str, str]]:
     """Every numeric constant of the package by name and value: of modules, classes, defaults of parameters.
 
@@ -163,7 +167,7 @@ def constants() -> Counter[tuple[str, str]]:
     top = Path(str(tangere.__file__)).parent
     for file in sorted(top.rglob("*.py")):
         parts = file.relative_to(top).with_suffix("").parts
-        if "generated" in parts or file.stem == "__main__":
+        if "generated" in parts or file.stem == "__main__" or {parts[:1], parts[:2]} & YOUNGER:
             continue
         tree = ast.parse(file.read_text())
         module = importlib.import_module(".".join(("tangere", *(p for p in parts if p != "__init__"))))
