@@ -36,7 +36,7 @@ from tangere.apps.scenarios.execute import error_shares, summary_of
 from tangere.apps.study.files import write_injected
 from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.page import studied_html
-from tangere.apps.study.scan import FOUND_WITHIN, Injected, inject
+from tangere.apps.study.trials import FOUND_WITHIN, Injected, inject
 from tangere.logs.log import Log
 from tangere.loop.run import run
 from tangere.loop.summary import summarise

@@ -10,10 +10,8 @@ import pytest
 
 from tangere.apps.study.files import write_study
 from tangere.apps.study.plan import Plan
-from tangere.apps.study.pool import Workers
-from tangere.apps.study.scan import DEAD, alarms, inject
-from tangere.apps.study.study import study
-from tangere.apps.study.trials import touch_trial
+from tangere.apps.study.study import Workers, study
+from tangere.apps.study.trials import DEAD, alarms, inject, touch_trial
 from tangere.apps.study.world import SPEED, Run, random_path, world_of
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, Thresholds, detect

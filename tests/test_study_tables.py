@@ -9,9 +9,8 @@ import pytest
 
 from tangere.apps.study import tables
 from tangere.apps.study.plan import Plan
-from tangere.apps.study.scan import Injected, ladder
 from tangere.apps.study.study import Study
-from tangere.apps.study.trials import FACTORS, Answer, FreeResult, Learned, TouchResult, step_copies
+from tangere.apps.study.trials import FACTORS, Answer, FreeResult, Injected, Learned, TouchResult, ladder, step_copies
 from tangere.apps.study.world import world_of
 from tangere.observe.detect import Thresholds
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tangere.apps.study.plan import LogsPlan, Plan
+from tangere.apps.study.statistics import quantile, rate, share, span
 from tangere.errors import InvalidValue
 from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.terminal import Bar, paint, table, wants_colour
@@ -18,7 +19,6 @@ from tangere.settings import settings_of
 
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
-    from tangere.apps.study.statistics import Estimate
     from tangere.apps.study.study import Study
 
 SHARED = ("seed", "alarm_rate")  # of simulation and of real logs
@@ -133,30 +133,12 @@ def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Pat
     return 130 if done.interrupted else 0
 
 
-def share(value: Estimate) -> str:
-    """A rate in per cent with its interval."""
-    if not value.known:
-        return "-"
-    return f"{100 * value.value:.1f} ({100 * value.low:.1f}-{100 * value.high:.1f})"
-
-
-def span(value: Estimate, factor: float = 1.0, form: str = ".3g") -> str:
-    """A value with its interval; open ends are said as such."""
-    if np.isnan(value.value):
-        return "-"
-    low = "" if not isfinite(value.low) else format(factor * value.low, form)
-    high = "" if not isfinite(value.high) else format(factor * value.high, form)
-    middle = "never" if value.value == inf else format(factor * value.value, form)
-    return f"{middle} ({low or 'less'}-{high or 'more'})"
-
-
 _WORLD = {"exact": "exact model, noisy sensors", "wrong": "wrong model"}
 
 
 def study_text(done: Study, colour: bool = False) -> str:
     """What was found in simulation, for a terminal."""
     from tangere.apps.study import tables
-    from tangere.apps.study.statistics import quantile, rate
     from tangere.apps.study.world import WORLDS
 
     plan = done.plan

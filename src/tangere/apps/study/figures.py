@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tangere.apps.study.statistics import Estimate
+from tangere.apps.study.statistics import Estimate, share, span
 from tangere.figures.axes import Axes, Mark, legend, marks, panel, panels, polyline, ticks
 from tangere.figures.markup import Raw, number, tag
 from tangere.types import Array
@@ -159,16 +159,9 @@ def matrix(title: str, counts: Array) -> Raw:
 
 def percent(value: Estimate) -> str:
     """A rate with its interval, in per cent."""
-    if not value.known:
-        return "–"
-    return f"{100 * value.value:.1f} ({100 * value.low:.1f} to {100 * value.high:.1f})"
+    return share(value, " to ", "–")
 
 
 def interval(value: Estimate, factor: float = 1.0) -> str:
     """A value with its interval; open ends are said in words."""
-    if math.isnan(value.value):
-        return "–"
-    low = number(factor * value.low, 3) if math.isfinite(value.low) else "less"
-    high = number(factor * value.high, 3) if math.isfinite(value.high) else "more"
-    middle = number(factor * value.value, 3) if math.isfinite(value.value) else "never"
-    return f"{middle} ({low} to {high})"
+    return span(value, factor, " to ", "–", lambda x: number(x, 3))

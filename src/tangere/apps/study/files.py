@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -69,10 +70,7 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> list[Path]:
     ]  # fmt: skip
     head = ["world", "force_n", "factor", *_names("false_alarms_per_h"), *_names("found")]
     files.append(_csv(where / "roc.csv", head, points))
-    rows = [
-        (o.world, o.name, o.delay, o.found, o.motions, o.half_rise, o.peak_error, o.rms, o.cost)
-        for o in study.observers
-    ]  # fmt: skip
+    rows = [astuple(o) for o in study.observers]
     head = ["world", "observer", "delay_s", "found", "motions", "half_rise_s", "peak_error_nm", "rms_nm", "cost_s"]
     files.append(_csv(where / "observers.csv", head, rows))
     files.append(_csv(where / "summary.csv", ["world", "what", *_names("value"), "count"], _summary(study)))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tangere.apps.study.plan import ALARM_RATE, EVERY
-from tangere.apps.study.pool import Workers
-from tangere.apps.study.scan import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
+from tangere.apps.study.study import Progress, Workers
 from tangere.apps.study.tables import StepRow, ladder_rows
+from tangere.apps.study.trials import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
 from tangere.identification.belief import Belief, belief, read, with_stated_payload
@@ -28,7 +28,6 @@ from tangere.robots import Robot
 from tangere.types import Array
 
 SHARE = 0.05  # of the joints' peak torque: the steps whose rates are shown where nobody says others
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb, exp, inf, isfinite, lgamma, log, log1p, nan, sqrt
+from math import comb, exp, inf, isfinite, isnan, lgamma, log, log1p, nan, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -28,6 +28,24 @@ class Estimate:
     def known(self) -> bool:
         """Whether there is a value at all."""
         return isfinite(self.value)
+
+
+def share(value: Estimate, to: str = "-", none: str = "-") -> str:
+    """A rate in per cent with its interval, low `to` high; none: where it is not known."""
+    if not value.known:
+        return none
+    return f"{100 * value.value:.1f} ({100 * value.low:.1f}{to}{100 * value.high:.1f})"
+
+
+def span(
+    value: Estimate, factor: float = 1.0, to: str = "-", none: str = "-", form: Callable[[float], str] = "{:.3g}".format
+) -> str:
+    """A value with its interval; open ends are said in words."""
+    if isnan(value.value):
+        return none
+    words = ((value.value, "never"), (value.low, "less"), (value.high, "more"))
+    middle, low, high = (form(factor * x) if isfinite(x) else word for x, word in words)
+    return f"{middle} ({low}{to}{high})"
 
 
 def rate(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:

@@ -1,17 +1,24 @@
-"""Monte-Carlo of detection and isolation on a simulated arm, and the observers side by side; seeded, on all cores."""
+"""Monte-Carlo of detection and isolation on a simulated arm, and the observers side by side; seeded, on all cores.
+
+Workers do tasks on several processes: the same results whatever their number; what is done is kept when interrupted.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
 from tangere.apps.study.plan import Plan
-from tangere.apps.study.pool import Task, Workers
 from tangere.apps.study.trials import (
     FreeResult,
     Learned,
@@ -24,6 +31,7 @@ from tangere.apps.study.trials import (
     touch_trial,
 )
 from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
+from tangere.errors import InvalidValue
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push
@@ -33,7 +41,12 @@ BATCH = 5  # contacts in one task: a second of work, small beside a study, large
 OBSERVED = 6  # motions on which the observers are compared, in each world
 OBSERVED_SECONDS, OBSERVED_ONSET = 2.0, 1.0  # s
 COMPARE = 4  # stream of random numbers
-Progress = Callable[[str, float], None]
+Progress = Callable[[str, float], None]  # what is being done, and which share of all is
+Task = tuple[Callable[..., Any], tuple[Any, ...]]
+Done = Callable[[int, int], None]  # tasks that are done, of how many
+# Small matrices gain nothing from threads of their own, and many processes with many threads each stand in each
+# other's way. Read by the libraries when a process starts.
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,78 @@ class Study:
     def hours(self, world: WorldName) -> float:
         """Free motion that judged."""
         return sum(f.seconds for f in self.free if f.world == world) / 3600.0
+
+
+class Workers:
+    """A pool of `count` processes (None: one per core that this process may use); 1 works in this process itself.
+
+    A task is a function of a module and its arguments; nothing else must decide its result. Processes are spawned, not
+    forked: the same on every system, and no lock of this process is copied.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        if count is not None and count < 1:
+            raise InvalidValue(f"workers: at least 1, got {count!r}")
+        self.count = count or _cores()
+        self.interrupted = False
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        if self.count > 1:
+            self._pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=_quiet)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def results(self, tasks: Sequence[Task], progress: Done = lambda done, total: None) -> list[Any]:
+        """The results in the order of the tasks; after an interruption (Ctrl-C) those that were done by then."""
+        if self.interrupted:
+            return []
+        found: dict[int, Any] = {}
+        try:
+            if self._pool is None:
+                for k, (function, arguments) in enumerate(tasks):
+                    found[k] = function(*arguments)
+                    progress(len(found), len(tasks))
+            else:
+                self._spread(tasks, found, progress)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return [found[k] for k in sorted(found)]
+
+    def _spread(self, tasks: Sequence[Task], found: dict[int, Any], progress: Done) -> None:
+        assert self._pool is not None
+        before = {name: os.environ[name] for name in _THREADS if name in os.environ}
+        os.environ.update(dict.fromkeys(_THREADS, "1"))
+        try:
+            waiting: dict[Future[Any], int] = {self._pool.submit(f, *a): k for k, (f, a) in enumerate(tasks)}
+        finally:
+            for name in _THREADS:
+                del os.environ[name]
+            os.environ.update(before)
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    found[waiting.pop(future)] = future.result()
+                progress(len(found), len(tasks))
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _cores() -> int:
+    """Cores that this process may use, where the system tells; else all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _quiet() -> None:
+    """Ctrl-C is for the process that asked; this one ends when told."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def quick(plan: Plan) -> Plan:
@@ -155,11 +240,11 @@ def observers(plan: Plan, name: WorldName) -> list[ObserverRow]:
         )  # fmt: skip
         for row in rows:
             found.setdefault(row.name, []).append(row)
-    return [
-        ObserverRow(
-            name, kind, float(np.median([r.delay for r in rows])), sum(math.isfinite(r.delay) for r in rows), len(rows),
-            float(np.median([r.half_rise for r in rows])), float(np.median([r.peak_error for r in rows])),
-            float(np.median([r.rms for r in rows])), min(r.cost for r in rows),
+    out = []
+    for kind, rows in found.items():
+        delay, half_rise, peak_error, rms = (
+            float(np.median([getattr(r, field) for r in rows])) for field in ("delay", "half_rise", "peak_error", "rms")
         )
-        for kind, rows in found.items()
-    ]  # fmt: skip
+        seen, cost = sum(math.isfinite(r.delay) for r in rows), min(r.cost for r in rows)
+        out.append(ObserverRow(name, kind, delay, seen, len(rows), half_rise, peak_error, rms, cost))
+    return out

@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from tangere.apps.study.scan import Injected
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
 from tangere.apps.study.study import Study
-from tangere.apps.study.trials import FACTORS, Answer, TouchResult, step_copies
+from tangere.apps.study.trials import FACTORS, Answer, Injected, TouchResult, step_copies
 from tangere.apps.study.world import WorldName, world_of
 from tangere.types import Array
 
