@@ -29,7 +29,7 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.plants import MujocoPlant, Push, PushForce, RigidPlant, Stuck, TorqueLoss
-from tangere.plants.faults import TorqueOffset
+from tangere.plants.pushes import TorqueOffset
 from tangere.plants.sensors import SensorModel, WithWrenchSensor, WrenchSensor
 from tangere.types import Array, Command, Reference, State
 

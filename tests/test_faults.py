@@ -8,7 +8,7 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.plants import RigidPlant, Stuck, TorqueLoss, TorqueOffset
-from tangere.plants.faults import Actuators, Fault, braked
+from tangere.plants.pushes import Actuators, Fault, braked
 from tangere.types import Array, Command
 
 ARM = tangere.robot("ur10e")

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tangere.identification.around_fit import SHARE, WORTH, friction_states
 from tangere.identification.samples import TERMS, Windows
-from tangere.identification.terms import SHARE, WORTH, friction_states
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import (
     FILM_SPEED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tangere.identification.filters import accelerations, slopes
+from tangere.identification.samples import accelerations, slopes
 
 
 def _factor(column: np.ndarray, torque: np.ndarray) -> float:

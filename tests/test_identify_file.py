@@ -16,7 +16,7 @@ from tangere import Robot
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
 from tangere.identification.findings import Finding
-from tangere.identification.model_file import table
+from tangere.identification.model import table
 from tangere.model.model import Payload
 
 N = 6

@@ -11,7 +11,7 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import Motion, identify, links
-from tangere.identification.links import CHOICES, chosen_link_sigma
+from tangere.identification.around_fit import CHOICES, chosen_link_sigma
 from tangere.identification.samples import windows
 from tangere.model.model import Payload
 

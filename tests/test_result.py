@@ -136,7 +136,7 @@ def test_a_folder_of_others_is_left_alone(result: RunResult, tmp_path: Path) -> 
 def test_a_long_run_keeps_its_overview_and_reads_rows_when_asked(
     result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tangere.logs import stored
+    from tangere.logs import log as stored
 
     monkeypatch.setattr(stored, "LONG", 500)
     long = made(log=tmp_path / "log.mcap")
@@ -158,8 +158,7 @@ def test_a_long_run_keeps_its_overview_and_reads_rows_when_asked(
 
 
 def test_an_overview_holds_every_peak() -> None:
-    from tangere.logs.log import Log
-    from tangere.logs.stored import Overview
+    from tangere.logs.log import Log, Overview
 
     time = np.arange(10_007) * 1e-3
     q = np.stack([np.sin(time), np.cos(time)], axis=1)

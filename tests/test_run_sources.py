@@ -19,8 +19,8 @@ from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop import sinks
-from tangere.loop.live import Change, LiveChannel
 from tangere.loop.run import run
+from tangere.loop.sinks import Change, LiveChannel
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.mujoco_plant import MujocoPlant

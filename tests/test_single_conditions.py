@@ -20,8 +20,8 @@ from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
+from tangere.identification.around_fit import _taken
 from tangere.identification.findings import Finding, Kind, gravity_findings
-from tangere.identification.links import _taken
 from tangere.identification.recorder import torque_delay
 from tangere.identification.samples import windows
 from tangere.loop.run import run

@@ -11,9 +11,8 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive, read_model
-from tangere.identification.filters import smoothed
-from tangere.identification.free_run import free_run, twin
-from tangere.identification.twin_drives import LEAST_ROTOR, late_friction, refined
+from tangere.identification.free_run import LEAST_ROTOR, free_run, late_friction, refined, twin
+from tangere.identification.samples import smoothed
 from tangere.observe.drive_model import DriveModel
 
 N = 6

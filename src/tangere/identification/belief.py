@@ -31,7 +31,7 @@ JOLTS = 6.0
 LEAST_MOVED = 3  # joints that must have moved in a log before friction and payload are learned from it
 LEAST_TOOL = 0.05  # [kg] below which a tool that a log tells of is none
 # [s] of a log from which on friction and tool are learned from it: 2 s of a UR3e that moves one way show neither
-LEAST_SECONDS = 3.0
+LEARNED_FROM = 3.0
 # Times the level of an arm's type as long as nothing was learned: a tool that nobody mentioned is a level from the
 # first sample on. Of 15 runs of a UR3e with a tool 7 alarmed without it in their first seconds, up to 1.5 times
 UNKNOWN_TOOL = 2.0
@@ -112,7 +112,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
     found = None
     base = Robot(plain.robot.model)  # identification adds the rotors itself
     inertial: Literal["payload", "none"] = "payload" if base.model.payload is None else "none"
-    if not any(finding.kind in ALIEN for finding in told) and np.ptp(log.motion.time) >= LEAST_SECONDS:
+    if not any(finding.kind in ALIEN for finding in told) and np.ptp(log.motion.time) >= LEARNED_FROM:
         # friction is not learned from what looks like a touch
         count = outside(log.motion.time, touched(base, log.motion), AROUND)
         free = dataclasses.replace(log.motion, tau=np.where(count[:, None], log.motion.tau, np.nan))

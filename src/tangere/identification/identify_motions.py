@@ -10,16 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.identification.around_fit import (
+    chosen_link_sigma,
+    coulomb_widths,
+    excitation,
+    friction_states,
+    payload_covariance,
+    torque_scales,
+)
 from tangere.identification.findings import Finding, gravity_findings
-from tangere.identification.links import chosen_link_sigma, excitation, payload_covariance, torque_scales
+from tangere.identification.free_run import late_friction, refined
 from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
 from tangere.identification.recorder import smooth_log, smoothing, torque_delay
 from tangere.identification.residual import moving_rms
 from tangere.identification.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
 from tangere.identification.solve import Problem, Solution, errors, solved
-from tangere.identification.terms import coulomb_widths, friction_states
-from tangere.identification.twin_drives import late_friction, refined
 from tangere.model.loading import load, names
 from tangere.model.model import Link, Payload
 from tangere.observe.drive_model import RIPPLE_ORDERS, WIDTH, DriveModel

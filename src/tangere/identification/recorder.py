@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tangere.identification.filters import silent_above
 from tangere.identification.findings import Finding
-from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, grouped, midpoints, windows
+from tangere.identification.samples import LEAST_WINDOWS, Motion, Windows, grouped, midpoints, silent_above, windows
 from tangere.robots import Robot
 from tangere.types import Array
 

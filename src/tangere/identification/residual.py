@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.identification.filters import smoothed
-from tangere.identification.samples import Motion, midpoints, was_smoothed
+from tangere.identification.samples import Motion, midpoints, smoothed, was_smoothed
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.momentum import GAIN

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tangere.logs.log import Log
-from tangere.logs.stored import Overview, StoredColumns
+from tangere.logs.log import Log, Overview, StoredColumns
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN

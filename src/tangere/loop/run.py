@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.logs import stored as stored_logs
+from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
 from tangere.logs.recordings import Recording
-from tangere.loop import live as live_inputs
 from tangere.loop.given import end_of, parts_of, started
 from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
 from tangere.loop.result import RunResult, Setup, Timing
-from tangere.loop.sinks import Feed, RunInfo, Sink
+from tangere.loop.sinks import Feed, Live, RunInfo, Sink, apply
 from tangere.observe.detect import Thresholds
 from tangere.robots import Robot
 from tangere.types import (
@@ -61,7 +60,7 @@ def run(
     until: float | str | None = None,
     trajectory: Trajectory | None = None,
     sinks: Sequence[Sink] = (),
-    live: live_inputs.Live | None = None,
+    live: Live | None = None,
     start: ArrayLike | Reference | None = None,
     robot: Robot | None = None,
     log: str | os.PathLike[str] | None = None,
@@ -165,9 +164,9 @@ def run(
             gc.unfreeze()
         stack.pop_all()
     recorded = replace(recorder.log(), start_ns=start_ns)
-    held = file is not None and not file.error and len(recorded) >= stored_logs.LONG
+    held = file is not None and not file.error and len(recorded) >= logs.LONG
     result = RunResult(
-        stored_logs.stored(recorded, log) if held and log is not None else recorded,
+        logs.stored(recorded, log) if held and log is not None else recorded,
         () if felt is None else felt.events,
         loop.aborted,
         Timing.of(recorded, period, pacer),
@@ -208,7 +207,7 @@ class _Loop:
     detector: Detector | None
     reaction: Reaction | None
     trajectory: Trajectory | None
-    live: live_inputs.Live | None
+    live: Live | None
     recorder: Recorder
     parts: Parts
     feeds: tuple[Feed, ...]
@@ -340,7 +339,7 @@ class _Loop:
     def _live(self, time: float) -> None:
         assert self.live is not None
         for item in self.live.take(time):
-            self.recorder.note(time, live_inputs.apply(item, time, self.plant, self.controller))
+            self.recorder.note(time, apply(item, time, self.plant, self.controller))
 
     def _detect(self, state: State, residual: Array) -> None:
         detector = self.detector

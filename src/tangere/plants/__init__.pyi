@@ -1,4 +1,4 @@
-from tangere.plants.faults import Fault as Fault, Stuck as Stuck, TorqueLoss as TorqueLoss, TorqueOffset as TorqueOffset
+from tangere.plants.pushes import Fault as Fault, Stuck as Stuck, TorqueLoss as TorqueLoss, TorqueOffset as TorqueOffset
 from tangere.errors import PlantLost as PlantLost
 from tangere.plants.mujoco_plant import MujocoPlant as MujocoPlant
 from tangere.plants.pushes import Push as Push, PushForce as PushForce

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.plants.faults import Fault, braked
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.scene.bodies import Body
 from tangere.plants.scene.mjcf import to_mjcf

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
-from tangere.plants.faults import Fault, braked
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
 from tangere.plants.twins import twin

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost, UnknownName
-from tangere.plants.faults import Actuators, Fault
-from tangere.plants.pushes import Push, Pushes, PushForce
+from tangere.plants.pushes import Actuators, Fault, Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
 from tangere.robots import Robot
 from tangere.types import Array, Command, State

@@ -100,7 +100,7 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.files import folder, write_injected
     from tangere.apps.study.injected import inject_logs
-    from tangere.identification.model_file import read_model
+    from tangere.identification.model import read_model
     from tangere.robots import robot
 
     arm, plan = robot(arguments.robot), group_from(LogsPlan, arguments)

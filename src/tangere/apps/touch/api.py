@@ -18,8 +18,7 @@ from tangere.figures.markup import join, tag
 from tangere.figures.plots import number_row, small_table
 from tangere.identification.belief import belief, read
 from tangere.identification.identify_logs import Identification, identification
-from tangere.identification.model import IdentifiedModel
-from tangere.identification.model_file import read_model
+from tangere.identification.model import IdentifiedModel, read_model
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, cleaned, recordings
 from tangere.loop.follow import Follower, watch_recording
