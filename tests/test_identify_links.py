@@ -10,7 +10,7 @@ import pytest
 
 import tangere
 from tangere import Robot
-from tangere.identification import Motion, identify, links
+from tangere.identification import Motion, around_fit, identify
 from tangere.identification.around_fit import CHOICES, chosen_link_sigma
 from tangere.identification.samples import windows
 from tangere.model.model import Payload
@@ -48,7 +48,7 @@ def _choice(change: float) -> float:
 def test_an_arm_like_its_data_sheet_keeps_it_and_another_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between 0.1 and 0.3 half a minute outweighs either prior; between a thousandth and 0.3 the choice is clear."""
     assert _choice(0.0) == CHOICES[0]
-    monkeypatch.setattr(links, "CHOICES", (0.001, 0.3))
+    monkeypatch.setattr(around_fit, "CHOICES", (0.001, 0.3))
     assert _choice(0.0) == 0.001
     assert _choice(0.2) == 0.3
 
