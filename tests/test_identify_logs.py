@@ -13,7 +13,7 @@ from tangere.identification import IdentifiedModel, Motion, identify, prior_driv
 from tangere.identification.findings import Finding
 from tangere.identification.free_run import starts
 from tangere.identification.identify_logs import alarms_left, possible, split
-from tangere.identification.residual import moving_rms
+from tangere.identification.recorder import moving_rms
 from tangere.identification.samples import midpoints
 from tangere.identification.touch_logs import TouchLog
 from tangere.identification.touched_spans import MARGIN, Span, surely_touched, touched, without

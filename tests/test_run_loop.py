@@ -13,7 +13,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.logs.mcap_log import McapFile
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop import pacing
+from tangere.loop import result as pacing
 from tangere.loop.run import WIND_DOWN, run
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.detect import Detector, Thresholds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.plants import MujocoPlant
 from tangere.plants.scene.bodies import Body, Box, Sphere, ball, pad, paper, surface, table, wall
-from tangere.plants.scene.contacts import Rebound, Rigid, Spring
+from tangere.plants.scene.contacts import Contact, Rebound, Rigid, Spring
 from tangere.plants.scene.scene import Block, Pen, Scene, Tool
 from tangere.types import Command
 
@@ -73,16 +73,10 @@ def test_a_box_may_fall_as_a_ball_does() -> None:
 
 
 @dataclass(frozen=True)
-class Sponge:
+class Sponge(Contact):
     """A contact law of one's own: MuJoCo's time constant, as soft as one likes."""
 
     friction_ratio: float = 1.0
-
-    def positive(self) -> Mapping[str, float]:
-        return {}
-
-    def least(self) -> Mapping[str, float]:
-        return {}
 
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         return (0.1, 1.0), 0.5

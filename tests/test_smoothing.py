@@ -13,8 +13,7 @@ import tangere
 from tangere import Robot
 from tangere.identification import IdentifiedModel, Motion, identify, moving_rms, prior_drive, read_model
 from tangere.identification.free_run import free_run
-from tangere.identification.recorder import smooth_log, smoothing
-from tangere.identification.residual import unsmoothed
+from tangere.identification.recorder import smooth_log, smoothing, unsmoothed
 from tangere.identification.samples import ORDER, TERMS, silent_above, smoothed, was_smoothed, windows
 from tangere.observe.drive_model import DriveModel
 

@@ -144,20 +144,22 @@ class Event:
 
     def record(self) -> dict[str, object]:
         """Plain numbers, lists and words, for one line of JSON."""
-        return {
-            "time_s": self.time_s, "onset_s": self.onset_s, "end_s": self.end_s, "kind": self.kind, "link": self.link,
-            "joint": self.joint, "torque_nm": self.torque_nm, "residual_nm": self.residual_nm.tolist(),
-            "force_n": self.force_n, "confidence": self.confidence, "alarm": self.alarm, "channel": self.channel,
-            "alternatives": [[kind, p] for kind, p in self.alternatives],
-            "link_probability": self.link_probability, "links": [[link, p] for link, p in self.links],
-            "why_no_link": self.why_no_link,
-            "force": None if self.force is None else self.force.tolist(),
-            "point": None if self.point is None else self.point.tolist(), "mass_kg": self.mass_kg,
-            "score": self.score, "reason": self.reason, "phase": self.phase,
-            "impulse": None if self.impulse is None else self.impulse.tolist(),
-            "torque_interval_nm": None if self.torque_interval_nm is None else list(self.torque_interval_nm),
-            "force_interval_n": None if self.force_interval_n is None else list(self.force_interval_n),
-        }  # fmt: skip
+        return {name: _listed(getattr(self, name)) for name in _RECORDED}
+
+
+# keys of an event as JSON has it, in their order
+_RECORDED = (
+    "time_s", "onset_s", "end_s", "kind", "link", "joint", "torque_nm", "residual_nm", "force_n", "confidence", "alarm",
+    "channel", "alternatives", "link_probability", "links", "why_no_link", "force", "point", "mass_kg", "score",
+    "reason", "phase", "impulse", "torque_interval_nm", "force_interval_n",
+)  # fmt: skip
+
+
+def _listed(value: Any) -> Any:
+    """Arrays and tuples as lists, whatever is in them."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def _shown(value: object) -> str:

@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.identification.findings import Finding
 from tangere.identification.model import IdentifiedModel
 from tangere.identification.prior import prior_drive
-from tangere.identification.residual import unsmoothed
+from tangere.identification.recorder import unsmoothed
 from tangere.identification.samples import GAP, Motion
 from tangere.identification.solve import HUBER
 from tangere.observe.drive_model import DriveModel

@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from tangere.identification.findings import GRAVITY, Finding, gravity_findings
 from tangere.identification.free_run import FreeRun, twin
 from tangere.identification.identify_motions import Inertial, judged
 from tangere.identification.prior import prior_drive
-from tangere.identification.residual import momentum_residual
-from tangere.identification.touch_logs import TouchLog, touch_log
+from tangere.identification.recorder import momentum_residual
+from tangere.identification.touch_logs import TARGETS, TouchLog, touch_log
 from tangere.identification.touched_spans import Span, surely_touched, touched, without
 from tangere.logs.recordings import Recording, recordings
 from tangere.model.model import Payload
@@ -248,14 +249,9 @@ def _by_name(logs: Sequence[TouchLog], names: Sequence[str]) -> tuple[list[Touch
 
 def _part(log: TouchLog, rows: slice | NDArray[np.bool_], name: str = "") -> TouchLog:
     motion = log.motion.rows(rows, f"{log.motion.name} ({name})" if name else log.motion.name)
-
-    def cut(values: Array | None) -> Array | None:
-        return None if values is None else values[rows]
-
-    return dataclasses.replace(
-        log, name=motion.name, motion=motion, q_des=cut(log.q_des), qd_des=cut(log.qd_des), qdd_des=cut(log.qdd_des),
-        target_moment=cut(log.target_moment), target_current=cut(log.target_current),
-    )  # fmt: skip
+    wanted = {name: getattr(log, name) for name in TARGETS}
+    cut: dict[str, Any] = {name: None if values is None else values[rows] for name, values in wanted.items()}
+    return dataclasses.replace(log, name=motion.name, motion=motion, **cut)
 
 
 def _with_payload(robot: Robot, read: Sequence[Recording], inertial: str) -> tuple[Robot, str]:

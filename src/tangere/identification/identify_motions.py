@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ from tangere.identification.findings import Finding, gravity_findings
 from tangere.identification.free_run import late_friction, refined
 from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
-from tangere.identification.recorder import smooth_log, smoothing, torque_delay
-from tangere.identification.residual import moving_rms
+from tangere.identification.recorder import moving_rms, smooth_log, smoothing, torque_delay
 from tangere.identification.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
 from tangere.identification.solve import Problem, Solution, errors, solved
 from tangere.model.loading import load, names
@@ -313,7 +312,7 @@ def _drive(fit: _Fit, gain: Array | None, moved: Mask) -> DriveModel:
     robot, rows, solution, orders = fit.task.robot, fit.problem.rows, fit.solution, fit.task.orders
     n = robot.dof
     f = solution.x[SIZE * n :].reshape(n, -1)
-    term = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
+    term: dict[str, Any] = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
     known = DriveModel.of(robot.drives)
     for name in ("coulomb", "viscous"):  # of a joint that did not move the log says nothing: what the arm's data says
         term[name][~moved] = getattr(known, name)[~moved]
@@ -335,12 +334,7 @@ def _drive(fit: _Fit, gain: Array | None, moved: Mask) -> DriveModel:
         width=fit.width,
         delay=fit.delay,
         smoothing=fit.task.cutoff,
-        coulomb=term["coulomb"],
-        viscous=term["viscous"],
-        offset=term["offset"],
-        rotor_inertia=term["rotor_inertia"],
-        quadratic=term["quadratic"],
-        load=term["load"],
+        **term,
         film=np.where(moved, film, 0.0),
         level_sigma=np.where(moved, level_sigma, 0.0),
         level_noise=level_noise,

@@ -256,10 +256,8 @@ def _model(name: str, root: Fields, table: Fields, links: tuple[Link, ...], payl
         unseen=bool(data["unseen"]),
         moved=tuple(bool(entry) for entry in data["moved"]),
         findings=_findings_of(data),
-        before=np.array(data["before"], dtype=np.float64),
-        after=np.array(data["after"], dtype=np.float64),
-        following=np.array(data.get("following", []), dtype=np.float64),  # none in files of earlier versions
-        scale=np.array(data["scale"], dtype=np.float64),
+        # files of earlier versions have nothing for `following`
+        **{key: np.array(data.get(key, []) if key == "following" else data[key], dtype=np.float64) for key in _PLAIN},
     )
 
 

@@ -46,6 +46,12 @@ LEAST_MOMENT = 1e-3
 # standard deviation (relative) above which a gain is reported as not observable
 LEAST_PRECISION = 0.02
 
+# fields of a TouchLog that hold what the controller wanted -> columns of the log
+TARGETS = {
+    "q_des": "q_des", "qd_des": "qd_des", "qdd_des": "qdd_des", "target_moment": "tau_cmd",
+    "target_current": "target_current",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class TouchLog:
@@ -110,11 +116,7 @@ def touch_log(
         text = "has no velocities: differences of the positions are used, which are noisier"
         found.append(Finding("velocities", text))
     free = _column(log, "actual_current_as_torque", n, recording.name)
-    targets = {
-        "q_des": "q_des", "qd_des": "qd_des", "qdd_des": "qdd_des",
-        "target_moment": "tau_cmd", "target_current": "target_current",
-    }  # fmt: skip
-    wanted = {ours: _column(log, name, n, recording.name) for ours, name in targets.items()}
+    wanted = {ours: _column(log, name, n, recording.name) for ours, name in TARGETS.items()}
     used, source = np.full(n, np.nan), ("torque",) * n
     if tau is None and current is not None and not (free is not None and _unknown(robot, model, gain)):
         bare = Motion(log.time, q, qd, current)

@@ -65,7 +65,7 @@ def channel_of(
     if kind == JOINT_STATE:
         template = ros_messages.joint_state(joints, list(holes))
     elif kind == WRENCH:
-        template = ros_messages.wrench_stamped(_BASE)
+        template = ros_messages.stamped(_BASE, "wrench", 6)
     elif kind == COLUMNS:
         template = ros_messages.multi_array({name: max(columns[name], 1) for names in holes.values() for name in names})
     else:
@@ -215,13 +215,13 @@ class Views:
         self._robot = robot if robot is not None and _width(layout, "q") == robot.dof else None
         if self._robot is not None:
             self._describe(self._robot)
-            self.often.add("/tangere/tcp_pose", POSE, ros_messages.pose_stamped(_BASE))
+            self.often.add("/tangere/tcp_pose", POSE, ros_messages.stamped(_BASE, "pose", 7))
         self._poses = [name for name in ("T_des", "T_true") if _width(layout, name) == 12]
         for name in self._poses:
-            self.often.add(f"/tangere/tcp_pose{name[1:]}", POSE, ros_messages.pose_stamped(_BASE))
+            self.often.add(f"/tangere/tcp_pose{name[1:]}", POSE, ros_messages.stamped(_BASE, "pose", 7))
         self._wrench = _width(layout, "wrench_true") == 6
         if self._wrench:
-            self.often.add("/tangere/wrench_true", WRENCH, ros_messages.wrench_stamped(_BASE))
+            self.often.add("/tangere/wrench_true", WRENCH, ros_messages.stamped(_BASE, "wrench", 6))
         names = [*self._poses, *(["q"] if self._robot is not None else [])]
         self._needed = [i for name in names for i in range(layout[name].start, layout[name].stop)]
 

@@ -27,10 +27,9 @@ def write_csv(log: Log, path: str | os.PathLike[str]) -> None:
     for name, array in log.columns.items():
         label = RTDE_NAMES.get(name, name)
         names += [label] if array.ndim == 1 else [f"{label}_{i}" for i in range(array.shape[1])]
-    table = np.concatenate([a if a.ndim == 2 else a[:, None] for a in log.columns.values()], axis=1)
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         file.write(",".join(names) + "\n")
-        file.writelines(",".join(map(repr, row)) + "\n" for row in table.tolist())
+        file.writelines(",".join(map(repr, row)) + "\n" for row in log.table().tolist())
 
 
 def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:

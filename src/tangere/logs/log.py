@@ -141,6 +141,10 @@ class Log:
         first, last = np.searchsorted(self.time, [start, end], side="left")
         return self._rows(slice(int(first), int(last)))
 
+    def table(self) -> Array:
+        """All columns (N, width) side by side, in their order."""
+        return np.concatenate([a if a.ndim == 2 else a[:, None] for a in self.columns.values()], axis=1)
+
     def position(self, column: str) -> Array:
         """Position (N, 3) [m] of the tcp in a column of poses ("T_des", "T_true")."""
         return self[column][:, 3::4]

@@ -272,7 +272,7 @@ def write_mcap(
 ) -> None:
     """Write a whole log; the file appears when it is complete. joints, robot: as for McapFile."""
     columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
-    rows = np.concatenate([a if a.ndim == 2 else a[:, None] for a in log.columns.values()], axis=1)
+    rows = log.table()
     with replacing(path) as temporary:
         file = McapFile(temporary, columns, log.units, joints=joints, start_ns=log.start_ns, robot=robot)
         try:

@@ -137,19 +137,11 @@ def joint_state(names: Sequence[str], filled: Sequence[str]) -> Template:
     return message
 
 
-def wrench_stamped(frame_id: str) -> Template:
-    """geometry_msgs/WrenchStamped."""
+def stamped(frame_id: str, hole: str, count: int) -> Template:
+    """A header and numbers: WrenchStamped (6), PoseStamped (7: x y z [m], then the quaternion x y z w)."""
     message = Template()
     message.header(frame_id)
-    message.hole("wrench", "<f8", 6)
-    return message
-
-
-def pose_stamped(frame_id: str) -> Template:
-    """geometry_msgs/PoseStamped: x y z [m], then the quaternion x y z w."""
-    message = Template()
-    message.header(frame_id)
-    message.hole("pose", "<f8", 7)
+    message.hole(hole, "<f8", count)
     return message
 
 

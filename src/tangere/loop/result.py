@@ -1,4 +1,4 @@
-"""What a run leaves."""
+"""What a run leaves, and how its time was kept."""
 
 from __future__ import annotations
 
@@ -8,19 +8,59 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tangere.logs.log import Log, Overview, StoredColumns
 from tangere.loop.folder import Manifest, write_json, write_manifest
-from tangere.loop.pacing import Pacer
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
 from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.report.data import RunData
+
+# s before the due time at which sleeping ends and spinning begins: an idle Linux wakes up some 0.1 ms late
+SPIN = 3e-4
+
+
+class Pacer:
+    """Waits for the beginning of each period on a fixed schedule. More than a period late: the schedule starts anew.
+
+    While it spins it does nothing but read the clock, so that a gap between two readings is the machine's own doing
+    (another process, a hypervisor): longest_pause [s], and pauses, the number of gaps longer than half a period, are
+    what any program on that machine meets in that share (waited [s]) of the time.
+    """
+
+    def __init__(self, period: float) -> None:
+        self._period = period
+        self._due = perf_counter()
+        self.pauses = 0
+        self.longest_pause = self.waited = 0.0
+
+    def wait(self) -> float:
+        """Return at the next due time; by how much it was missed [s]."""
+        due = self._due = self._due + self._period
+        rest = due - perf_counter()
+        if rest > SPIN:
+            sleep(rest - SPIN)
+        begin = now = perf_counter()
+        gap = 0.0
+        while now < due:
+            before, now = now, perf_counter()
+            if now - before > gap:
+                gap = now - before
+        self.waited += now - begin
+        if gap > self.longest_pause:
+            self.longest_pause = gap
+        if gap > 0.5 * self._period:
+            self.pauses += 1
+        late = now - due
+        if late > self._period:
+            self._due += late
+        return late
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, McapSink
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, parts_of, started
-from tangere.loop.pacing import Pacer
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
-from tangere.loop.result import RunResult, Setup, Timing
+from tangere.loop.result import Pacer, RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, Live, RunInfo, Sink, apply
 from tangere.observe.detect import Thresholds
 from tangere.robots import Robot

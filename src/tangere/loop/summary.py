@@ -63,17 +63,12 @@ def summarise(
         "log_error": result.log_error,
         "interventions": dict(result.interventions),
         "period_us": {
-            "nominal": 1e6 * result.period,
-            "median": 1e6 * timing.median,
-            "p99": 1e6 * timing.p99,
-            "p99.99": 1e6 * timing.p9999,
-            "worst": 1e6 * timing.worst,
-            "missed": timing.missed,
-            "late": timing.late,
-            "busiest": None if timing.busiest is None else 1e6 * timing.busiest,
-            "pauses": timing.pauses,
-            "longest_pause": None if timing.longest_pause is None else 1e6 * timing.longest_pause,
-            "waited": None if timing.waited is None else 1e6 * timing.waited,
+            name: 1e6 * value if isinstance(value, float) else value
+            for name, value in (
+                ("nominal", result.period), ("median", timing.median), ("p99", timing.p99), ("p99.99", timing.p9999),
+                ("worst", timing.worst), ("missed", timing.missed), ("late", timing.late), ("busiest", timing.busiest),
+                ("pauses", timing.pauses), ("longest_pause", timing.longest_pause), ("waited", timing.waited),
+            )
         },
         "step_us": {"controller_and_observer": 1e6 * float(np.median(log["cost"])) if len(log) else None},
         "thresholds_nm": None if result.setup.thresholds is None else result.setup.thresholds.tolist(),

@@ -188,8 +188,10 @@ class Body:
         T.flags.writeable = False
         object.__setattr__(self, "T", T)
         moving = {} if self.mass is None else {"mass": self.mass}
-        positive = {**self.shape.lengths(), **self.contact.positive(), **moving}
-        least = {"friction": self.friction, "release": self.release, **self.contact.least()}
+        law = self.contact
+        positive = {**self.shape.lengths(), **{name: getattr(law, name) for name in law.POSITIVE}, **moving}
+        least = {"friction": self.friction, "release": self.release}
+        least |= {name: getattr(law, name) for name in law.LEAST}
         wrong = [name for name, value in positive.items() if not (math.isfinite(value) and value > 0.0)]
         wrong += [name for name, value in least.items() if not (math.isfinite(value) and value >= 0.0)]
         if wrong:

@@ -11,9 +11,9 @@ numbers is a time constant and a damping ratio instead, a negative one is (-K d^
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from tangere.errors import InvalidValue
 
@@ -26,28 +26,23 @@ FRICTION_RATIO = 1000.0
 IMPRATIO = 100.0
 
 
-class Contact(Protocol):
-    """A contact law."""
+class Contact:
+    """A contact law; the default has nothing that depends on the arm."""
 
-    @property
-    def friction_ratio(self) -> float:
-        """How many times stiffer than the normal the friction must be in MuJoCo."""
-
-    def positive(self) -> Mapping[str, float]:
-        """What must be above 0, by name."""
-
-    def least(self) -> Mapping[str, float]:
-        """What must be 0 or more, by name."""
+    POSITIVE: ClassVar[tuple[str, ...]] = ()  # names of what must be above 0
+    LEAST: ClassVar[tuple[str, ...]] = ()  # of what must be 0 or more
+    friction_ratio: float  # how many times stiffer than the normal the friction must be in MuJoCo
 
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         """MuJoCo's solref (None: its default) and impedance d as they are written; mass [kg] of a body that moves."""
+        raise NotImplementedError
 
     def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
         """Set what depends on the compiled model; weight [1/kg] of the arm's last body, what: for messages."""
 
 
 @dataclass(frozen=True)
-class Rigid:
+class Rigid(Contact):
     """As hard as stays smooth. MuJoCo's contacts are soft: one pushed with force F gives way by about
 
         depth = (1 - d) / d * F / (m_eff k),  k = 1 / (d time_constant damping_ratio)^2,  d = impedance
@@ -56,6 +51,7 @@ class Rigid:
     table. time_constant must be at least two periods of the simulation, or MuJoCo raises it to that.
     """
 
+    POSITIVE = ("time_constant", "damping_ratio")
     time_constant: float = 0.004  # s; four periods of 1 ms: as stiff as stays smooth
     damping_ratio: float = 1.0  # critical: no bouncing
     impedance: float = 0.99  # of 1: share of the force that resists at once; 0.9 (MuJoCo's own) is ten times softer
@@ -65,41 +61,24 @@ class Rigid:
         if not 0.0 < self.impedance < 1.0:
             raise InvalidValue(f"contact: impedance between 0 and 1, got {self.impedance!r}")
 
-    def positive(self) -> Mapping[str, float]:
-        """Time constant and damping ratio."""
-        return {"time_constant": self.time_constant, "damping_ratio": self.damping_ratio}
-
-    def least(self) -> Mapping[str, float]:
-        """Nothing."""
-        return {}
-
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         """As given."""
         return (self.time_constant, self.damping_ratio), self.impedance
 
-    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
-        """Nothing depends on the arm."""
-
 
 @dataclass(frozen=True)
-class Rebound:
+class Rebound(Contact):
     """Of a body that moves and bounces off what is much heavier: stiffness [N/m], of its own mass's damping ratio.
 
     Almost all of the force resists at once (d = 0.99), whatever the depth. MuJoCo's spring and damper are per kg of
     what meets: of the body, where the other is much heavier.
     """
 
+    POSITIVE = ("stiffness",)
+    LEAST = ("damping_ratio",)
     stiffness: float  # N/m
     damping_ratio: float = 0.3  # it bounces to a seventh of its height, as wood on plastic
     friction_ratio: float = 1.0
-
-    def positive(self) -> Mapping[str, float]:
-        """Stiffness."""
-        return {"stiffness": self.stiffness}
-
-    def least(self) -> Mapping[str, float]:
-        """Damping ratio."""
-        return {"damping_ratio": self.damping_ratio}
 
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         """Per kg of the body."""
@@ -108,12 +87,9 @@ class Rebound:
         k = self.stiffness / mass
         return (-k, -2.0 * self.damping_ratio * math.sqrt(k)), 0.99
 
-    def tune(self, model: Any, geoms: Sequence[int], weight: float, what: str) -> None:
-        """Nothing depends on the arm."""
-
 
 @dataclass(frozen=True)
-class Spring:
+class Spring(Contact):
     """A spring and a damper without mass between the tool and what is fixed.
 
         force = stiffness x + damping x',     x: how deep the tool is behind the face; never a pull
@@ -125,17 +101,11 @@ class Spring:
     at most 1 is safe.
     """
 
+    POSITIVE = ("stiffness",)
+    LEAST = ("damping",)
     stiffness: float  # N/m
     damping: float  # N s/m
     friction_ratio: float = IMPRATIO
-
-    def positive(self) -> Mapping[str, float]:
-        """Stiffness."""
-        return {"stiffness": self.stiffness}
-
-    def least(self) -> Mapping[str, float]:
-        """Damping."""
-        return {"damping": self.damping}
 
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         """For 10 kg, until `tune` knows better."""
@@ -154,7 +124,7 @@ class Spring:
 
 
 @dataclass(frozen=True)
-class CalmSpring:
+class CalmSpring(Contact):
     """A spring and damper that stays calm under a steady force, with some grams of mass: paper under a pen.
 
         f = (K d / R) depth + (B / R) speed - a / R:   K = k R / d,  B = D R,  and a mass of 1 / R added.
@@ -162,17 +132,10 @@ class CalmSpring:
     The damping is explicit: B h < 1 keeps it calm; a light arm needs a larger d, less R, for that.
     """
 
+    POSITIVE = ("stiffness", "damping")
     stiffness: float  # N/m
     damping: float  # N s/m
     friction_ratio: float = FRICTION_RATIO
-
-    def positive(self) -> Mapping[str, float]:
-        """Stiffness and damping."""
-        return {"stiffness": self.stiffness, "damping": self.damping}
-
-    def least(self) -> Mapping[str, float]:
-        """Nothing."""
-        return {}
 
     def solver(self, mass: float | None) -> tuple[tuple[float, float] | None, float]:
         """MuJoCo's own, until `tune` knows better."""
