@@ -230,7 +230,7 @@ def test_the_offered_placement_is_taken_when_asked(picture: Path) -> None:
     asked = replace(SMALL, canvas="1.2,0,0,0,0,-1.5708")
     with pytest.raises(DoesNotFit) as refused:
         prepare(picture, asked)
-    offer = refused.value.suggestion
+    offer = refused.value.offers[0]
     assert offer is not None
     placed = prepare(picture, replace(asked, place=True))
     assert np.allclose(placed.canvas.T_base_canvas, offer.canvas.T_base_canvas)

@@ -163,7 +163,7 @@ def test_what_does_not_fit_says_why_and_where_it_would(case: str) -> None:
     drawing = square(side)
     with pytest.raises(DoesNotFit, match=reason) as caught:
         plan_drawing(robot, drawing, canvas)
-    offer = caught.value.suggestion
+    offer = caught.value.offers[0]
     assert offer is not None
     assert "It would fit" in str(caught.value)
     plan = plan_drawing(robot, drawing.transformed(scale=offer.scale), offer.canvas)
@@ -183,7 +183,7 @@ def test_a_small_step_is_offered_for_a_small_miss() -> None:
     canvas = Canvas.from_pose((edge, 0.0, 0.0, 0.0, 0.0, -0.5 * np.pi), (0.2, 0.2))
     with pytest.raises(DoesNotFit) as caught:
         plan_drawing(robot, square(0.2), canvas)
-    offer = caught.value.suggestion
+    offer = caught.value.offers[0]
     assert offer is not None
     assert offer.scale == 1.0
     assert 0.0 < np.linalg.norm(offer.shift) < 0.15

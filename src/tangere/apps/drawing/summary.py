@@ -125,7 +125,7 @@ def figures_of(result: RunResult, ink: Ink, plan: DrawingPlan, law: PenControlle
         strokes_drawn=int(np.count_nonzero(coverages(lines, ink) >= DRAWN)),
         strokes_touched=len(law.task.touches),
         draw_length_mm=1e3 * plan.draw_length,
-        pen_up_mm=1e3 * plan.pen_up_length,
+        pen_up_mm=1e3 * plan.strokes.pen_up_length,
         duration_s=result.duration,
         draw_s=draw_s,
         path_rms_mm=_rms(1e3 * away),

@@ -150,19 +150,22 @@ class Found:
         """Height [m] of the paper at x, y as the nearest touched point has it, and a margin above which it is not."""
         if not self._count:
             return 0.0, UNKNOWN
-        points = self.points
-        squares = (points[:, 0] - x) ** 2 + (points[:, 1] - y) ** 2
-        nearest = int(np.argmin(squares))
-        return float(points[nearest, 2]), min(NEAR + SLOPE * math.sqrt(float(squares[nearest])), UNKNOWN)
+        height, distance = self._nearest(x, y)
+        return height, min(NEAR + SLOPE * distance, UNKNOWN)
 
     def lowest(self, x: float, y: float) -> float:
         """Height [m] below which there is no paper at x, y: a hole; minus infinity where nothing was touched."""
         if not self._count:
             return -math.inf
+        height, distance = self._nearest(x, y)
+        return height - BELOW - FALL * distance
+
+    def _nearest(self, x: float, y: float) -> tuple[float, float]:
+        """Height [m] of the nearest touched point, and how far [m] it is from x, y."""
         points = self.points
         squares = (points[:, 0] - x) ** 2 + (points[:, 1] - y) ** 2
         nearest = int(np.argmin(squares))
-        return float(points[nearest, 2]) - BELOW - FALL * math.sqrt(float(squares[nearest]))
+        return float(points[nearest, 2]), math.sqrt(float(squares[nearest]))
 
 
 class StiffnessEstimate:
@@ -211,19 +214,18 @@ class StiffnessEstimate:
     @property
     def value(self) -> float | None:
         """N/m, or None while its standard deviation, noise / sqrt(sum (x - mean x)^2), is more than SURE of it."""
-        n, spread, joint = self._sums()
-        if n < 10 or spread <= 0.0:
-            return None
-        k = joint / spread
-        if not self._noise < SURE * k * math.sqrt(spread):
-            return None
-        return min(max(k, STIFFNESS[0]), STIFFNESS[1])
+        k, doubt = self._slope()
+        return min(max(k, STIFFNESS[0]), STIFFNESS[1]) if doubt < SURE * k else None
 
     @property
     def most(self) -> float:
         """N/m that the paper has at most: two standard deviations above the estimate."""
+        k, doubt = self._slope()
+        return min(max(k + 2.0 * doubt, STIFFNESS[0]), STIFFNESS[1])
+
+    def _slope(self) -> tuple[float, float]:
+        """k and its standard deviation [N/m], which has no bound before there are ten samples."""
         n, spread, joint = self._sums()
         if n < 10 or spread <= 0.0:
-            return STIFFNESS[1]
-        k = joint / spread + 2.0 * self._noise / math.sqrt(spread)
-        return min(max(k, STIFFNESS[0]), STIFFNESS[1])
+            return 0.0, math.inf
+        return joint / spread, self._noise / math.sqrt(spread)

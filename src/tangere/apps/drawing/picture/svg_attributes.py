@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from tangere.apps.drawing.strokes.strokes import along
+from tangere.apps.drawing.strokes.strokes import along, between
 from tangere.types import Array
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -213,11 +213,8 @@ def dashed(line: Array, pattern: list[float], offset: float = 0.0) -> list[Array
         for k, span in enumerate(pattern):
             first, last = max(begin, 0.0), min(begin + span, whole)
             begin += span
-            if k % 2 or last < first or first >= whole:
-                continue
-            inside = line[(at > first) & (at < last)]
-            ends = np.stack([np.interp([first, last], at, line[:, axis]) for axis in (0, 1)], axis=1)
-            result.append(np.concatenate([ends[:1], inside, ends[1:]]))
+            if k % 2 == 0 and first <= last and first < whole:
+                result.append(between(line, at, first, last))
     return result
 
 

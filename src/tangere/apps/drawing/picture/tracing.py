@@ -134,20 +134,19 @@ def _enlarged(picture: Picture, large: Picture) -> str:
     )
 
 
-def placing(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> tuple[float, Array]:
-    """(scale [m per pixel], middle [pixels]) with which a tracing fills width x height [m] less the margin all round.
+def placing(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> float:
+    """Scale [m per pixel] with which a tracing fills width x height [m] less the margin all round, aspect kept.
 
-    The whole picture is placed, its empty border too, aspect kept: p_canvas = scale (x - middle_x, middle_y - y).
+    The whole picture is placed, its empty border too: p_canvas = scale (x - middle_x, middle_y - y).
     """
     inner = (width - 2.0 * margin, height - 2.0 * margin)
     if not (np.isfinite(width) and np.isfinite(height) and margin >= 0.0 and min(inner) > 0.0):
         raise InvalidValue(f"a margin of {margin} m leaves nothing of {width} x {height} m")
-    scale = min(inner[0] / tracing.width, inner[1] / tracing.height)
-    return scale, np.array([tracing.width / 2.0, tracing.height / 2.0])
+    return min(inner[0] / tracing.width, inner[1] / tracing.height)
 
 
 def fitted(tracing: Tracing, width: float, height: float, margin: float = 0.0) -> Strokes:
     """A tracing on a canvas of width x height [m] with a margin [m] all round: aspect kept, centred, y up."""
-    scale, middle = placing(tracing, width, height, margin)
-    flip = np.array([scale, -scale])
+    scale = placing(tracing, width, height, margin)
+    middle, flip = np.array([tracing.width / 2.0, tracing.height / 2.0]), np.array([scale, -scale])
     return Strokes(tuple((line - middle) * flip for line in tracing.lines), (width, height), tracing.notes)

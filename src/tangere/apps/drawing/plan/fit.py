@@ -215,11 +215,6 @@ class DoesNotFit(NoSolution):
             text += ". No place was found by moving, turning or scaling it"
         super().__init__(text)
 
-    @property
-    def suggestion(self) -> Placement | None:
-        """The first offer."""
-        return self.offers[0] if self.offers else None
-
 
 @dataclass(frozen=True)
 class Box:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,7 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue
 from tangere.planning.paths import Path, positive
 from tangere.planning.samples import Sampled
-from tangere.planning.timing import JerkLimited, PiecewiseCubic, jerk_limited
+from tangere.planning.timing import JerkLimited, PiecewiseCubic, TimeLaw, jerk_limited
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -94,17 +93,6 @@ class PenMotion:
         return replace(self, touch_speed=self.touch_speed or gentle)
 
 
-class Course(Protocol):
-    """Position over time, from rest to rest."""
-
-    @property
-    def duration(self) -> float:
-        """Seconds."""
-
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """p, v, a (k, 3) at times (k,)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A stretch of the drawing."""
@@ -112,7 +100,7 @@ class Stretch:
     phase: str  # "travel", "approach", "draw", "lift"
     stroke: int  # from 0: the stroke being drawn, or to be drawn next (after the last: the last)
     contact: bool  # the pen should touch
-    course: Course
+    course: TimeLaw  # p, v, a (k, 3) of the tip at times (k,), from rest to rest
     slower: float = 1.0  # so many times slower than the motion says, for the joints' sake
 
     @property
@@ -190,29 +178,25 @@ class Hop:
     half the lift, and has ended when the downward one comes below it.
     """
 
-    __slots__ = ("_down", "_over", "_t_down", "_t_over", "_up", "duration")
+    __slots__ = ("_down", "_over", "_t_down", "_t_over", "duration", "up")
 
     def __init__(self, start: Array, end: Array, pace: PenMotion) -> None:
         """start, end (2,) on the paper [m]."""
         limits = (pace.travel_speed, TRAVEL_ACCELERATION, TRAVEL_JERK)
         zero = np.zeros(3)
         over = np.array((*(end - start), 0.0))
-        self._up = Straight(np.array((*start, 0.0)), np.array((*start, pace.lift)), *limits)
+        self.up = Straight(np.array((*start, 0.0)), np.array((*start, pace.lift)), *limits)
         self._over = Straight(zero, over, *limits)
         self._down = Straight(zero, np.array((0.0, 0.0, pace.touch_height - pace.lift)), *limits)
-        self._t_over = self._up.time_at(SIDEWAYS * pace.lift)
+        self._t_over = self.up.time_at(SIDEWAYS * pace.lift)
         early = self._down.time_at((1.0 - SIDEWAYS) * pace.lift) if pace.touch_height < SIDEWAYS * pace.lift else 0.0
         # not before it is all the way up: one axis never has two motions at once
-        self._t_down = max(self._up.duration, self._t_over + self._over.duration - early)
+        self._t_down = max(self.up.duration, self._t_over + self._over.duration - early)
         self.duration = self._t_down + self._down.duration
-
-    def clear_time(self, height: float) -> float:
-        """When the pen has risen to `height` [m]."""
-        return self._up.time_at(height)
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """p, v, a (k, 3): the sum of the three."""
-        up, over, down = self._up.at(time), self._over.at(time - self._t_over), self._down.at(time - self._t_down)
+        up, over, down = self.up.at(time), self._over.at(time - self._t_over), self._down.at(time - self._t_down)
         return up[0] + over[0] + down[0], up[1] + over[1] + down[1], up[2] + over[2] + down[2]
 
 
@@ -301,7 +285,7 @@ class DrawingPlan(Sampled):
         for stretch in stretches:
             spans.append((clock, stretch.phase, stretch.contact, stretch.stroke))
             if isinstance(stretch.course, Hop):
-                clear = clock + stretch.slower * stretch.course.clear_time(pace.touch_height)
+                clear = clock + stretch.slower * stretch.course.up.time_at(pace.touch_height)
                 spans.append((clear, "travel", False, stretch.stroke + 1))
             clock += stretch.duration
             if stretch.phase == "approach":
@@ -331,11 +315,6 @@ class DrawingPlan(Sampled):
     def draw_length(self) -> float:
         """Length [m] of what is drawn, as the pen goes."""
         return sum(s.course.path.length for s in self.stretches if isinstance(s.course, AlongCurve))
-
-    @property
-    def pen_up_length(self) -> float:
-        """Length [m] of the ways between strokes, along the paper."""
-        return self.strokes.pen_up_length
 
     @property
     def phase_times(self) -> dict[str, float]:

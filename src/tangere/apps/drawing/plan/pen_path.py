@@ -246,37 +246,38 @@ def _guarded(polyline: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]
     h = np.linalg.norm(ways, axis=1)
     turn = np.abs(np.angle(_complex(ways[1:]) / _complex(ways[:-1])))
     near = np.concatenate([[np.inf], 4.0 * tolerance / np.maximum(turn, 1e-9), [np.inf]])
-    points, owner = [polyline[0]], []
-    for i, side in enumerate(h):
-        cuts = [near[i]] if 2.5 * near[i] < side else []
-        if 2.5 * near[i + 1] < side:
-            cuts.append(side - near[i + 1])
-        for cut in cuts:
-            points.append(polyline[i] + cut / side * ways[i])
-        points.append(polyline[i + 1])
-        owner += [i] * (len(cuts) + 1)
-    return np.array(points), np.array(owner, dtype=np.intp)
+    cuts = [
+        [near[i]] * bool(2.5 * near[i] < side) + [side - near[i + 1]] * bool(2.5 * near[i + 1] < side)
+        for i, side in enumerate(h)
+    ]
+    return _cut(polyline, cuts)
 
 
 def _graded(polyline: Array, owner: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
     """Points put into long sides next to short ones, so that the spacing grows by GRADING at most."""
     h = np.linalg.norm(np.diff(polyline, axis=0), axis=1)
-    points: list[Array] = [polyline[0]]
-    owners: list[int] = []
+    every: list[list[float]] = []
     for i, side in enumerate(h):
         before = h[i - 1] if i else side
         after = h[i + 1] if i + 1 < len(h) else side
-        cuts = sorted({*_steps(before, side), *(side - x for x in _steps(after, side))})
         kept: list[float] = []
-        for cut in cuts:
+        for cut in sorted({*_steps(before, side), *(side - x for x in _steps(after, side))}):
             if not kept or cut - kept[-1] > 0.3 * min(before, after, side):
                 kept.append(cut)
-        for cut in kept:
-            points.append(polyline[i] + (cut / side) * (polyline[i + 1] - polyline[i]))
-            owners.append(int(owner[i]))
-        points.append(polyline[i + 1])
-        owners.append(int(owner[i]))
-    return np.array(points), np.array(owners, dtype=np.intp)
+        every.append(kept)
+    points, sides = _cut(polyline, every)
+    return points, owner[sides]
+
+
+def _cut(polyline: Array, cuts: list[list[float]]) -> tuple[Array, NDArray[np.intp]]:
+    """The polyline with points `cuts` [m] after the start of each side; and the side that each interval is on."""
+    ways = np.diff(polyline, axis=0)
+    h = np.linalg.norm(ways, axis=1)
+    points, owner = [polyline[0]], []
+    for i, places in enumerate(cuts):
+        points += [polyline[i] + cut / h[i] * ways[i] for cut in places] + [polyline[i + 1]]
+        owner += [i] * (len(places) + 1)
+    return np.array(points), np.array(owner, dtype=np.intp)
 
 
 def _steps(near: float, side: float) -> list[float]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tangere.apps.drawing.picture.picture import Picture, read_picture
 from tangere.apps.drawing.picture.svg import is_svg, read_svg
-from tangere.apps.drawing.picture.tracing import Tracing, fitted, trace
+from tangere.apps.drawing.picture.tracing import Tracing, fitted, placing, trace
 from tangere.apps.drawing.settings import TOLERANCE
 from tangere.apps.drawing.strokes.merge import merged, uncovered, unfolded
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, root, simplified, smoothed
@@ -219,8 +219,7 @@ def strokes_of(
     width, height = area(tracing, size)
     strokes = fitted(tracing, width, height, margin)
     if tracing.centre_line is not None:
-        pixel = min((width - 2.0 * margin) / tracing.width, (height - 2.0 * margin) / tracing.height)
-        strokes = smoothed(strokes, min(SMOOTH_PIXELS * pixel, SMOOTH_MAX))
+        strokes = smoothed(strokes, min(SMOOTH_PIXELS * placing(tracing, width, height, margin), SMOOTH_MAX))
     say("merging")
     strokes = merged(on_grid(strokes), join)
     if tracing.centre_line is None:  # a traced one has no two lines in one place: each of its pixels is in one chain

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tangere.apps.drawing.strokes.strokes import Strokes, along, closed, length, positive, root
+from tangere.apps.drawing.strokes.strokes import Strokes, along, between, closed, length, positive, root
 from tangere.apps.drawing.strokes.tour import nearest
 from tangere.types import Array
 
@@ -237,6 +237,4 @@ def _part(line: Array, start: float, stop: float) -> Array:
     at = along(line)
     if stop > at[-1]:
         line, at = np.concatenate([line, line[1:]]), np.concatenate([at, at[-1] + at[1:]])
-    ends = [[np.interp(s, at, line[:, 0]), np.interp(s, at, line[:, 1])] for s in (start, stop)]
-    inside = line[(at > start) & (at < stop)]
-    return np.concatenate([[ends[0]], inside, [ends[1]]])
+    return between(line, at, start, stop)

@@ -109,6 +109,12 @@ def along(line: Array) -> Array:
     return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
 
 
+def between(line: Array, at: Array, start: float, stop: float) -> Array:
+    """The part of a line (k, 2) from one length along it to another; at (k,): see `along`. Corners stay."""
+    ends = np.stack([np.interp([start, stop], at, line[:, axis]) for axis in (0, 1)], axis=1)
+    return np.concatenate([ends[:1], line[(at > start) & (at < stop)], ends[1:]])
+
+
 def root(parent: Any, i: int) -> int:
     """The one that stands for all that i was joined with; parent: of each number, itself where it stands for others."""
     while parent[i] != i:
