@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from tangere.apps.drawing.ink import Ink
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan, PenMotion
 from tangere.apps.drawing.plan.plan import plan_drawing
-from tangere.apps.drawing.settings import BOTH, MODEL_ERROR, Controllers, DrawingSettings, SensorName
+from tangere.apps.drawing.settings import BOTH, Controllers, DrawingSettings, SensorName
 from tangere.apps.drawing.strokes.make import DOT
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures, drawn_ink, figures_of
-from tangere.errors import InvalidValue, NoSolution, UnknownName
+from tangere.errors import NoSolution, UnknownName
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
@@ -36,6 +36,7 @@ from tangere.plants.sensors import NOISE_SPEED, NOISE_WRENCH, SensorModel, WithW
 from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.robots import robot as make_robot
+from tangere.settings import settings_of
 from tangere.types import Array, Plant
 
 PEN_LENGTH, PEN_MASS = 0.15, 0.1  # [m], [kg]: a pen in a holder; the flange then stays 150 mm off the paper
@@ -132,13 +133,9 @@ class Simulated:
     period: float = 1e-3  # s
 
     def __post_init__(self) -> None:
-        low, high = MODEL_ERROR
-        if not low <= self.model_error <= high:
-            raise InvalidValue(f"model_error: {low:g} to {high:g}, got {self.model_error!r}")
-        if not (math.isfinite(self.noise) and self.noise >= 0.0):
-            raise InvalidValue(f"noise: a factor >= 0, got {self.noise!r}")
-        if isinstance(self.sensor, str) and self.sensor not in get_args(SensorName):
-            raise UnknownName(f"unknown sensor {self.sensor!r}; known: {', '.join(get_args(SensorName))}")
+        for name in ("stiffness", "friction", "model_error", "noise", "sensor"):
+            if name != "sensor" or isinstance(self.sensor, str):
+                settings_of(DrawingSettings)[name].check(getattr(self, name))
 
     @classmethod
     def told(cls, settings: DrawingSettings, canvas: Canvas) -> Simulated:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.apps.drawing.strokes.strokes import along
+from tangere.apps.drawing.strokes.strokes import along, ranges
 from tangere.errors import InvalidValue
 from tangere.figures.axes import drawing, marks
 from tangere.figures.markup import Raw, join, tag
@@ -95,8 +95,7 @@ def near(points: Array, others: Array, tolerance: float) -> NDArray[np.bool_]:
             there = (mine[waiting, 1] + down) * columns + mine[waiting, 0] + right
             first = np.searchsorted(ranked, there, side="left")
             count = np.searchsorted(ranked, there, side="right") - first
-            owner = np.repeat(np.arange(len(waiting)), count)
-            index = np.arange(len(owner)) - (np.cumsum(count) - count)[owner] + first[owner]
+            owner, index = ranges(first, count)
             away = points[waiting[owner]] - sorted_others[index]
             found[waiting[owner[np.einsum("ij,ij->i", away, away) <= tolerance**2]]] = True
     return found

@@ -115,6 +115,12 @@ def between(line: Array, at: Array, start: float, stop: float) -> Array:
     return np.concatenate([ends[:1], line[(at > start) & (at < stop)], ends[1:]])
 
 
+def ranges(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(number of the range, what it counts) of all ranges first, first + 1, ... of `count` each, one after another."""
+    owner = np.repeat(np.arange(len(first)), count)
+    return owner, np.arange(len(owner)) - (np.cumsum(count) - count)[owner] + first[owner]
+
+
 def root(parent: Any, i: int) -> int:
     """The one that stands for all that i was joined with; parent: of each number, itself where it stands for others."""
     while parent[i] != i:
@@ -153,11 +159,9 @@ def simplified(strokes: Strokes, tolerance: float) -> Strokes:
         if not len(left):
             break
         count = right - left - 1
-        begin = np.concatenate([[0], np.cumsum(count)[:-1]])
-        owner = np.repeat(np.arange(len(left)), count)
-        index = np.arange(int(count.sum())) - begin[owner] + left[owner] + 1
+        owner, index = ranges(left + 1, count)
         distance = _from_segment(points[index], points[left][owner], points[right][owner])
-        farthest = np.maximum.reduceat(distance, begin)
+        farthest = np.maximum.reduceat(distance, np.cumsum(count) - count)
         # the first of equally far points: reversed assignment leaves the first in place
         at = np.zeros(len(left), dtype=np.int64)
         hit = np.nonzero(distance == farthest[owner])[0][::-1]

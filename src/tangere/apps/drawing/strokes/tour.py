@@ -12,6 +12,7 @@ from array import array
 
 import numpy as np
 
+from tangere.apps.drawing.strokes.strokes import ranges
 from tangere.types import Array
 
 # Points of one cell that are looked at: where more lie in one place any of them will do.
@@ -63,9 +64,7 @@ def _in_window(points: Array, low: Array, cell: float, wanted: np.ndarray, k: in
             there = mine + down * columns + right
             first = np.searchsorted(ranked, there, side="left")
             count = np.minimum(np.searchsorted(ranked, there, side="right") - first, CROWD)
-            owner = np.repeat(np.arange(len(wanted)), count)
-            begin = np.cumsum(count) - count
-            index = np.arange(len(owner)) - begin[owner] + first[owner]
+            owner, index = ranges(first, count)
             sources.append(owner)
             targets.append(order[index])
     owner, target = np.concatenate(sources), np.concatenate(targets)
@@ -75,7 +74,7 @@ def _in_window(points: Array, low: Array, cell: float, wanted: np.ndarray, k: in
     rank = np.lexsort((target, distance, owner))
     owner, target = owner[rank], target[rank]
     count = np.bincount(owner, minlength=len(wanted))
-    within = np.arange(len(owner)) - (np.cumsum(count) - count)[owner]
+    _, within = ranges(np.zeros(len(wanted), dtype=np.int64), count)
     found = np.full((len(wanted), k), -1, dtype=np.int64)
     chosen = within < k
     found[owner[chosen], within[chosen]] = target[chosen]
