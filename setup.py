@@ -3,6 +3,8 @@
 Without a C compiler the package installs all the same and computes with its Python form.
 """
 
+import hashlib
+import platform
 import sys
 import types
 from pathlib import Path
@@ -14,6 +16,11 @@ from setuptools.command.build_ext import build_ext
 HERE = Path(__file__).parent
 SOURCE = HERE / "src" / "tangere"
 C_SOURCE = "src/tangere/kernels/c"
+GENERAL = f"{C_SOURCE}/general.c"
+INCLUDED_BY_GENERAL = (
+    "general.c", "general.h", "general_batch.h", "lanes.h", "rows.h",
+    "tg_math.h", "tg_structures.h", "tg_six.h", "tg_seven.h", "tg_eight.h",
+)  # fmt: skip
 
 
 def generate(folder: Path) -> None:
@@ -44,13 +51,33 @@ class BuildKernels(build_ext):
                 extension.extra_compile_args += ["-fno-tree-slp-vectorize"] if "rollouts" in extension.name else []
         super().build_extensions()
 
+    def build_extension(self, extension: Extension) -> None:
+        if "kernels" in extension.name:
+            extension.extra_objects.append(self.general(extension))
+        super().build_extension(extension)
+
+    def general(self, extension: Extension) -> str:
+        """The object of general.c, compiled anew only if its text has changed: it takes longer than all the rest."""
+        generated = Path(self.build_temp) / "generated"
+        texts = sorted([*generated.glob("tg_*.h"), *Path(C_SOURCE).glob("*.h"), Path(GENERAL)])
+        own = [t for t in texts if t.name in INCLUDED_BY_GENERAL]
+        # straight-line code: what -O2 adds is time to compile
+        flags = ["-O1" if flag == "-O2" else flag for flag in extension.extra_compile_args]
+        kind = [sys.platform, platform.machine(), sys.implementation.cache_tag]
+        key = hashlib.sha256("".join([*flags, *kind, *(t.read_text(encoding="ascii") for t in own)]).encode())
+        folder = Path("build") / f"general-{key.hexdigest()[:16]}"
+        kept = folder / self.compiler.object_filenames([GENERAL])[0]
+        if not kept.exists():
+            self.compiler.compile([GENERAL], str(folder), include_dirs=extension.include_dirs, extra_postargs=flags)
+        return str(kept)
+
 
 setup(
     ext_modules=[
         Extension(
             name,
             sources=[f"{C_SOURCE}/{source}"],
-            depends=sorted(str(header) for header in Path(C_SOURCE).glob("*.h")),
+            depends=sorted([GENERAL, *(str(header) for header in Path(C_SOURCE).glob("*.h"))]),
             include_dirs=[numpy.get_include(), C_SOURCE],
             optional=True,  # no compiler, no extension: the Python form serves
         )

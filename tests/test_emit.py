@@ -275,7 +275,7 @@ def test_hostile_names_never_reach_the_text(monkeypatch: pytest.MonkeyPatch) -> 
         return text
 
     monkeypatch.setattr(emit_python, "source", recorded)
-    robot = tangere.Robot(hostile_arm())
+    robot = TracedKernels(hostile_arm(), rotor_inertia=np.zeros(4))
     q = [0.1, 0.2, 0.3, 0.4]
     for kernel in KERNELS:
         getattr(robot, kernel.name)(*[q] * len(kernel.inputs))

@@ -15,10 +15,15 @@ parameter_count: int
 class Kernels:
     """Parameters of one arm and a method for each kernel; tangere.robots.Robot declares them."""
 
-    def __init__(self, parameters: ArrayLike | None, traced: object = None) -> None: ...
+    def __init__(
+        self, parameters: ArrayLike | None, traced: object = None, structure: int = -1, dof: int = 6
+    ) -> None: ...
     @property
     def compiled(self) -> bool:
-        """Whether the compiled kernels compute (a UR), or the Python form."""
+        """Whether compiled kernels compute, or the Python form."""
+    @property
+    def ur_kernels(self) -> bool:
+        """Whether the kernels made for a UR's geometry compute, its closed form among them."""
 
 class Momentum:
     def __init__(

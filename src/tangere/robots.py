@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue
-from tangere.kernels import ur
+from tangere.kernels import general, ur
 from tangere.kernels.backend import COMPILED, Kernels, kernel, say_once
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.checks import checked
@@ -52,7 +52,12 @@ class Robot(Kernels):
         else:
             say_once()
             traced = TracedKernels(model, rotor_inertia=rotor, nominal=nominal)
-            super().__init__(None, traced)
+            structure = general.structure_of(model) if COMPILED else None
+            if structure is None:
+                super().__init__(None, traced)
+            else:
+                parameters = general.parameters_of(structure, model, rotor_inertia=rotor)
+                super().__init__(parameters, traced, general.STRUCTURES.index(structure), model.dof)
         self.model = model
         self._nominal = nominal
         self.rotor_inertia = rotor

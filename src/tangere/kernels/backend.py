@@ -51,15 +51,17 @@ elif not TYPE_CHECKING:
 
         __slots__ = ("_traced",)
 
-        def __init__(self, parameters: object, traced: object = None) -> None:
+        def __init__(self, parameters: object, traced: object = None, structure: int = -1, dof: int = 6) -> None:
             if traced is None:
                 raise TypeError("the Python form needs traced kernels")
             self._traced = traced
 
         @property
         def compiled(self) -> bool:
-            """Whether the compiled kernels compute: never here."""
+            """Whether compiled kernels compute: never here."""
             return False
+
+        ur_kernels = compiled
 
 
 def kernel(declared: Method) -> Method:

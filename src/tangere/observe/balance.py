@@ -29,7 +29,7 @@ def compiled_momentum(
 ) -> Any:
     """The compiled observer (_kernels.Momentum), or None for robots and friction laws that only Python computes."""
     fitting(friction, robot.dof)
-    law = law_of(friction, robot.dof) if Momentum is not None and type(robot) is Robot and robot.compiled else None
+    law = law_of(friction, robot.dof) if Momentum is not None and type(robot) is Robot and robot.ur_kernels else None
     if law is None or len(law.orders) > _ORDERS:
         return None
     return Momentum(robot, gain, start, law.terms, law.orders, law.ripple, delay, gap, first)

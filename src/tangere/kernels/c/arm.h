@@ -4,9 +4,11 @@
 
 typedef struct {
     PyObject_HEAD
-    double P[TG_PARAMETERS];
-    PyObject *traced; /* NULL: the compiled kernels with P; else the object that computes in Python */
-    PyObject *recent[TG_KERNELS][TG_RECENT]; /* last results of single calls, to be used again once nobody else has them */
+    double P[TG_PARAMETERS]; /* of a UR */
+    PyObject *traced; /* NULL: a UR; else the object that computes in Python what `general` leaves over */
+    double *general; /* parameters of the kernels of arms in general; NULL: none, a UR or Python alone */
+    int structure, dof;
+    PyObject *recent[TG_KERNELS_MAX][TG_RECENT]; /* last results of single calls, to be used again once nobody else has them */
 } Arm;
 
 #include "ik.h"
@@ -198,13 +200,24 @@ TG_INLINE PyObject *tg_result(Arm *self, int k, const tg_shape *s)
 #endif
 }
 
-/* one state: the scalar kernel */
-TG_INLINE PyObject *tg_single(Arm *self, int k, const double *x)
+TG_INLINE void tg_evaluate(const Arm *self, int k, double *x, double *y)
 {
-    const tg_shape *s = &tg_shapes[k];
-    if (s->dims[0][0] == 0) { /* numbers, not arrays */
-        double y[TG_MAX_OUTPUT];
+    if (self->general && self->structure == TG_SIX && self->dof == TG_DOF) {
+        for (int i = 0; i < TG_DOF; i++)
+            x[i] += self->general[i];
+        tg_six_form->one[k](x, self->general, y);
+    } else if (self->general)
+        tg_general_one(self->structure, k, self->dof, x, self->general, y);
+    else
         tg_isa->single[k](x, self->P, y);
+}
+
+/* one state: the scalar kernel */
+TG_INLINE PyObject *tg_single(Arm *self, int k, const tg_shape *s, double *x)
+{
+    if (s->dims[0][0] == 0) { /* numbers, not arrays */
+        double y[TG_GENERAL_OUTPUT];
+        tg_evaluate(self, k, x, y);
         PyObject *tuple = PyTuple_New(s->outputs);
         for (int o = 0; tuple && o < s->outputs; o++) {
             PyObject *item = PyFloat_FromDouble(y[o]);
@@ -218,15 +231,14 @@ TG_INLINE PyObject *tg_single(Arm *self, int k, const double *x)
     PyObject *result = tg_result(self, k, s);
     if (result) {
         PyObject *first = s->outputs == 1 ? result : PyTuple_GET_ITEM(result, 0);
-        tg_isa->single[k](x, self->P, (double *)PyArray_DATA((PyArrayObject *)first));
+        tg_evaluate(self, k, x, (double *)PyArray_DATA((PyArrayObject *)first));
     }
     return result;
 }
 
 /* states with leading axes, as contiguous arrays that were checked: one of them, or as many as the kernel has inputs */
-static PyObject *tg_computed(Arm *self, int k, PyArrayObject **in)
+static PyObject *tg_computed(Arm *self, int k, const tg_shape *s, PyArrayObject **in)
 {
-    const tg_shape *s = &tg_shapes[k];
     PyObject *result = NULL, *out[3] = {NULL, NULL, NULL};
     int same = 1;
     for (int g = 0; g < s->inputs; g++)
@@ -250,10 +262,10 @@ static PyObject *tg_computed(Arm *self, int k, PyArrayObject **in)
     for (int g = 0; g < s->inputs; g++)
         from[g] = (const double *)PyArray_DATA(in[g]);
     if (leading == 0) {
-        double x[TG_MAX_INPUT];
+        double x[TG_GENERAL_INPUT];
         for (int g = 0, at = 0; g < s->inputs; at += s->sizes[g++])
             memcpy(x + at, from[g], s->sizes[g] * sizeof(double));
-        result = tg_single(self, k, x);
+        result = tg_single(self, k, s, x);
         goto done;
     }
     double *to[3];
@@ -268,7 +280,10 @@ static PyObject *tg_computed(Arm *self, int k, PyArrayObject **in)
         to[o] = (double *)PyArray_DATA((PyArrayObject *)out[o]);
     }
     Py_BEGIN_ALLOW_THREADS
-    tg_isa->batch(k, n, from, self->P, to);
+    if (self->general)
+        tg_general_many(tg_six_form, self->structure, k, self->dof, n, from, self->general, to);
+    else
+        tg_isa->batch(k, n, from, self->P, to);
     Py_END_ALLOW_THREADS
     if (s->outputs == 1) {
         result = out[0];
@@ -287,14 +302,13 @@ done:
 }
 
 /* states with leading axes, or anything that must be converted first */
-static PyObject *tg_general(Arm *self, int k, PyObject *const *a)
+static PyObject *tg_general(Arm *self, int k, const tg_shape *s, PyObject *const *a)
 {
-    const tg_shape *s = &tg_shapes[k];
     PyArrayObject *in[3] = {NULL, NULL, NULL};
     int g = 0;
     while (g < s->inputs && (in[g] = tg_array(a[g], s->names[g], 1, &s->sizes[g], s->limits[g])))
         g++;
-    PyObject *result = g == s->inputs ? tg_computed(self, k, in) : NULL;
+    PyObject *result = g == s->inputs ? tg_computed(self, k, s, in) : NULL;
     for (int i = 0; i < 3; i++)
         Py_XDECREF(in[i]);
     return result;
@@ -311,23 +325,38 @@ static PyObject *tg_delegated(const Arm *self, const char *name, PyObject *const
     return result;
 }
 
-TG_INLINE PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+TG_INLINE PyObject *tg_call_as(Arm *self, int k, const tg_shape *s, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *kwnames)
 {
-    const tg_shape *s = &tg_shapes[k];
-    if (!self->traced && !kwnames && nargs == s->inputs) {
-        double x[TG_MAX_INPUT];
+    if (!kwnames && nargs == s->inputs) {
+        double x[TG_GENERAL_INPUT];
         int g = 0, at = 0;
         for (; g < s->inputs && tg_state(args[g], x + at, s->sizes[g], s->limits[g]); at += s->sizes[g++])
             ;
         if (g == s->inputs)
-            return tg_single(self, k, x);
+            return tg_single(self, k, s, x);
     }
-    if (self->traced)
-        return tg_delegated(self, s->name, args, nargs, kwnames);
     PyObject *a[3];
     if (tg_arguments(s->name, args, nargs, kwnames, s->names, s->inputs, s->inputs, a) < 0)
         return NULL;
-    return tg_general(self, k, a);
+    return tg_general(self, k, s, a);
+}
+
+/* an arm that is no UR: by the kernels of arms in general, or in Python */
+TG_INLINE PyObject *tg_call_other(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    if (!self->general)
+        return tg_delegated(self, tg_shapes_of[TG_JOINTS_MAX][k].name, args, nargs, kwnames);
+    if (self->dof == TG_DOF)
+        return tg_call_as(self, k, &tg_shapes_of[TG_DOF][k], args, nargs, kwnames);
+    return tg_call_as(self, k, &tg_shapes_of[self->dof][k], args, nargs, kwnames);
+}
+
+TG_INLINE PyObject *tg_call(Arm *self, int k, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    if (self->traced)
+        return tg_call_other(self, k, args, nargs, kwnames);
+    return tg_call_as(self, k, &tg_shapes[k], args, nargs, kwnames);
 }
 
 #define X(name)                                                                                                        \
@@ -345,19 +374,22 @@ X(inverse_dynamics_derivatives) X(energy) X(regressor)
 static PyObject *arm_pose(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     Arm *self = (Arm *)object;
-    if (self->traced)
+    double x[TG_JOINTS_MAX];
+    if (!self->traced && !kwnames && nargs == 1 && tg_state(args[0], x, TG_DOF, TG_FAR))
+        return tg_single(self, TG_K_pose, &tg_shapes[TG_K_pose], x);
+    if (self->traced && !self->general)
         return tg_delegated(self, "pose", args, nargs, kwnames);
-    double x[TG_DOF];
-    if (!kwnames && nargs == 1 && tg_state(args[0], x, TG_DOF, TG_FAR))
-        return tg_single(self, TG_K_pose, x);
+    const int dof = self->dof;
+    const tg_shape *s = &tg_shapes_of[dof][TG_K_pose];
+    if (self->general && !kwnames && nargs == 1 && tg_state(args[0], x, dof, TG_FAR))
+        return tg_single(self, TG_K_pose, s, x);
     static const char *const names[] = {"q", "form"};
-    static const int dof = TG_DOF;
     PyObject *a[2];
     if (tg_arguments("pose", args, nargs, kwnames, names, 2, 1, a) < 0)
         return NULL;
     PyObject *result = NULL;
     PyArrayObject *q = (PyArrayObject *)PyArray_FROM_OTF(a[0], NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
-    const int near = q && PyArray_NDIM(q) > 0 && PyArray_DIM(q, PyArray_NDIM(q) - 1) == TG_DOF &&
+    const int near = q && PyArray_NDIM(q) > 0 && PyArray_DIM(q, PyArray_NDIM(q) - 1) == dof &&
                      tg_finite((const double *)PyArray_DATA(q), PyArray_SIZE(q), TG_FAR);
     if (!near) {
         Py_XDECREF(q);
@@ -370,7 +402,7 @@ static PyObject *arm_pose(PyObject *object, PyObject *const *args, Py_ssize_t na
             goto done;
         Py_DECREF(said);
     }
-    result = tg_computed(self, TG_K_pose, &q);
+    result = tg_computed(self, TG_K_pose, s, &q);
     if (result && a[1]) {
         PyObject *formed = PyObject_CallFunctionObjArgs(tg_formed, result, a[1], NULL);
         Py_SETREF(result, formed);
@@ -383,8 +415,10 @@ done:
 static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     Arm *self = (Arm *)object;
-    if ((nargs == 1 && !kwnames) || self->traced)
+    if (nargs == 1 && !kwnames)
         return tg_call(self, TG_K_jacobian, args, nargs, kwnames);
+    if (self->traced && !self->general)
+        return tg_delegated(self, "jacobian", args, nargs, kwnames);
     static const char *const names[] = {"q", "link", "point"};
     PyObject *a[3];
     if (tg_arguments("jacobian", args, nargs, kwnames, names, 3, 1, a) < 0)
@@ -392,13 +426,13 @@ static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_
     if ((!a[1] || a[1] == Py_None) && (!a[2] || a[2] == Py_None))
         return tg_call(self, TG_K_jacobian, a, 1, NULL);
     if (!a[1] || a[1] == Py_None) {
-        PyErr_SetString(tg_invalid, "point: given without a link; a point is in the frame of link 1 ... 6");
-        return NULL;
+        return PyErr_Format(tg_invalid, "point: given without a link; a point is in the frame of link 1 ... %d",
+                            self->dof);
     }
     const long link = PyLong_AsLong(a[1]); /* -1 with an error for what is no whole number */
     PyErr_Clear();
-    if (link < 1 || link > TG_DOF)
-        return PyErr_Format(tg_invalid, "link: got %R, valid are 1 to %d, or None for the tcp", a[1], TG_DOF);
+    if (link < 1 || link > self->dof)
+        return PyErr_Format(tg_invalid, "link: got %R, valid are 1 to %d, or None for the tcp", a[1], self->dof);
     PyObject *origin = NULL;
     if (!a[2] || a[2] == Py_None) {
         npy_intp three = 3;
@@ -555,37 +589,58 @@ done:
 
 /* ---- the type ------------------------------------------------------------------------------------------------- */
 
-static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
+/* a vector of parameters; -1 with an error where it is none */
+static int tg_vector(PyObject *parameters, int size, double *to)
 {
-    static char *names[] = {"parameters", "traced", NULL};
-    Arm *self = (Arm *)object;
-    PyObject *parameters, *traced = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", names, &parameters, &traced))
-        return -1;
-    if (traced != Py_None) {
-        Py_INCREF(traced);
-        Py_XSETREF(self->traced, traced);
-        return 0;
-    }
-    static const int size = TG_PARAMETERS;
     PyArrayObject *array = tg_array(parameters, "parameters", 1, &size, DBL_MAX);
     if (!array)
         return -1;
-    const double *p = (const double *)PyArray_DATA(array);
     const int fits = PyArray_NDIM(array) == 1;
     if (fits)
-        memcpy(self->P, p, sizeof self->P);
+        memcpy(to, PyArray_DATA(array), size * sizeof(double));
     else
         PyErr_SetString(tg_invalid, "parameters must be one vector");
     Py_DECREF(array);
     return fits ? 0 : -1;
 }
 
+static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"parameters", "traced", "structure", "dof", NULL};
+    Arm *self = (Arm *)object;
+    PyObject *parameters, *traced = Py_None;
+    int structure = -1, dof = TG_DOF;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oii", names, &parameters, &traced, &structure, &dof))
+        return -1;
+    self->dof = dof;
+    if (traced != Py_None) {
+        Py_INCREF(traced);
+        Py_XSETREF(self->traced, traced);
+        if (structure < 0)
+            return 0;
+        if (structure >= TG_STRUCTURES || dof < 1 || dof > tg_structures[structure].joints) {
+            PyErr_Format(tg_invalid, "no structure %d for %d joints", structure, dof);
+            return -1;
+        }
+        double *general = PyMem_Calloc(tg_structures[structure].parameters, sizeof(double));
+        if (!general || tg_vector(parameters, tg_structures[structure].parameters, general) < 0) {
+            PyMem_Free(general);
+            return -1;
+        }
+        PyMem_Free(self->general);
+        self->general = general;
+        self->structure = structure;
+        return 0;
+    }
+    return tg_vector(parameters, TG_PARAMETERS, self->P);
+}
+
 static void arm_dealloc(PyObject *object)
 {
     Arm *self = (Arm *)object;
     Py_XDECREF(self->traced);
-    for (int k = 0; k < TG_KERNELS; k++)
+    PyMem_Free(self->general);
+    for (int k = 0; k < TG_KERNELS_MAX; k++)
         for (int i = 0; i < TG_RECENT; i++)
             Py_XDECREF(self->recent[k][i]);
     Py_TYPE(object)->tp_free(object); /* a subclass releases its own type */
@@ -624,11 +679,18 @@ static PyMethodDef arm_methods[] = {
 static PyObject *arm_compiled(PyObject *object, void *closure)
 {
     (void)closure;
+    return PyBool_FromLong(!((Arm *)object)->traced || ((Arm *)object)->general);
+}
+
+static PyObject *arm_ur_kernels(PyObject *object, void *closure)
+{
+    (void)closure;
     return PyBool_FromLong(!((Arm *)object)->traced);
 }
 
 static PyGetSetDef arm_getset[] = {
-    {"compiled", arm_compiled, NULL, "Whether the compiled kernels compute (a UR), or the Python form.", NULL},
+    {"compiled", arm_compiled, NULL, "Whether compiled kernels compute, or the Python form.", NULL},
+    {"ur_kernels", arm_ur_kernels, NULL, "Whether the kernels made for a UR's geometry compute, its closed form among them.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyTypeObject ArmType = {

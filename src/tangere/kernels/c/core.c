@@ -1,8 +1,9 @@
 /* tangere._kernels: the generated kernels behind plain C-API types.
  *
- * Kernels carries the parameters of a UR arm and one method per kernel; a call with arrays (or lists) of one state goes
- * straight to the scalar kernel, leading axes go to the widest vector form of the processor. One without
- * parameters hands every call to the object `traced`, the Python form for robots that are not URs.
+ * Kernels carries the parameters of an arm and one method per kernel; a call with arrays (or lists) of one state goes
+ * straight to the scalar kernel, leading axes go to the widest vector form of the processor. The kernels are those of a
+ * UR, or those of arms in general (general.c). One without parameters hands every call to the object `traced`, the
+ * Python form for chains of more than eight joints.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,28 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    const char *name;
-    int inputs;
-    const char *names[3];
-    int sizes[3];
-    double limits[3]; /* largest magnitude of an entry: a joint angle's range reduction ends at 1e6 rad */
-    int outputs;
-    int dims[3][4]; /* number of dimensions, then the dimensions */
-    int total;
-} tg_shape;
-
+#include "general.h"
 #include "tg_table.h"
 
 #define X(name) TG_K_##name,
 enum { TG_EACH_KERNEL(X) TG_K_END };
 #undef X
-
-static inline int tg_output_size(const tg_shape *s, int o)
-{
-    const int *d = s->dims[o];
-    return d[0] == 0 ? 1 : d[0] == 1 ? d[1] : d[0] == 2 ? d[1] * d[2] : d[1] * d[2] * d[3];
-}
 
 /* ---- the kernels, once per width ------------------------------------------------------------------------------ */
 
@@ -123,6 +108,8 @@ typedef struct {
     tg_momentum_fn *momentum, *momentum_one;
     tg_weights_fn *weights, *weights_one;
 } tg_isa_entry;
+
+static const tg_six_forms *tg_six_form = tg_six; /* of the same name as tg_isa, or the one that runs everywhere */
 
 static const tg_isa_entry tg_isas[] = {
 #ifdef TG_X86
@@ -225,6 +212,13 @@ static PyObject *module_instruction_sets(PyObject *module, PyObject *none)
     return list;
 }
 
+static void tg_choose(const tg_isa_entry *isa)
+{
+    tg_isa = isa;
+    for (tg_six_form = tg_six; tg_six_form->name[0] && strcmp(tg_six_form->name, isa->name) != 0; tg_six_form++)
+        ;
+}
+
 static PyObject *module_use(PyObject *module, PyObject *arg)
 {
     (void)module;
@@ -233,7 +227,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
         return NULL;
     for (int i = 0; i < TG_ISAS; i++)
         if (strcmp(tg_isas[i].name, name) == 0 && tg_isa_supported(name)) {
-            tg_isa = &tg_isas[i];
+            tg_choose(&tg_isas[i]);
             Py_RETURN_NONE;
         }
     return PyErr_Format(tg_invalid, "instruction set %R is not available here", arg);
@@ -253,7 +247,7 @@ PyMODINIT_FUNC PyInit__kernels(void)
     import_array();
     for (int i = TG_ISAS - 1; i >= 0; i--)
         if (tg_isa_supported(tg_isas[i].name))
-            tg_isa = &tg_isas[i]; /* the first supported one in the table wins */
+            tg_choose(&tg_isas[i]); /* the first supported one in the table wins */
     PyObject *errors = PyImport_ImportModule("tangere.errors");
     if (!errors)
         return NULL;

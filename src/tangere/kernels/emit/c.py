@@ -5,8 +5,10 @@ macros of kernels/lanes.h giving V, the mask type and the few operations that C 
 operation is a single IEEE operation, so all widths give the same bits (contraction is switched off at compile time).
 Names in the text are made here from numbers and from the kernel names of our own table, never from data.
 
-`write` makes three files: `tg_kernels.h`, the template that the hand-written core includes once per vector width,
-`tg_table.h`, the list of kernels with their sizes and shapes, and `tg_rollouts.h`, the template of the closed loop.
+`write` makes the files of the extension: `tg_kernels.h`, the template that the hand-written core includes once per
+vector width, and `tg_table.h`, the list of kernels with their sizes and shapes; `tg_rollouts.h`, the template of the
+closed loop; for arms that are no UR `tg_math.h`, `tg_structures.h` and one template for each structure of
+kernels/general.py.
 """
 
 from __future__ import annotations
@@ -27,23 +29,27 @@ from tangere.codegen.polynomials import (
 )
 from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import closed_loop, ur
+from tangere.kernels.general import JOINTS_MAX, STRUCTURES, Structure, trace_polish
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
     IK_BRANCH_OUTPUTS,
     IK_MERGE_INPUTS,
     IK_PREPARE_OUTPUTS,
+    Kernel,
     all_kernels,
     trace,
     trace_ik,
 )
 from tangere.kinematics import inverse_closed_form as inverse
+from tangere.kinematics import inverse_polish as polish
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CALLS = {"sqrt": "TG_SQRT", "abs": "TG_ABS", "round": "TG_ROUND", "lt": "TG_LT", "le": "TG_LE"}
 _LANES_ONLY = {"power_of_two": "TG_POWER_OF_TWO", "exponent": "TG_EXPONENT", "mantissa": "TG_MANTISSA"}
 # functions of one number that are polynomials of our own, with the parts of the precision that they are printed for
 _ELEMENTARY = {"expm1": exponential_minus_one, "tanh": hyperbolic_tangent, "log": logarithm}
+POLISH = {"DONE": polish.DONE, "FAILED_MAX": polish.FAILED_MAX, "UNKNOWN": polish.UNKNOWN}
 _SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 
 
@@ -240,14 +246,7 @@ def table_text() -> str:
     lines += [f"    X({k.name}) \\" for k in kernels]
     lines.append("")
     lines.append("static const tg_shape tg_shapes[TG_KERNELS] = {")
-    for k in kernels:
-        shapes = k.outputs(ur.DOF)
-        dims = ", ".join("{" + ", ".join(map(str, [len(s), *s, 0, 0, 0][:4])) + "}" for s in shapes)
-        names = ", ".join(f'"{n}"' for n in k.inputs)
-        sizes = ", ".join(map(str, k.input_sizes(ur.DOF)))
-        limits = ", ".join("TG_ANGLE_MAX" if n == "q" else "DBL_MAX" for n in k.inputs)
-        inputs = f"{len(k.inputs)}, {{{names}}}, {{{sizes}}}, {{{limits}}}"
-        lines.append(f'    {{"{k.name}", {inputs}, {len(shapes)}, {{{dims}}}, {k.size(ur.DOF)}}},')
+    lines += [_shape(k, ur.DOF) for k in kernels]
     lines.append("};")
     return "\n".join(lines) + "\n"
 
@@ -265,9 +264,58 @@ def rollouts_text() -> str:
     return "\n".join(lines)
 
 
+def _shape(k: Kernel, dof: int) -> str:
+    """A tg_shape: name, inputs and outputs of a kernel for that number of joints."""
+    shapes = k.outputs(dof)
+    dims = ", ".join("{" + ", ".join(map(str, [len(s), *s, 0, 0, 0][:4])) + "}" for s in shapes)
+    names = ", ".join(f'"{n}"' for n in k.inputs)
+    sizes = ", ".join(map(str, k.input_sizes(dof)))
+    limits = ", ".join(repr(ANGLE_MAX) if n == "q" else "DBL_MAX" for n in k.inputs)
+    inputs = f"{len(k.inputs)}, {{{names}}}, {{{sizes}}}, {{{limits}}}"
+    return f'    {{"{k.name}", {inputs}, {len(shapes)}, {{{dims}}}, {k.size(dof)}}},'
+
+
+def structure_text(structure: Structure) -> str:
+    """Template text of the kernels of arms in general, NAME_kernel, for as many joints as the structure has."""
+    parts = ["/* Generated from tangere/kernels/general.py when the extension is built. */\n"]
+    for kernel in all_kernels(structure.joints):
+        t = trace(kernel, structure.joints, structure.chain, structure.parameter_count)
+        angles = 0 if structure.sliding else structure.joints
+        parts.append(function(f"{structure.name}_{kernel.name}", t.graph, ["x"], t.outputs, angles=angles))
+    if structure.joints == polish.JOINTS:
+        t = trace_polish(structure)
+        parts.append(function(f"{structure.name}_round", t.graph, ["x"], t.outputs))
+    each = f"TG_EACH_{structure.name.upper()}"
+    listed = " ".join(f"X({structure.name}_{k.name})" for k in all_kernels(structure.joints))
+    return "\n".join([*parts, f"#undef {each}", f"#define {each}(X) {listed}", ""])
+
+
+def structures_table() -> str:
+    """Sizes of the structures, and the shapes of their kernels for every number of joints."""
+    kernels = all_kernels(JOINTS_MAX)
+    count = len(kernels)
+    lines = ["/* Generated from tangere/kernels/general.py when the extension is built. */"]
+    lines.append(f"#define TG_JOINTS_MAX {JOINTS_MAX}")
+    lines.append(f"#define TG_KERNELS_MAX {count}")
+    lines.append(f"#define TG_GENERAL_INPUT {max(sum(k.input_sizes(JOINTS_MAX)) for k in kernels)}")
+    lines.append(f"#define TG_GENERAL_OUTPUT {max(k.size(JOINTS_MAX) for k in kernels)}")
+    lines.append(f"#define TG_SEARCH {polish.STATE}")
+    lines += [f"#define TG_SEARCH_{name} {value!r}" for name, value in POLISH.items()]
+    lines.append("#define TG_EACH_STRUCTURE(X) \\")
+    lines += [f"    X({s.name}, {s.joints}, {int(s.sliding)}, {s.parameter_count}) \\" for s in STRUCTURES]
+    lines += ["", "static const tg_shape tg_shapes_of[TG_JOINTS_MAX + 1][TG_KERNELS_MAX] = {", "    {{0}},"]
+    for dof in range(1, JOINTS_MAX + 1):
+        lines += ["    {", *(f"    {_shape(k, dof)}" for k in all_kernels(dof)), "    },"]
+    return "\n".join([*lines, "};", ""])
+
+
 def write(folder: Path) -> None:
     """All files into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tg_rollouts.h").write_text(rollouts_text(), encoding="ascii")
     (folder / "tg_kernels.h").write_text(kernels_text(), encoding="ascii")
     (folder / "tg_table.h").write_text(table_text(), encoding="ascii")
+    (folder / "tg_math.h").write_text(math_functions(), encoding="ascii")
+    (folder / "tg_structures.h").write_text(structures_table(), encoding="ascii")
+    for structure in STRUCTURES:
+        (folder / f"tg_{structure.name}.h").write_text(structure_text(structure), encoding="ascii")

@@ -158,7 +158,7 @@ def tip_law(
 ) -> Any:  # fmt: skip
     """TipLaw of the arm: compiled for a UR (3 us a period), else as above (some 40 us)."""
     axes, origin = np.array(T_canvas[:3, :3].T), np.array(T_canvas[:3, 3])
-    if robot.compiled:
+    if robot.ur_kernels:
         return backend.TipLaw(robot, filter.bandwidth, axes, origin, gains, limit, WILD)
     return TipLaw(filter, axes, origin, gains, limit)
 
