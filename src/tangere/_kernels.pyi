@@ -16,7 +16,12 @@ class Kernels:
     """Parameters of one arm and a method for each kernel; tangere.robots.Robot declares them."""
 
     def __init__(
-        self, parameters: ArrayLike | None, traced: object = None, structure: int = -1, dof: int = 6
+        self,
+        parameters: ArrayLike | None,
+        traced: object = None,
+        structure: int = -1,
+        dof: int = 6,
+        twin: ArrayLike | None = None,
     ) -> None: ...
     @property
     def compiled(self) -> bool:
@@ -99,6 +104,7 @@ def register(
     far: Callable[..., None],
     formed: Callable[..., Any],
     transforms: Callable[..., Any],
+    found: Callable[..., Any],
 ) -> None: ...
 def instruction_sets() -> list[str]: ...
 def use(name: str) -> None: ...

@@ -16,6 +16,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels import general, ur
 from tangere.kernels.backend import COMPILED, Kernels, kernel, say_once
 from tangere.kernels.traced import TracedKernels
+from tangere.kernels.twin import twin_of
 from tangere.kinematics.checks import checked
 from tangere.model.loading import load
 from tangere.model.model import Array, Drives, Model, Payload
@@ -57,7 +58,8 @@ class Robot(Kernels):
                 super().__init__(None, traced)
             else:
                 parameters = general.parameters_of(structure, model, rotor_inertia=rotor)
-                super().__init__(parameters, traced, general.STRUCTURES.index(structure), model.dof)
+                index = general.STRUCTURES.index(structure)
+                super().__init__(parameters, traced, index, model.dof, twin_of(model, nominal))
         self.model = model
         self._nominal = nominal
         self.rotor_inertia = rotor

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tangere.kernels.inverse_kinematics import batch_answer, rescue
 from tangere.kernels.shapes import broadcast, far, formed, refuse, transforms
-from tangere.kernels.solutions import IKSolutions
+from tangere.kernels.solutions import FoundSolutions, IKSolutions
 
 COMPILED = False
 Momentum: Any = None  # the compiled momentum observer, where there is one
@@ -42,7 +42,7 @@ if COMPILED:
         def __len__(self) -> int:
             return self.count
 
-    register(ClosedFormSolutions, batch_answer, rescue, broadcast, refuse, far, formed, transforms)
+    register(ClosedFormSolutions, batch_answer, rescue, broadcast, refuse, far, formed, transforms, FoundSolutions)
 
 elif not TYPE_CHECKING:
 
@@ -51,7 +51,7 @@ elif not TYPE_CHECKING:
 
         __slots__ = ("_traced",)
 
-        def __init__(self, parameters: object, traced: object = None, structure: int = -1, dof: int = 6) -> None:
+        def __init__(self, parameters: object, traced: object = None) -> None:
             if traced is None:
                 raise TypeError("the Python form needs traced kernels")
             self._traced = traced

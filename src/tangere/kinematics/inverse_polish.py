@@ -3,7 +3,7 @@
     e = (p_des - p, 2 tan(theta/2) n),   R_des R^T = exp(theta [n]x),      dq = (J^T J + mu 1)^-1 J^T e
 
 A round looks at the trial q + dq. It is taken if the pose is nearer from there, or if the next step would be shorter;
-else the step is shortened. The second criterion matters next to a singularity: there the way to the solution is a narrow
+else the step is shortened. The second criterion matters next to a singularity: the way to the solution is a narrow
 curved valley, along which every good step climbs for a moment. Each round costs one evaluation and has no branch: eight
 searches run in the lanes of one processor core, each at its own pace.
 
@@ -66,7 +66,7 @@ def round_of(chain: Chain, state: Vector, target: Vector, free: Scalar) -> list[
 
 
 def _newton(chain: Chain, q: Vector, target: Vector, free: Scalar) -> tuple[Scalar, Vector, Scalar, Scalar, Scalar]:
-    """Squared error at q, the damped step from there, smallest pivot, error in the lost direction, the step's length."""
+    """Squared error at q, the damped step from there, smallest pivot, error in the lost direction, full length."""
     f = frames(chain, q)
     p = v.add(f.o[-1], v.matvec(f.R[-1], chain.p_tcp))
     R = v.matmul(f.R[-1], chain.R_tcp)

@@ -1,5 +1,8 @@
 /* The type that carries an arm's parameters and one method per kernel. */
 
+#include "ik.h"
+#include "polished.h"
+
 #define TG_RECENT 2 /* one that the caller still holds from the last call, and one that is free */
 
 typedef struct {
@@ -7,11 +10,10 @@ typedef struct {
     double P[TG_PARAMETERS]; /* of a UR */
     PyObject *traced; /* NULL: a UR; else the object that computes in Python what `general` leaves over */
     double *general; /* parameters of the kernels of arms in general; NULL: none, a UR or Python alone */
+    tg_twin *twin; /* the nearest UR of such an arm, for its inverse kinematics; NULL: none is near */
     int structure, dof;
     PyObject *recent[TG_KERNELS_MAX][TG_RECENT]; /* last results of single calls, to be used again once nobody else has them */
 } Arm;
-
-#include "ik.h"
 
 /* ---- arguments ------------------------------------------------------------------------------------------------ */
 
@@ -477,8 +479,12 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
         npy_intp done;
 #define DATA(a) PyArray_DATA((PyArrayObject *)(a))
         Py_BEGIN_ALLOW_THREADS
-        done = ik_batch(n, DATA(T), reference ? DATA(reference) : NULL, step, self->P, DATA(q), DATA(valid),
-                        DATA(flags), DATA(correction), DATA(distance), &problem);
+        if (self->twin)
+            done = tg_polished_batch(self->twin, self->general, n, DATA(T), reference ? DATA(reference) : NULL, step,
+                                     DATA(q), DATA(valid), DATA(flags), DATA(correction), DATA(distance), &problem);
+        else
+            done = ik_batch(n, DATA(T), reference ? DATA(reference) : NULL, step, self->P, DATA(q), DATA(valid),
+                            DATA(flags), DATA(correction), DATA(distance), &problem);
         Py_END_ALLOW_THREADS
 #undef DATA
         if (done < n)
@@ -507,7 +513,7 @@ static int tg_ends(PyObject *a, int rows, int columns)
 static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     Arm *self = (Arm *)object;
-    if (self->traced)
+    if (self->traced && !self->twin)
         return tg_delegated(self, "inverse_kinematics", args, nargs, kwnames);
     static const char *const names[] = {"T", "reference"};
     static const int four[2] = {4, 4}, six = 6;
@@ -563,6 +569,10 @@ static PyObject *arm_inverse_kinematics(PyObject *object, PyObject *const *args,
         goto done;
     }
     numbers = (const double *)PyArray_DATA(T);
+    if (self->twin) {
+        result = tg_polished_one(self->twin, self->general, numbers, reference, object);
+        goto done;
+    }
     double flange[TG_IK_PREPARE_OUTPUTS];
     const char *problem = ik_prepared(numbers, self->P, flange);
     if (problem) {
@@ -606,11 +616,11 @@ static int tg_vector(PyObject *parameters, int size, double *to)
 
 static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"parameters", "traced", "structure", "dof", NULL};
+    static char *names[] = {"parameters", "traced", "structure", "dof", "twin", NULL};
     Arm *self = (Arm *)object;
-    PyObject *parameters, *traced = Py_None;
+    PyObject *parameters, *traced = Py_None, *twin = Py_None;
     int structure = -1, dof = TG_DOF;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oii", names, &parameters, &traced, &structure, &dof))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OiiO", names, &parameters, &traced, &structure, &dof, &twin))
         return -1;
     self->dof = dof;
     if (traced != Py_None) {
@@ -618,7 +628,7 @@ static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
         Py_XSETREF(self->traced, traced);
         if (structure < 0)
             return 0;
-        if (structure >= TG_STRUCTURES || dof < 1 || dof > tg_structures[structure].joints) {
+        if ((twin != Py_None && (structure != TG_SIX || dof != TG_DOF)) || structure >= TG_STRUCTURES || dof < 1 || dof > tg_structures[structure].joints) {
             PyErr_Format(tg_invalid, "no structure %d for %d joints", structure, dof);
             return -1;
         }
@@ -630,7 +640,11 @@ static int arm_init(PyObject *object, PyObject *args, PyObject *keywords)
         PyMem_Free(self->general);
         self->general = general;
         self->structure = structure;
-        return 0;
+        if (twin == Py_None)
+            return 0;
+        if (!self->twin && !(self->twin = PyMem_Calloc(1, sizeof *self->twin)))
+            return -1;
+        return tg_vector(twin, sizeof(tg_twin) / sizeof(double), (double *)self->twin);
     }
     return tg_vector(parameters, TG_PARAMETERS, self->P);
 }
@@ -640,6 +654,7 @@ static void arm_dealloc(PyObject *object)
     Arm *self = (Arm *)object;
     Py_XDECREF(self->traced);
     PyMem_Free(self->general);
+    PyMem_Free(self->twin);
     for (int k = 0; k < TG_KERNELS_MAX; k++)
         for (int i = 0; i < TG_RECENT; i++)
             Py_XDECREF(self->recent[k][i]);

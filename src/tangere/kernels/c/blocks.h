@@ -21,7 +21,8 @@ TG_MAYBE_UNUSED static void TG_FN(batch)(int k, npy_intp n, const double *const 
     }
 }
 
-/* all branches of one flange pose: out[k][j] is output j of branch k; `careful` near singularities and out of reach */
+/* All branches of one flange pose: out[k][j] is output j of branch k. careful: 0 away from singularities and within
+ * reach, 1 anywhere, 2 with a q6 of its own for each branch in place of a reference. */
 TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange, const double *reference,
                                                const double *P, double out[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS])
 {
@@ -32,12 +33,14 @@ TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange
         x[12] = TG_SPREAD(reference ? reference[0] : 0.0);
         x[13] = TG_SPREAD(reference ? reference[2] : 0.0);
         x[14] = TG_SPREAD(reference ? reference[5] : 0.0);
-        x[15] = TG_SPREAD(reference ? 1.0 : 0.0);
+        x[15] = TG_SPREAD(reference && careful == 1 ? 1.0 : 0.0);
         x[16] = TG_SPREAD(flange[12]); /* the correction */
     }
     for (int first = 0; first < TG_IK_LANES; first += TG_WIDTH) {
         for (int j = 0; j < 3; j++)
             memcpy(&x[17 + j], &tg_ik_signs[j][first], sizeof(V));
+        if (careful == 2)
+            memcpy(&x[14], reference + first, sizeof(V));
         if (careful)
             TG_FN(ik_branch)(x, P, y);
         else

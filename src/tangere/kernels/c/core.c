@@ -178,9 +178,9 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 static PyObject *module_register(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *solutions, *batch, *rescue, *broadcast, *refuse, *far = NULL, *formed = NULL, *transforms = NULL;
-    if (!PyArg_ParseTuple(args, "O!OOOO|OOO", &PyType_Type, &solutions, &batch, &rescue, &broadcast, &refuse, &far,
-                          &formed, &transforms))
+    PyObject *solutions, *batch, *rescue, *broadcast, *refuse, *far, *formed, *transforms, *found;
+    if (!PyArg_ParseTuple(args, "O!OOOOOOOO", &PyType_Type, &solutions, &batch, &rescue, &broadcast, &refuse, &far,
+                          &formed, &transforms, &found))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)solutions, &AnswerType)) {
         PyErr_SetString(PyExc_TypeError, "the solutions type must be a subclass of Answer");
@@ -188,9 +188,10 @@ static PyObject *module_register(PyObject *module, PyObject *args)
     }
     Py_INCREF(solutions);
     Py_XSETREF(tg_solutions_type, (PyTypeObject *)solutions);
-    PyObject *const given[] = {batch, rescue, broadcast, refuse, far, formed, transforms};
-    PyObject **const kept[] = {&tg_batch_type, &tg_rescue, &tg_broadcast, &tg_refuse, &tg_far, &tg_formed, &tg_transforms};
-    for (int i = 0; i < 7; i++) {
+    PyObject *const given[] = {batch, rescue, broadcast, refuse, far, formed, transforms, found};
+    PyObject **const kept[] = {&tg_batch_type, &tg_rescue, &tg_broadcast, &tg_refuse, &tg_far,
+                               &tg_formed, &tg_transforms, &tg_found_type};
+    for (int i = 0; i < 8; i++) {
         Py_XINCREF(given[i]);
         Py_XSETREF(*kept[i], given[i]);
     }
@@ -234,7 +235,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
 }
 
 static PyMethodDef module_methods[] = {
-    {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse, far, formed, transforms): types of the answers, and helpers in Python"},
+    {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse, far, formed, transforms, found): types of the answers, and helpers in Python"},
     {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
     {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
     {NULL, NULL, 0, NULL}};

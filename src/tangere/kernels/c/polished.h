@@ -1,0 +1,363 @@
+/* Inverse kinematics of an arm that is nearly a UR: a calibrated one, or one whose file rounds its angles.
+ *
+ * The closed form of its twin, the nearest exact UR, gives starts, and Newton's method on the arm itself makes them exact
+ * (kinematics/inverse_polish.py). Away from singularities that is all. Next to one the twin's branches merge, split or
+ * lie out of reach where those of the arm do not, so there are more starts:
+ *
+ *   shoulder: the same pose moved into the reach by as much as the calibration may have moved the arm;
+ *   elbow: bent by as much;
+ *   wrist: q6 is hardly determined by the twin. It is scanned over a turn; at each value the other joints follow, and what
+ *          is left of the error changes its sign at a solution, or has a smallest value at two that nearly coincide.
+ *
+ * Nothing is random: the same pose has the same answer, alone or in a batch. */
+
+#define TG_FOUND_MAX 16  /* solutions that are kept; ten have been seen, next to two singularities at once */
+#define TG_STARTS_MAX 512
+#define TG_ANGLES_OF_SCAN 16
+#define TG_ROUNDS 40     /* of a search: next to a singularity some twenty, elsewhere four or five */
+#define TG_SCAN_ROUNDS 6 /* with q6 held: as far as needed to see a sign */
+#define TG_WRIST_ZONE 3.0 /* times the tilt of the calibration [rad]: |sin q5| below which the wrist is scanned */
+#define TG_REACH_ZONE 2.0 /* times the shift of the calibration [m]: distance from the edge of the reach */
+#define TG_EXACT_TILT 1e-9 /* rad: a file that rounds its angles; then the closed form knows all about the wrist */
+#define TG_GOOD 1e-24    /* squared error [m, rad] of a solution: 1e-12 */
+#define TG_FAIR 1e-18    /* the same next to a singularity, 1e-9 ... */
+#define TG_NEAR_PIVOT 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
+#define TG_FREE_PIVOT 1e-13 /* below 3e-7 a joint is free: solutions are a family, one of which stands for all */
+#define TG_MERGE 1e-6    /* rad: closer solutions are one; MERGE of kinematics/inverse_closed_form.py */
+#define TG_SINGULAR 1e-6 /* SINGULAR of the same file */
+#define TG_PI 3.14159265358979323846
+
+/* the nearest exact UR: its parameters with tool, its base in the arm's base frame, its joint angles less the arm's */
+typedef struct {
+    double P[TG_PARAMETERS];
+    double base[12]; /* R row by row, p */
+    double offset[6];
+    double tilt, shift; /* how far [rad, m] the arm may be from it at the tool */
+} tg_twin;
+
+typedef struct {
+    double q[6], cost, pivot;
+    unsigned char lane, flags;
+} tg_found;
+
+static double tg_wrapped(double x)
+{
+    const double y = x - 2.0 * TG_PI * nearbyint(x * (0.5 / TG_PI));
+    return y <= -TG_PI ? y + 2.0 * TG_PI : y;
+}
+
+typedef struct {
+    const tg_twin *twin;
+    const double *general; /* parameters of the arm; the first six turn q into turned angles */
+    double pose[12];
+    int count;
+    tg_search starts[TG_STARTS_MAX];
+} tg_work;
+
+static void tg_start(tg_work *w, const double *q)
+{
+    if (w->count < TG_STARTS_MAX) {
+        memcpy(w->starts[w->count], q, 6 * sizeof(double));
+        w->count++;
+    }
+}
+
+/* a start from the twin's joint angles */
+static void tg_start_twin(tg_work *w, const double *q)
+{
+    double turned[6];
+    for (int i = 0; i < 6; i++)
+        turned[i] = q[i] - w->twin->offset[i] + w->general[i];
+    tg_start(w, turned);
+}
+
+/* An elbow that is straight (or folded) within what the calibration may shift is bent so far, to the side of `sign`; the
+ * wrist stays in its direction, the hand keeps its own. Whether that was so. */
+static int tg_bent(const tg_twin *twin, double *q, double sign)
+{
+    const double a2 = twin->P[1], a3 = twin->P[2], both = fabs(a2 * a3), folded = cos(q[2]) < 0.0;
+    const double radius = folded ? fabs(fabs(a2) - fabs(a3)) : fabs(a2) + fabs(a3);
+    const double bend = fmin(sqrt(2.0 * twin->shift * radius / both), 1.0);
+    if (fabs(sin(q[2])) > sin(bend))
+        return 0;
+    const double hand = q[1] + q[2] + q[3], direction = q[1] + atan2(a3 * sin(q[2]), a2 + a3 * cos(q[2]));
+    q[2] = sign * (folded ? TG_PI - bend : bend);
+    q[1] = direction - atan2(a3 * sin(q[2]), a2 + a3 * cos(q[2]));
+    q[3] = hand - q[1] - q[2];
+    return 1;
+}
+
+/* starts from branch i of the twin */
+static void tg_start_branch(tg_work *w, const double *branch, int i)
+{
+    double q[6];
+    if (branch[7] >= TG_REACH_ZONE * w->twin->shift)
+        return;
+    tg_start_twin(w, branch);
+    memcpy(q, branch, sizeof q);
+    if (tg_bent(w->twin, q, tg_ik_signs[2][i]))
+        tg_start_twin(w, q);
+}
+
+/* between two searches, a part of the way from the first to the second */
+static void tg_start_between(tg_work *w, const double *a, const double *b, double part)
+{
+    double q[6];
+    for (int i = 0; i < 6; i++)
+        q[i] = a[i] + part * tg_wrapped(b[i] - a[i]);
+    tg_start(w, q);
+}
+
+/* error in the wrist's lost direction, and whether the search has solved all the rest */
+#define TG_AT_LOST 15
+static int tg_scanned(const tg_search s, double miss, const tg_twin *twin)
+{
+    const double lost = s[TG_AT_LOST], rest = s[12] - lost * lost;
+    return miss < TG_REACH_ZONE * twin->shift && rest < 0.25 * twin->tilt * twin->tilt + 0.01 * lost * lost;
+}
+
+/* starts from a scan of q6 over a turn, for each side of shoulder and elbow */
+static void tg_scan(tg_work *w, const double *flange)
+{
+    const tg_twin *twin = w->twin;
+    tg_search s[4][TG_ANGLES_OF_SCAN];
+    int use[4][TG_ANGLES_OF_SCAN];
+    double place[13], miss[4][TG_ANGLES_OF_SCAN];
+    memcpy(place, flange, 12 * sizeof(double));
+    place[12] = 4.0 * TG_WRIST_ZONE * twin->tilt; /* take the wrist as singular that far: q6 is then as it is told */
+    for (int k = 0; k < TG_ANGLES_OF_SCAN / 2; k++) {
+        double q6[TG_IK_LANES], branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS];
+        for (int i = 0; i < TG_IK_LANES; i++) /* either wrist is as good: one takes the other half of the turn */
+            q6[i] = (k + (tg_ik_signs[1][i] > 0.0 ? 0 : TG_ANGLES_OF_SCAN / 2)) * (2.0 * TG_PI / TG_ANGLES_OF_SCAN);
+        tg_isa->ik_branches(2, place, q6, twin->P, branches);
+        for (int i = 0; i < TG_IK_LANES; i++) {
+            const int posture = (tg_ik_signs[0][i] > 0.0 ? 0 : 2) + (tg_ik_signs[2][i] > 0.0 ? 0 : 1);
+            const int angle = k + (tg_ik_signs[1][i] > 0.0 ? 0 : TG_ANGLES_OF_SCAN / 2);
+            tg_bent(twin, branches[i], tg_ik_signs[2][i]);
+            for (int j = 0; j < 6; j++)
+                s[posture][angle][j] = branches[i][j] - twin->offset[j] + w->general[j];
+            miss[posture][angle] = branches[i][7];
+        }
+    }
+    tg_six_form->polish(w->general, w->pose, 0.0, TG_SCAN_ROUNDS, 4 * TG_ANGLES_OF_SCAN, s[0]);
+    for (int p = 0; p < 4; p++) {
+        for (int i = 0; i < TG_ANGLES_OF_SCAN; i++)
+            use[p][i] = tg_scanned(s[p][i], miss[p][i], twin);
+        for (int i = 0; i < TG_ANGLES_OF_SCAN; i++) {
+            const int next = (i + 1) % TG_ANGLES_OF_SCAN, last = (i + TG_ANGLES_OF_SCAN - 1) % TG_ANGLES_OF_SCAN;
+            const double g = s[p][i][TG_AT_LOST], after = s[p][next][TG_AT_LOST], before = s[p][last][TG_AT_LOST];
+            if (!use[p][i])
+                continue;
+            if (use[p][next] && g * after <= 0.0)
+                tg_start_between(w, s[p][i], s[p][next], g == after ? 0.5 : g / (g - after));
+            if ((use[p][last] && fabs(before) < fabs(g)) || (use[p][next] && fabs(after) < fabs(g)))
+                continue; /* no smallest value */
+            tg_start(w, s[p][i]);
+            if (!use[p][last] || !use[p][next] || g * before <= 0.0 || g * after <= 0.0)
+                continue;
+            /* a parabola through the three: its roots, or its smallest value */
+            const double bend = 0.5 * (before + after) - g, slope = 0.5 * (after - before);
+            if (bend == 0.0)
+                continue;
+            const double middle = -slope / (2.0 * bend), square = middle * middle - g / bend;
+            const double apart = square > 0.0 ? sqrt(square) : 0.0;
+            for (int side = -1; side <= (apart > 0.0 ? 1 : -1); side += 2) {
+                const double part = fmin(fmax(middle + side * apart, -1.0), 1.0);
+                tg_start_between(w, s[p][i], part > 0.0 ? s[p][next] : s[p][last], fabs(part));
+            }
+        }
+    }
+}
+
+/* all starts of a pose; flange: of the twin, as ik_prepared gives it. Returns the distance by which the twin misses. */
+static double tg_starts(tg_work *w, const double *flange, const double *reference)
+{
+    const tg_twin *twin = w->twin;
+    const double d4 = twin->P[3], d6 = twin->P[5];
+    const double room = TG_REACH_ZONE * twin->shift;
+    double branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS], q_twin[6], near = DBL_MAX;
+    if (reference) {
+        double turned[6];
+        for (int i = 0; i < 6; i++) {
+            turned[i] = reference[i] + w->general[i];
+            q_twin[i] = reference[i] + twin->offset[i];
+        }
+        tg_start(w, turned);
+    }
+    tg_isa->ik_branches(1, flange, reference ? q_twin : NULL, twin->P, branches);
+    const double x = flange[9] - d6 * flange[2], y = flange[10] - d6 * flange[5], rho = sqrt(x * x + y * y);
+    const int exact = twin->tilt <= TG_EXACT_TILT, shoulder = fabs(rho - d4) < room && !exact;
+    const double zone = TG_WRIST_ZONE * twin->tilt + (shoulder ? sqrt(2.0 * room / d4) : 0.0);
+    int wrist = 0;
+    for (int i = 0; i < TG_IK_LANES; i++) {
+        near = fmin(near, branches[i][7]);
+        wrist |= fabs(sin(branches[i][4])) < zone;
+        tg_start_branch(w, branches[i], i);
+    }
+    if (exact || near > room + 2.0 * twin->P[4])
+        return near;
+    if (wrist)
+        tg_scan(w, flange);
+    if (!shoulder)
+        return near;
+    double moved[13]; /* away from the shoulder's cylinder */
+    memcpy(moved, flange, sizeof moved);
+    moved[9] += twin->shift * (rho > 0.0 ? x / rho : 1.0);
+    moved[10] += twin->shift * (rho > 0.0 ? y / rho : 0.0);
+    tg_isa->ik_branches(1, moved, NULL, twin->P, branches);
+    for (int i = 0; i < TG_IK_LANES; i++)
+        tg_start_branch(w, branches[i], i);
+    if (wrist)
+        tg_scan(w, moved);
+    return near;
+}
+
+/* branch and flags of a solution, from the twin's lengths */
+static void tg_labelled(const tg_twin *twin, tg_found *f)
+{
+    double t[6];
+    for (int i = 0; i < 6; i++)
+        t[i] = f->q[i] + twin->offset[i];
+    const double X = twin->P[1] * cos(t[1]) + twin->P[2] * cos(t[1] + t[2]);
+    const double reach = X + twin->P[4] * sin(t[1] + t[2] + t[3]), s3 = sin(t[2]), s5 = sin(t[4]);
+    f->lane = (unsigned char)(4 * (reach < 0.0) + 2 * (s5 < 0.0) + (s3 < 0.0)); /* the order of tg_ik_signs */
+    f->flags = (unsigned char)((fabs(reach) <= TG_SINGULAR) + 2 * (fabs(s3) <= TG_SINGULAR) +
+                               4 * (fabs(s5) <= TG_SINGULAR) + 8 * (s3 * X <= 0.0));
+}
+
+/* whether two solutions are one: 1 the same joints, 2 of one family with a free wrist, 0 neither */
+static int tg_same(const tg_found *a, const tg_found *b)
+{
+    double gap[6], all = 0.0;
+    for (int i = 0; i < 6; i++) {
+        gap[i] = fabs(tg_wrapped(a->q[i] - b->q[i]));
+        all = fmax(all, gap[i]);
+    }
+    const int family = a->pivot < TG_FREE_PIVOT && b->pivot < TG_FREE_PIVOT && gap[0] < 1e-3 && gap[4] < 1e-3;
+    return all < TG_MERGE ? 1 : family && (a->lane & 5) == (b->lane & 5) ? 2 : 0;
+}
+
+static int tg_solved_near(const tg_twin *twin, const double *general, const double *T, const double *reference,
+                          tg_found *found, double *correction, double *distance, const char **problem)
+{
+    tg_work w; /* not cleared: tg_start fills what is counted */
+    double near_base[16], flange[TG_IK_PREPARE_OUTPUTS];
+    w.twin = twin;
+    w.general = general;
+    w.count = 0;
+    const double *B = twin->base;
+    for (int i = 0; i < 3; i++) /* T in the twin's base frame */
+        for (int j = 0; j < 4; j++) {
+            double sum = 0.0;
+            for (int k = 0; k < 3; k++)
+                sum += B[3 * k + i] * (T[4 * k + j] - (j == 3 ? B[9 + k] : 0.0));
+            near_base[4 * i + j] = sum;
+        }
+    memcpy(near_base + 12, T + 12, 4 * sizeof(double));
+    *problem = ik_prepared(near_base, twin->P, flange);
+    *correction = flange[12];
+    if (*problem)
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 3; j++)
+            w.pose[3 * i + j] = T[4 * i + j];
+        w.pose[9 + i] = T[4 * i + 3];
+    }
+    if (flange[12] > TG_EXACT_ROTATION) { /* the corrected rotation, back from the flange */
+        double R[9];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                const double *tool = twin->P + 6 + j;
+                R[3 * i + j] = flange[3 * i] * tool[0] + flange[3 * i + 1] * tool[3] + flange[3 * i + 2] * tool[6];
+            }
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                w.pose[3 * i + j] = B[3 * i] * R[j] + B[3 * i + 1] * R[3 + j] + B[3 * i + 2] * R[6 + j];
+    }
+    const double near = tg_starts(&w, flange, reference);
+    tg_six_form->polish(general, w.pose, 1.0, TG_ROUNDS, w.count, w.starts);
+    int count = 0;
+    for (int s = 0; s < w.count; s++) {
+        const double *state = w.starts[s];
+        tg_found f = {.cost = state[12], .pivot = state[14]};
+        if (!(f.cost < TG_GOOD || (f.cost < TG_FAIR && f.pivot < TG_NEAR_PIVOT)))
+            continue;
+        for (int i = 0; i < 6; i++)
+            f.q[i] = tg_wrapped(state[i] - general[i]);
+        tg_labelled(twin, &f);
+        int other = 0, same = 0;
+        while (other < count && !(same = tg_same(&f, &found[other])))
+            other++;
+        if (other == count && count < TG_FOUND_MAX)
+            found[count++] = f;
+        /* of the same the more exact; of a family the first, which has the reference's q6, or the smallest q6 */
+        if (same == 1 ? f.cost < found[other].cost : same && !reference && fabs(f.q[5]) < fabs(found[other].q[5]))
+            found[other] = f;
+    }
+    for (int i = 1; i < count; i++) /* in the order of the branches */
+        for (int j = i; j > 0 && found[j].lane < found[j - 1].lane; j--) {
+            const tg_found other = found[j];
+            found[j] = found[j - 1];
+            found[j - 1] = other;
+        }
+    *distance = count ? 0.0 : fmax(near, DBL_MIN); /* an empty answer never says "reached" */
+    return count;
+}
+
+/* ---- for Python ------------------------------------------------------------------------------------------------- */
+
+static PyObject *tg_found_type; /* called with q, flags, lanes, correction, distance and the arm */
+
+static PyObject *tg_polished_one(const tg_twin *twin, const double *general, const double *T, const double *reference,
+                                 PyObject *arm)
+{
+    tg_found found[TG_FOUND_MAX];
+    double correction, distance;
+    const char *problem;
+    const int count = tg_solved_near(twin, general, T, reference, found, &correction, &distance, &problem);
+    if (problem)
+        return PyErr_Format(tg_invalid, "T: %s", problem);
+    npy_intp dims[2] = {count, 6};
+    PyObject *q = PyArray_SimpleNew(2, dims, NPY_DOUBLE), *flags = PyArray_SimpleNew(1, dims, NPY_UINT8);
+    PyObject *lanes = PyArray_SimpleNew(1, dims, NPY_UINT8), *result = NULL;
+    if (q && flags && lanes) {
+        for (int i = 0; i < count; i++) {
+            memcpy((double *)PyArray_DATA((PyArrayObject *)q) + 6 * i, found[i].q, sizeof found[i].q);
+            ((npy_uint8 *)PyArray_DATA((PyArrayObject *)flags))[i] = found[i].flags;
+            ((npy_uint8 *)PyArray_DATA((PyArrayObject *)lanes))[i] = found[i].lane;
+        }
+        result = PyObject_CallFunction(tg_found_type, "OOOddO", q, flags, lanes, correction, distance, arm);
+    }
+    Py_XDECREF(q);
+    Py_XDECREF(flags);
+    Py_XDECREF(lanes);
+    return result;
+}
+
+/* as ik_batch of ik.h: each solution at its branch, or at the next free place if two share one; eight of them stay */
+static npy_intp tg_polished_batch(const tg_twin *twin, const double *general, npy_intp n, const double *T,
+                                  const double *reference, npy_intp reference_step, double *q, npy_bool *valid,
+                                  npy_uint8 *flags, double *correction, double *distance, const char **problem)
+{
+    memset(q, 0, n * TG_IK_LANES * 6 * sizeof(double));
+    memset(valid, 0, n * TG_IK_LANES * sizeof(npy_bool));
+    memset(flags, 0, n * TG_IK_LANES * sizeof(npy_uint8));
+    for (npy_intp s = 0; s < n; s++) {
+        tg_found found[TG_FOUND_MAX];
+        const int count = tg_solved_near(twin, general, T + 16 * s, reference ? reference + s * reference_step : NULL,
+                                         found, correction + s, distance + s, problem);
+        if (*problem)
+            return s;
+        for (int i = 0; i < count; i++) {
+            npy_intp at = TG_IK_LANES * s + found[i].lane;
+            for (int k = 0; k < TG_IK_LANES && valid[at]; k++)
+                at = TG_IK_LANES * s + k;
+            if (valid[at])
+                break;
+            memcpy(q + 6 * at, found[i].q, sizeof found[i].q);
+            valid[at] = 1;
+            flags[at] = found[i].flags;
+        }
+    }
+    return n;
+}
