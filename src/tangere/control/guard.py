@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.control.setpoint import gain
+from tangere.control.setpoint import gain, positive
 from tangere.errors import InvalidValue, TangereError
 from tangere.types import Array, Command, Controller, State
 
@@ -73,8 +73,7 @@ class Guarded:
         history: int = HISTORY,
     ) -> None:
         for name, value in (("period", period), ("missed", missed), ("history", history)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise InvalidValue(f"{name}: must be positive and finite, got {value!r}")
+            positive(value, name)
         n = robot.dof
         self.controller = controller
         self.robot = robot

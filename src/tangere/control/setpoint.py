@@ -83,6 +83,13 @@ def gain(value: ArrayLike, n: int, name: str) -> Array:
     return np.array(np.broadcast_to(array, (n,)))
 
 
+def positive(value: float, name: str, unit: str = "") -> float:
+    """The value, refused unless it is positive and finite; unit: " [s]", for the message."""
+    if not (np.isfinite(value) and value > 0.0):
+        raise InvalidValue(f"{name}: must be positive and finite{unit}, got {value!r}")
+    return float(value)
+
+
 def critical(kp: Array, ratio: float = 1.0) -> Array:
     """kv = 2 zeta sqrt(kp): the damping of edd + kv ed + kp e = 0 (000 eq 103); zeta = 1 does not overshoot."""
     return np.asarray(2.0 * ratio * np.sqrt(kp))

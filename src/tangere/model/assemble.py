@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields as dataclass_fields
-from typing import Any, TypeVar, get_args
+from typing import get_args
 
 import numpy as np
 
 from tangere.errors import UnphysicalModel
 from tangere.model.fields import Fields
 from tangere.model.frames import cos_sin_deg, rotation_rpy_deg, transform
-from tangere.model.inertia import check_body
-from tangere.model.model import DH, Array, Drives, Grade, Joint, Link, Model, Payload, Source
+from tangere.model.inertia import check_body, inertia_matrix
+from tangere.model.model import DH, Array, Drives, Grade, Joint, Link, Model, Payload, Source, frozen
 
 # Tables that an identified or tuned model file carries for others: any content, no number of the arm itself.
 CARRIED = ("identified", "detection")
@@ -28,16 +27,6 @@ SOURCES_OF = {
     "lengths": ("kinematics",),
     "links": ("mass", "com", "inertia"),
 }
-T = TypeVar("T")
-
-
-def frozen(value: T) -> T:
-    """The same dataclass with its arrays made read-only, so that a Model cannot change behind its holder's back."""
-    for entry in dataclass_fields(value):  # type: ignore[arg-type]
-        member: Any = getattr(value, entry.name)
-        if isinstance(member, np.ndarray):
-            member.setflags(write=False)
-    return value
 
 
 def dh_transform(a: float, d: float, alpha_deg: float) -> Array:
@@ -125,7 +114,7 @@ def _inertia(table: Fields, key: str = "inertia") -> Array:
     part.only("xx", "yy", "zz", "xy", "xz", "yz")
     xx, yy, zz = (part.number(name) for name in ("xx", "yy", "zz"))
     xy, xz, yz = (part.number(name) if name in part else 0.0 for name in ("xy", "xz", "yz"))
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return inertia_matrix(xx, yy, zz, xy, xz, yz)
 
 
 def _links(root: Fields, count: int, label: str, reasons: Sequence[Source]) -> tuple[Link, ...]:
@@ -234,9 +223,7 @@ def assemble(roots: Sequence[Fields], parameters: str) -> Model:
     gravity = _pick(roots, "gravity").numbers("gravity", 3)
     tool = _place(_pick(roots, "tool"), "tool")
     payload = _payload(_pick(roots, "payload"))
-    for array in (gravity, tool):
-        array.setflags(write=False)
-    return Model(name, title, parameters, joints, links, drives, gravity, tool, payload, dh, sources)
+    return frozen(Model(name, title, parameters, joints, links, drives, gravity, tool, payload, dh, sources))
 
 
 def _payload(root: Fields) -> Payload | None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue, MissingExtra, ModelFileError
-from tangere.model.assemble import dh_transform, frozen
+from tangere.model.assemble import dh_transform
 from tangere.model.fields import Fields, read_text
 from tangere.model.frames import inverse, rotation_rpy, rpy_from_rotation, transform
-from tangere.model.model import Array, Joint, Model, Source
+from tangere.model.model import Array, Joint, Model, Source, frozen
 
 _PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
 # A chain this close to the nominal one is the nominal one: UR prints pi/2 with nine digits (off by 2e-10 rad) and

@@ -9,12 +9,17 @@ import numpy as np
 
 from tangere.errors import InvalidValue, UnphysicalModel
 from tangere.model.frames import numbers
-from tangere.model.model import Array, Link, Payload
+from tangere.model.model import Array, Link, Payload, frozen
 
 # Relative slack on the triangle inequality and on the sign of the smallest moment. A thin plate sits exactly on the
 # border (I1 + I2 = I3) and eigenvalues of a 3x3 carry a few rounding errors of 1e-16; a printed table that is wrong
 # misses it by parts in a hundred.
 SLACK = 1e-9
+
+
+def inertia_matrix(xx: float, yy: float, zz: float, xy: float, xz: float, yz: float) -> Array:
+    """The tensor (3, 3) of its six entries [kg m2]."""
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def principal_moments(inertia: Array) -> Array:
@@ -107,6 +112,4 @@ def payload_body(payload: Payload | float | Sequence[Any]) -> Payload:
             raise InvalidValue(f"payload {what} must have shape {shapes[i]}, got {arrays[i].shape}")
     mass, com, inertia = float(arrays[0]), arrays[1], arrays[2]
     check_body("payload", mass, com, inertia, point_mass=True)
-    for array in (com, inertia):
-        array.setflags(write=False)
-    return Payload(mass, com, inertia)
+    return frozen(Payload(mass, com, inertia))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,18 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 JointKind = Literal["revolute", "prismatic"]
 Grade = Literal["vendor", "measured", "approximated"]
+
+
+T = TypeVar("T")
+
+
+def frozen(value: T) -> T:
+    """The same dataclass with its arrays made read-only, so that a Model cannot change behind its holder's back."""
+    for entry in fields(value):  # type: ignore[arg-type]
+        member = getattr(value, entry.name)
+        if isinstance(member, np.ndarray):
+            member.setflags(write=False)
+    return value
 
 
 @dataclass(frozen=True)

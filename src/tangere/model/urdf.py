@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from tangere.errors import ModelFileError, UnknownName
-from tangere.model.assemble import frozen
 from tangere.model.frames import MOUNTINGS, inverse, rotation_rpy, rpy_from_rotation, transform
 from tangere.model.inertia import check_body, joined, moved
 from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
-from tangere.model.model import Array, Drives, Joint, JointKind, Link, Model, Source
+from tangere.model.model import Array, Drives, Joint, JointKind, Link, Model, Source, frozen
 from tangere.model.urdf_tree import Edge, Element, Tree, element, read_tree
 
 _TIPS = ("tcp", "tool0")  # what ROS calls the frame at the end of an arm, ours first
@@ -57,15 +56,14 @@ def from_urdf(path: Path, *, tip: str | None = None, base: str | None = None) ->
         links.append(_body(tree, edge.child, way, f"{path}, link {edge.child!r}"))
         T = np.eye(4)
     R = T_root_base[:3, :3]
-    gravity, tool = R.T @ np.array(MOUNTINGS["table"]), T
-    for array in (gravity, tool):
-        array.setflags(write=False)
+    gravity = R.T @ np.array(MOUNTINGS["table"])
     sources = tuple(
         Source(group, "approximated", f"URDF {path.name}, which does not say where its numbers come from")
         for group in ("kinematics", "limits", "mass", "com", "inertia", "drives")
     )
     name = tree.name
-    return Model(name, name, "urdf", tuple(joints), tuple(links), _drives(moving), gravity, tool, None, None, sources)
+    arm = (tuple(joints), tuple(links), _drives(moving), gravity, T, None, None, sources)
+    return frozen(Model(name, name, "urdf", *arm))
 
 
 def _known(tree: Tree, link: str, what: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from tangere.errors import ModelFileError
 from tangere.model.fields import check_name, read_text
 from tangere.model.frames import rotation_rpy, transform
+from tangere.model.inertia import inertia_matrix
 from tangere.model.model import Array, Link
 
 
@@ -228,10 +229,10 @@ def _link(element: Element) -> Link:
     mass, entries = part.child("mass").number("value"), part.child("inertia")
     if mass < 0.0:
         raise part.child("mass").error(f"of link {name!r} must not be negative, got {mass:g}")
-    xx, yy, zz, xy, xz, yz = (entries.number(key) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+    tensor = inertia_matrix(*(entries.number(key) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")))
     T = _origin(part)
     R = T[:3, :3]
-    inertia = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+    inertia = R @ tensor @ R.T
     return Link(name, mass, T[:3, 3].copy(), 0.5 * (inertia + inertia.T))
 
 

@@ -79,11 +79,10 @@ class PythonFK(Fmi2Slave):
 def race(fmus: list[Opened], steps: int, *, seconds: float = 300.0) -> list[tuple[float, float]]:
     """(s to instantiate, s per step) of each, all in one process of the driver: set inputs, step, get outputs."""
     import os
-    import subprocess
     import sys
     import sysconfig
 
-    from tangere.apps.fmu.driver import DriverFailed, driver, ending
+    from tangere.apps.fmu.driver import driver, run_master
 
     words = [str(driver()), "speed", str(ROUNDS), str(steps)]
     for fmu in fmus:
@@ -99,10 +98,7 @@ def race(fmus: list[Opened], steps: int, *, seconds: float = 300.0) -> list[tupl
             "LD_PRELOAD": str(python), "PYTHONHOME": sys.base_prefix, "PYTHONPATH": sysconfig.get_path("purelib"),
             "OPENBLAS_NUM_THREADS": "1",
         }  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
-    if done.returncode != 0:
-        raise DriverFailed(f"the driver {ending(done.returncode)}: {done.stderr.strip()[-400:]}")
-    rows = [line.split() for line in done.stdout.splitlines()]
+    rows = run_master(words, ", ".join(fmu.path.name for fmu in fmus), seconds, limited=False, env=environment)
     return [(float(a), float(b)) for a, b in (r for r in rows if len(r) == 2)]
 
 

@@ -24,6 +24,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.kinematics.rotation import matrix_from_rotation_vector
 from tangere.model.assemble import dh_transform
 from tangere.model.frames import transform
+from tangere.model.inertia import inertia_matrix
 from tangere.model.model import DH, Payload
 from tangere.robots import Robot, robot
 from tangere.types import Array
@@ -35,11 +36,6 @@ _ALPHA = (90.0, 0.0, 0.0, 90.0, -90.0, 0.0)  # [deg] of the DH table of every UR
 def start_of(variables: list[Variable]) -> Array:
     """Start values of a group."""
     return np.array([v.number for v in variables])
-
-
-def _inertia(x: Array) -> Array:
-    xx, yy, zz, xy, xz, yz = x
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
@@ -58,11 +54,11 @@ def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
     if "arm.mass" not in given:
         return Robot(model), None
     links = tuple(
-        replace(link, mass=float(mass), com=com, inertia=_inertia(inertia))
+        replace(link, mass=float(mass), com=com, inertia=inertia_matrix(*inertia))
         for link, mass, com, inertia in zip(base.links, given["arm.mass"], given["arm.com"].reshape(6, 3),
                                             given["arm.inertia"].reshape(6, 6), strict=True)
     )  # fmt: skip
-    load = Payload(float(given["payload.mass"][0]), given["payload.com"], _inertia(given["payload.inertia"]))
+    load = Payload(float(given["payload.mass"][0]), given["payload.com"], inertia_matrix(*given["payload.inertia"]))
     model = replace(model, links=links, gravity=given["gravity"], payload=load if load.mass > 0.0 else None)
     friction = None
     if "friction.width" in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import textwrap
 import zlib
 from functools import cache
 from itertools import pairwise
@@ -49,7 +50,7 @@ def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
             stroke_width=2),
         _text(kind.identifier(arm), left + width / 2, top + height / 2 - 4, 18, "var(--ink)", weight=640),
     ]  # fmt: skip
-    for i, line in enumerate(_wrapped(kind.title, 36)):
+    for i, line in enumerate(textwrap.wrap(kind.title, 36)):
         parts.append(_text(line, left + width / 2, top + height / 2 + 18 + 16 * i, 13, "var(--dim)"))
     for groups, outward in ((inputs, False), (outputs, True)):
         first = top + height / 2 - _ROW * (len(groups) - 1) / 2
@@ -67,21 +68,12 @@ def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
     y = top + height + 34
     if tunable:
         parts.append(tag("path", d=f"M{left + width / 2} {top + height + 4} l-4 8 h8 z", fill="var(--c)"))
-        lines = _wrapped(", ".join(tunable), 92)
+        lines = textwrap.wrap(", ".join(tunable), 92)
         for i, line in enumerate(lines):
             parts.append(_text(line, left + width / 2, y + 17 * i, 12, "var(--c)", mono=True))
         y += 17 * len(lines)
     title = f"Block diagram of {kind.identifier(arm)}: inputs left, outputs right, parameters below"
     return drawing(title, 760, y + 4, *parts, style="max-width:760px;width:100%")
-
-
-def _wrapped(text: str, longest: int) -> list[str]:
-    lines = [""]
-    for word in text.split(" "):
-        if len(lines[-1]) + len(word) + 1 > longest:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
 
 
 def frames_drawing(arm: ArmNumbers) -> Raw:

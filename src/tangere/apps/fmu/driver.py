@@ -71,16 +71,23 @@ def run_driver(
     wrapped: a command to run it under (valgrind, unshare), without the limit on memory.
     """
     command = [*wrapped, str(driver()), what, str(fmu.library), fmu.resources_uri, fmu.guid, *map(str, words)]
+    return run_master(command, fmu.path.name, seconds, limited=not wrapped)
+
+
+def run_master(
+    command: list[str], name: str, seconds: float, *, limited: bool, env: dict[str, str] | None = None
+) -> list[list[str]]:
+    """The lines that a command with the master prints, in words. name: what it drives, for messages."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False,
-            preexec_fn=None if wrapped else (lambda: limits(seconds=seconds)),
+            command, capture_output=True, text=True, timeout=seconds, check=False, env=env,
+            preexec_fn=(lambda: limits(seconds=seconds)) if limited else None,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise DriverFailed(f"{fmu.path.name}: the driver was ended after {seconds:g} s") from None
+        raise DriverFailed(f"{name}: the driver was ended after {seconds:g} s") from None
     if done.returncode != 0:
         text = (done.stderr.strip() or done.stdout.strip())[-600:]
-        raise DriverFailed(f"{fmu.path.name}: the driver {ending(done.returncode)}: {text}")
+        raise DriverFailed(f"{name}: the driver {ending(done.returncode)}: {text}")
     return [line.split() for line in done.stdout.splitlines()]
 
 

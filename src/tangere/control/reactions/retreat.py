@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.control.reactions.handover import BRAKE, RELEASE, Handover, residual_of, soft_hold
-from tangere.errors import InvalidValue
+from tangere.control.setpoint import positive
 from tangere.kinematics.resolution import damped_inverse
 from tangere.types import Array, Command, Controller, Event, Friction, State
 
@@ -57,11 +57,9 @@ class Retreat(Handover):
         speed: float = SPEED,
         friction: Friction | None = None,
     ) -> None:
-        for name, value in (("distance", distance), ("speed", speed)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise InvalidValue(f"{name}: must be positive and finite, got {value!r}")
         super().__init__(controller, robot)
-        self.distance, self.speed, self.friction = float(distance), float(speed), friction
+        self.distance, self.speed = positive(distance, "distance"), positive(speed, "speed")
+        self.friction = friction
         self._direction = np.zeros(robot.dof)
         self.blocked = False  # whether something else was touched on the way
 

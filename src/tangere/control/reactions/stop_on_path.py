@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tangere.control.reactions.handover import Limit, stopping_time
-from tangere.types import Command, Controller, Event, State
+from tangere.control.setpoint import positive
+from tangere.types import Command, Controller, Event, Reference, State, Trajectory
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
-from math import isfinite
-
-from tangere.errors import InvalidValue
-from tangere.types import Reference, Trajectory
 
 # Rate that counts as standing: 20 us before the end of a halt of 1 s, so that rounding of the time decides nothing
 STANDS = 1e-9
@@ -62,14 +59,14 @@ class PathClock:
 
     def halt(self, time: float, duration: float) -> None:
         """Come to a stop within `duration` [s] from this time on."""
-        T = _positive(duration)
+        T = positive(duration, "duration", " [s]")
         s, rate, slope = self.clock(time)
         m = slope * T
         self._changes.insert(0, (time, T, s, (rate, m, -3.0 * rate - 2.0 * m, 2.0 * rate + m)))
 
     def resume(self, time: float, duration: float) -> bool:
         """Reach full rate within `duration` [s]; False, and nothing changes, while the clock does not stand."""
-        T = _positive(duration)
+        T = positive(duration, "duration", " [s]")
         s, rate, _ = self.clock(time)
         if rate > STANDS:
             return False
@@ -85,12 +82,6 @@ class PathClock:
         v = None if r.v is None else r.v * rate
         a = None if r.a is None or r.v is None else r.a * (rate * rate) + r.v * slope
         return Reference(r.q, r.qd * rate, r.qdd * (rate * rate) + r.qd * slope, r.T, v, a)
-
-
-def _positive(duration: float) -> float:
-    if not (isfinite(duration) and duration > 0.0):
-        raise InvalidValue(f"duration: must be positive and finite [s], got {duration!r}")
-    return float(duration)
 
 
 RESUME = 0.5  # s to full speed again: whoever stands beside the arm sees it start
