@@ -263,13 +263,15 @@ def _others() -> Iterator[Case]:
     yield Case("check", ("check ur10e",), EXACT)
     yield Case("check_parameters", ("check ur10e --parameters 000-C",), EXACT)
     yield Case("demo", ("demo",), SMOOTH)
+    yield Case("script_square", ("run script --plant rigid --out out",), SMOOTH)
     yield Case("scenarios", ("scenarios",), EXACT)
     yield Case("draw_list", ("draw --list",), EXACT)
-    for name in ("circle", "hold", "sine", "impedance", "reach", "wall-circle", "touch"):
+    for name in ("circle", "hold", "sine", "impedance", "reach", "wall-circle", "touch", "script"):
         yield Case(f"scenario_{name.replace('-', '_')}", (f"scenarios {name}",), EXACT)
     logs = ("identify", "tune", "watch", "study")
-    others = ("run", "rerun", "scenarios", "draw", "models", "check", "bench", "demo", "fmu")
-    for command in ("", *logs, *others, "fmu fk", "fmu arm", "fmu catalogue", "fmu check", "fmu bench"):
+    others = ("run", "rerun", "scenarios", "draw", "models", "check", "bench", "demo", "fmu", "script")
+    for command in ("", *logs, *others, "fmu fk", "fmu arm", "fmu catalogue", "fmu check", "fmu bench",
+                    "script check", "script run", "script bench"):  # fmt: skip
         name = f"help_{command.replace(' ', '_')}".rstrip("_")
         yield Case(name, (f"{command} --help",), EXACT, help=True)
 

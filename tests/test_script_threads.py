@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from script_programs import Bench, outcome
 
@@ -128,9 +130,9 @@ def test_a_thread_that_is_killed_in_a_move_leaves_the_arm_braking() -> None:
     program = "thread t():\n speedj([1,0,0,0,0,0], 10, 9)\nend\nh = run t()\nsleep(0.5)\nkill h\nsleep(0.5)\nx = get_target_joint_speeds()"
     bench = Bench(program).run()
     assert bench["x"] == (0.0,) * 6
-    speeds = [b[0] - a[0] for a, b in zip(bench.targets, bench.targets[1:], strict=False)]
+    speeds = [b[0] - a[0] for a, b in pairwise(bench.targets)]
     assert max(speeds) > 1.9e-3
-    assert max(abs(b - a) for a, b in zip(speeds, speeds[1:], strict=False)) < 15.0 * 0.002**2 * 1.01
+    assert max(abs(b - a) for a, b in pairwise(speeds)) < 15.0 * 0.002**2 * 1.01
 
 
 def test_a_secondary_program_runs_beside_another() -> None:

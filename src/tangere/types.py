@@ -195,8 +195,8 @@ class Controller(Protocol):
     """start once, step every period, stop once. step never raises for a bad measurement: it holds or ramps down.
 
     It may also have `finished` (a run ends where it is true), `failed` (a sentence: why its task ended early, "" if it
-    did not), `abort` (an exception that ends the run after a moment) and `columns()` (extra columns of the log, name ->
-    number or array, the same names in every period).
+    did not), `abort` (an exception that ends the run after a moment), `columns()` (extra columns of the log, name ->
+    number or array, the same names in every period) and `said()` (sentences since the last period, for the log).
     """
 
     def start(self, state: State) -> None:

@@ -31,16 +31,7 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
-    add_options(p, RunSettings, SPELLED, defaults=False)
-    p.add_argument(
-        "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
-        help="something pushes; may be given several times; none: nothing does",
-    )  # fmt: skip
-    p.add_argument("--out", metavar="DIR", help="folder for the run (default: out/SCENARIO)")
-    p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
-    p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
-    p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
-    p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
+    add_run_options(p, "SCENARIO")
     p.set_defaults(run=run)
 
     p = commands.add_parser("scenarios", help="list the scenarios and their settings")
@@ -55,6 +46,20 @@ def add(commands: Any) -> None:
     p = commands.add_parser("rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit")
     p.add_argument("folder", metavar="DIR", help="the folder of a run or a drawing")
     p.set_defaults(run=rerun)
+
+
+def add_run_options(p: Any, name: str) -> None:
+    """The options of whatever runs a scenario; name: what its folder is called after."""
+    add_options(p, RunSettings, SPELLED, defaults=False)
+    p.add_argument(
+        "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
+        help="something pushes; may be given several times; none: nothing does",
+    )  # fmt: skip
+    p.add_argument("--out", metavar="DIR", help=f"folder for the run (default: out/{name})")
+    p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
+    p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
+    p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
+    p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,6 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.video:
         _video(done)
     where = done.result.report(done.folder / "report.html", video=clip_of(done.folder))
+    for note in done.result.log.notes:
+        if note.text.startswith("program"):  # of URScript
+            print(f"{note.time:.3f} s  {note.text}")
     _tell(done.summary, where)
     return 1 if done.result.aborted else 0
 
@@ -95,7 +103,7 @@ def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         told = read_scenario(name)
         name = told.pop("scenario")
     said = {key: getattr(arguments, key) for key in SPELLED}
-    told |= {key: value for key, value in said.items() if value is not None}
+    told |= {key: value for key, value in said.items() if value is not None} | getattr(arguments, "given", {})
     told |= assignments([text for group in arguments.set for text in group])
     if arguments.push:  # added to those of a file; none: not even these
         before = () if "none" in arguments.push else pushes_of(told.get("push", ()))

@@ -13,15 +13,20 @@ from tangere.errors import InvalidValue
 EXAMPLES = """examples:
   tangere script check program.script       every error with its line and column
   tangere script check program.script --polyscope 5.4.0
-                                            also what that version does not have yet"""
+                                            also what that version does not have yet
+  tangere script run program.script --robot ur10e --out out/mine
+                                            a simulated arm does it: log, summary and report
+  tangere script run program.script --push joint=2,torque=20,start=3,duration=2 --set friction=full
+                                            the same with friction, and something pushes
+  tangere script bench                      what a frame of 2 ms costs"""
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
     p = commands.add_parser(
         "script",
-        help="check URScript programs",
-        description="Programs of Universal Robots arms: look for errors.",
+        help="check and run URScript programs",
+        description="Programs of Universal Robots arms: look for errors, run them on a simulated arm.",
         epilog=EXAMPLES,
     )
     p.set_defaults(run=lambda arguments: p.print_help() or 2)
@@ -38,6 +43,31 @@ def add(commands: Any) -> None:
     _add_program(one)
     one.add_argument("--json", action="store_true", help="a list of problems as JSON")
     one.set_defaults(run=check)
+
+    from tangere.cli.run import add_run_options
+
+    one = kinds.add_parser(
+        "run",
+        help="run a program on a simulated arm: log, summary and report into a folder",
+        description="Run a program on a simulated arm, from a posture (--set q=...), and leave log.mcap, log.csv,\n"
+        "manifest.json, summary.json and report.html in a folder: `tangere run script --set program=FILE` does the\n"
+        "same, `tangere scenarios script` shows all settings. A program without end is run for `duration` (60 s).\n"
+        "It has no network: socket_open answers False. Exit code 1 where the program fails.",
+        epilog=EXAMPLES,
+    )
+    _add_program(one)
+    add_run_options(one, "PROGRAM")
+    one.set_defaults(run=run)
+
+    one = kinds.add_parser(
+        "bench",
+        help="what a frame of 2 ms costs, by what the program does",
+        description="Run small programs in process, on an arm that follows at once, and print the median time of a\n"
+        "frame: what the machine itself takes of the 2 ms.",
+    )
+    one.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    one.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
+    one.set_defaults(run=bench)
 
 
 def _add_program(p: Any) -> None:
@@ -81,3 +111,30 @@ def check(arguments: argparse.Namespace) -> int:
     counted = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
     print(f"{name}: {counted}" if problems else f"{name}: nothing wrong ({len(text.splitlines())} lines)")
     return int(errors > 0)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a program into a folder."""
+    from tangere.cli import run as scenarios
+
+    text, running = _read(arguments)
+    name = "stdin" if arguments.program == "-" else Path(arguments.program).stem
+    arguments.scenario = "script"
+    arguments.given = {"program": text.rstrip("\n") + "\n", "polyscope": ".".join(map(str, running))}
+    arguments.out = arguments.out or str(Path("out") / name)
+    return scenarios.run(arguments)
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Print what a frame costs."""
+    from tangere.report.terminal import table
+    from tangere.robots import robot
+    from tangere.script.cost import costs
+
+    found = costs(robot(arguments.robot))
+    if arguments.json:
+        print(json.dumps({name: round(1e6 * cost, 3) for name, cost in found.items()}, indent=1))
+        return 0
+    rows = [(name, f"{1e6 * cost:.1f}") for name, cost in found.items()]
+    print("\n".join(table(rows, ("in every frame", "median [us]"), "lr", indent=0)))
+    return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,6 +152,12 @@ class Guarded:
     def stop(self) -> None:
         """Stop the controller."""
         self.controller.stop()
+
+    def __getattr__(self, name: str) -> Any:
+        """A controller that can finish, or has something to say, can do so in here too."""
+        if name in ("finished", "failed", "said"):
+            return getattr(self.controller, name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def states(self) -> tuple[State, ...]:
         """The black box: the last states, oldest first."""

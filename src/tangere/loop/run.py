@@ -229,6 +229,7 @@ class _Loop:
         lost_wrench = np.full(6, np.nan)
         guard: Any = controller if hasattr(controller, "abort") else None
         task: Any = controller if hasattr(controller, "finished") else None
+        said: Any = getattr(controller, "said", None)
         start, end = state.time, until - 0.5 * period
         cost_log, next_progress, lateness, cpu, first, elapsed = 0.0, 0.0, 0.0, 0.0, True, 0.0
         cpu_begin = thread_time()
@@ -295,6 +296,8 @@ class _Loop:
                     feed.row(state, command, residuals[0] if residuals else None, reference, truth)
                 if command is not None and (command.note or self._said):
                     self._intervened(now, command.note)
+                for sentence in said() if said is not None else ():
+                    recorder.note(now, sentence)
                 cost_log = perf_counter() - t2
                 if progress is not None and t2 > next_progress:
                     next_progress = t2 + PROGRESS

@@ -60,9 +60,13 @@ def what(data: RunData) -> Section:
     if data.command:
         parts.append(tag("pre", tag("code", data.command), class_="command"))
     if data.parameters:
-        rows: list[tuple[object, ...]] = [(key, value_text(value)) for key, value in data.parameters.items()]
+        texts = {key: value for key, value in data.parameters.items() if isinstance(value, str) and "\n" in value}
+        others = {key: value for key, value in data.parameters.items() if key not in texts}
+        rows: list[tuple[object, ...]] = [(key, value_text(value)) for key, value in others.items()]
         half = -(-len(rows) // 2)  # two tables side by side
         parts.append(tag("div", *(table((), part) for part in (rows[:half], rows[half:]) if part), class_="pair"))
+        for key, text in texts.items():
+            parts.append(join(tag("h3", key), tag("pre", tag("code", text), class_="command")))
     if data.video:
         import base64
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.vectors import add, matmul, matvec, transposed
@@ -42,9 +43,12 @@ class Arm:
     robot: the believed arm with six joints; the tool that it has is the TCP at the start, its payload the payload.
     """
 
-    def __init__(self, robot: Robot, q: Array) -> None:
+    def __init__(self, robot: Robot, start: ArrayLike) -> None:
         if robot.dof != 6:
             raise InvalidValue(f"URScript is for arms with 6 joints; {robot.name} has {robot.dof}")
+        q = np.array(start, dtype=np.float64)
+        if q.shape != (6,) or not np.isfinite(q).all():
+            raise InvalidValue(f"q: six finite numbers [rad], got {q.tolist()}")
         self.robot = robot
         self._made = robot
         self.state = State(0.0, FRAME, q, STILL, STILL)
@@ -125,7 +129,7 @@ class Arm:
         assert self.tail is not None
         segment, time = self.tail
         time += FRAME * speed
-        self.tail = (segment, time) if time < segment.duration else None
+        self.tail = (segment, time) if time < segment.law.duration else None
         self.q, self.qd = segment.joints(self, time, speed)
         if self.tail is None:
             self.qd = STILL

@@ -57,7 +57,8 @@ class Builtin:
     blocking: bool = False  # takes physical time: a frame at least
     since: str = ""
     later: Mapping[str, str] = field(default_factory=dict)  # parameter -> since when
-    method: str = ""  # of its class
+    owner: str = ""  # name of its class, and of its method there
+    method: str = ""
 
     @property
     def signature(self) -> str:
@@ -91,9 +92,8 @@ def collected(*classes: type[Any]) -> dict[str, Builtin]:
             given = given if isinstance(method, staticmethod) else given[1:]
             required = sum(parameter.default is parameter.empty for parameter in given)
             for name in names:
-                found[name] = Builtin(
-                    name, tuple(parameter.name for parameter in given), required, blocking, since, later, attribute
-                )
+                parameters = tuple(parameter.name for parameter in given)
+                found[name] = Builtin(name, parameters, required, blocking, since, later, one.__name__, attribute)
     return found
 
 

@@ -59,9 +59,19 @@ class MotionFunctions:
         end = arm.tail[0].end
         return arm.followed(end, arm.q)[0], end
 
+    def _left(self) -> float:
+        """[s] that the move before still takes: the next one speeds up in that time."""
+        tail = self._arm.tail
+        return 0.0 if tail is None else max(0.0, tail[0].law.duration - tail[1])
+
     def _goal(self, value: Value, what: str) -> Frame:
-        """The tool at a pose, or at six joint angles."""
-        return pose_argument(value, what) if isinstance(value, Pose) else self._arm.frame_at(six(value, what))
+        """The tool at a pose that can be reached, or at six joint angles."""
+        if not isinstance(value, Pose):
+            return self._arm.frame_at(six(value, what))
+        goal = pose_argument(value, what)
+        if self._arm.nearest(goal, self._arm.q) is None:
+            raise ScriptException(f"{what}: {shown(value)} cannot be reached")
+        return goal
 
     def _joints(self, value: Value, near: Array, what: str) -> Array:
         if not isinstance(value, Pose):
@@ -77,7 +87,8 @@ class MotionFunctions:
         tail, arm.tail = arm.tail, None
         blend = None if tail is None else Blend(arm, *tail, segment)
         busy = 0.0 if blend is None else blend.handed_over
-        time, last = 0.0, max(segment.duration, busy)
+        law = segment.law
+        time, last = 0.0, max(law.duration, busy)
         x, y, z = segment.end[1]
         while True:
             speed = host.speed
@@ -88,9 +99,10 @@ class MotionFunctions:
             yield
             if time >= last:
                 return
-            if radius > 0.0 and time >= busy:
+            if radius > 0.0 and time >= busy and time >= law.ramp:
                 p = arm.frame_at(arm.q)[1]
                 if (p[0] - x) ** 2 + (p[1] - y) ** 2 + (p[2] - z) ** 2 < radius * radius:
+                    law.hand_over(time)
                     arm.tail = (segment, time)
                     return
 
@@ -101,14 +113,14 @@ class MotionFunctions:
         if outside.any():
             joint = int(outside.argmax()) + 1
             raise ScriptException(f"{what}: joint {joint} cannot turn to {end[joint - 1]:.4g} rad")
-        law = Trapezoid(float(np.abs(end - start).max()), float(v), float(a), float(t))
+        law = Trapezoid(float(np.abs(end - start).max()), float(v), float(a), float(t), self._left())
         return self._run(JointSegment(self._arm, start, end, law), float(r))
 
     def _tool_move(self, goal: Value, a: float, v: float, t: float, r: float, what: str) -> Frames:
         _, start = self._start()
         end = self._goal(goal, what)
         line = Straight(start, end)
-        law = Trapezoid(line.length, float(v), float(a), float(t))
+        law = Trapezoid(line.length, float(v), float(a), float(t), self._left())
         return self._run(ToolSegment(self._arm, start, end, law, line), float(r))
 
     @builtin(blocking=True)
@@ -134,7 +146,7 @@ class MotionFunctions:
         _, start = self._start()
         via, end = self._goal(pose_via, "movec"), self._goal(pose_to, "movec")
         curve = Arc(start, via[1], end, fixed=mode == 1)
-        law = Trapezoid(curve.length, float(v), float(a))
+        law = Trapezoid(curve.length, float(v), float(a), start=self._left())
         yield from self._run(ToolSegment(self._arm, start, curve.goal, law, curve), float(r))
 
     @builtin(blocking=True, since="5.21 10.8")

@@ -13,19 +13,18 @@ from dataclasses import dataclass
 from types import FrameType, GeneratorType
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, TangereError
 from tangere.robots import Robot
 from tangere.script.arm import Arm, ProtectiveStop
-from tangere.script.builtin import collected
 from tangere.script.compiler import ENTRY, FILE, Program
 from tangere.script.functions_arm import ArmFunctions
 from tangere.script.functions_host import HostFunctions
 from tangere.script.functions_motion import MotionFunctions
 from tangere.script.functions_values import Values, entries, members
 from tangere.script.host import Host, QuietHost, Setpoint
+from tangere.script.resolve import builtins
 from tangere.script.values import (
     LONGEST,
     List,
@@ -99,10 +98,7 @@ class Machine:
         if arm is None:
             if q is None:
                 raise InvalidValue("q: where the arm stands (6,) [rad], or an arm of another machine")
-            start = np.array(q, dtype=np.float64)
-            if start.shape != (6,) or not np.isfinite(start).all():
-                raise InvalidValue(f"q: six finite numbers [rad], got {start.tolist()}")
-            arm = Arm(robot, start)
+            arm = Arm(robot, q)
         self.arm = arm
         self.ended: Ended | None = None
         self._slice, self._left = slice, slice
@@ -245,11 +241,11 @@ class Machine:
 
     def _names(self) -> dict[str, Any]:
         """What the code finds: builtins, helpers, constants."""
-        groups = (Values, ArmFunctions(self.arm), MotionFunctions(self.arm, self.host), HostFunctions(self.host))
+        made = (Values(), ArmFunctions(self.arm), MotionFunctions(self.arm, self.host), HostFunctions(self.host))
+        groups = {type(group).__name__: group for group in made}
         names: dict[str, Any] = {"__builtins__": {}, "v_PI": math.pi}
-        for group in groups:
-            kind = group if isinstance(group, type) else type(group)
-            names |= {f"b_{name}": getattr(group, one.method) for name, one in collected(kind).items()}
+        known = [(name, one) for name, one in builtins().items() if one.owner]
+        names |= {f"b_{name}": getattr(groups[one.owner], one.method) for name, one in known}
         return names | self.program.constants | {
             "Pose": Pose, "entries": entries, "struct": members, "product": product, "exclusive": exclusive,
             "element": element, "member": member, "stored": stored, "changed": changed, "asked": asked,

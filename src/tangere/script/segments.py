@@ -1,12 +1,13 @@
 """Moves over time: a trapezoid of speed along a joint move, a line or an arc, and two of them blended.
 
 UR documents trapezoids: full acceleration, constant speed, full deceleration. A move with a blend radius hands over
-when the tool is that near to its end; what is left of it is added to the move that follows,
+when the tool is that near to its end. From there it slows down evenly to its end, the waypoint, while the move that
+follows speeds up evenly in the same time; the arm goes
 
     p(t) = p_first(t) + p_second(t) - waypoint
 
-so that speed is continuous, the tool leaves the first line and joins the second at the blend radius (where both have
-the same speed and acceleration), and three points in a line are passed without slowing down.
+so that the speed is continuous, the tool leaves the first line and joins the second at the blend radius (where both
+have the same speed), and three points in a line are passed without slowing down.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # [m/rad] by which a turn counts as a length where a tool both moves and turns: UR's usual 0.25 m/s then is 1.05 rad/s
 TURN_AS_LENGTH = 0.25 / 1.05
+# where braking begins both formulas agree; after `hand_over` only that of braking is right, from its first instant on
+ROUNDING = 1.0 + 1e-12
 NOTHING = 1e-9  # [m] or [rad] below which there is nothing to move
 
 
@@ -34,49 +37,57 @@ class Trapezoid:
     """s(t) from 0 to `length`: acceleration, constant speed, deceleration; a triangle where it is too short for that.
 
     time > 0: it takes so long instead; the speed follows from the acceleration, which is raised where it must be.
+    start: [s] that speeding up takes at least.
     """
 
-    __slots__ = ("acceleration", "duration", "length", "ramp", "speed")
+    __slots__ = ("begin", "brake", "duration", "length", "ramp", "speed")
 
-    def __init__(self, length: float, speed: float, acceleration: float, time: float = 0.0) -> None:
+    def __init__(
+        self, length: float, speed: float, acceleration: float, time: float = 0.0, start: float = 0.0
+    ) -> None:
         for name, value in (("speed", speed), ("acceleration", acceleration)):
             if not (value > 0.0 or time > 0.0):
                 raise ScriptException(f"the {name} of a move must be positive, got {value:g}")
         self.length = length
         if length < NOTHING:
-            self.length = self.speed = self.ramp = self.duration = self.acceleration = 0.0
+            self.length = self.speed = self.ramp = self.duration = self.begin = self.brake = 0.0
             return
         if time > 0.0:
             acceleration = max(acceleration, 4.0 * length / time**2)
             reach = acceleration * time
             speed = 0.5 * (reach - sqrt(max(0.0, reach**2 - 4.0 * acceleration * length)))
-        self.speed = min(speed, sqrt(length * acceleration))
-        self.acceleration = acceleration
-        self.ramp = self.speed / acceleration
-        self.duration = self.ramp + length / self.speed
+            start = 0.0
+        self.begin = min(acceleration, speed / start) if start > 0.0 else acceleration
+        self.brake = acceleration
+        self.speed = min(speed, sqrt(2.0 * length * self.begin * self.brake / (self.begin + self.brake)))
+        self.ramp = self.speed / self.begin
+        self.duration = length / self.speed + 0.5 * (self.ramp + self.speed / self.brake)
 
     def at(self, time: float) -> tuple[float, float]:
         """s and its rate."""
-        if time >= self.duration:
+        left = self.duration - time
+        if left <= 0.0:
             return self.length, 0.0
         if time < self.ramp:
-            return 0.5 * self.acceleration * time * time, self.acceleration * time
-        left = self.duration - time
-        if left < self.ramp:
-            return self.length - 0.5 * self.acceleration * left * left, self.acceleration * left
+            return 0.5 * self.begin * time * time, self.begin * time
+        if left * self.brake <= self.speed * ROUNDING:
+            return self.length - 0.5 * self.brake * left * left, self.brake * left
         return self.speed * (time - 0.5 * self.ramp), self.speed
+
+    def hand_over(self, time: float) -> None:
+        """From that time on, after speeding up: slow down evenly, to rest at the end."""
+        s, rate = self.at(time)
+        if rate > 0.0:
+            self.speed, self.ramp = rate, 0.0
+            self.duration = time + 2.0 * (self.length - s) / rate
+            self.brake = rate / (self.duration - time)
 
 
 class Segment(Protocol):
     """One move."""
 
-    @property
-    def duration(self) -> float:
-        """Seconds at full speed."""
-
-    @property
-    def end(self) -> Frame:
-        """The tool at its end."""
+    law: Trapezoid
+    end: Frame  # the tool at its end
 
     def joints(self, arm: Arm, time: float, speed: float) -> tuple[Array, Array]:
         """q, qd (6,) at a time; speed: the share at which time passes. Called frame by frame."""
@@ -88,11 +99,11 @@ class JointSegment:
     def __init__(self, arm: Arm, start: Array, goal: Array, law: Trapezoid) -> None:
         self.start, self.goal, self.law = start, goal, law
         self._way = (goal - start) / law.length if law.length else STILL
-        self.duration, self.end = law.duration, arm.frame_at(goal)
+        self.end = arm.frame_at(goal)
 
     def joints(self, arm: Arm, time: float, speed: float) -> tuple[Array, Array]:
         """On the straight way in joint space."""
-        if time >= self.duration:
+        if time >= self.law.duration:
             return self.goal, STILL
         s, rate = self.law.at(time)
         return self.start + self._way * s, self._way * (rate * speed)
@@ -103,7 +114,6 @@ class ToolSegment:
 
     def __init__(self, arm: Arm, start: Frame, goal: Frame, law: Trapezoid, curve: _Curve) -> None:
         self.start, self.end, self.law, self._curve = start, goal, law, curve
-        self.duration = law.duration
         self._q, self._qd = arm.q, arm.qd
 
     def tool(self, time: float, speed: float) -> tuple[Frame, Vector]:
@@ -124,7 +134,7 @@ class Blend:
     def __init__(self, arm: Arm, first: Segment, time: float, second: Segment) -> None:
         self.first, self.second, self._left = first, second, time
         self.tool_space = isinstance(first, ToolSegment) and isinstance(second, ToolSegment)
-        self.handed_over = max(0.0, first.duration - time)  # [s] after which only the second is left
+        self.handed_over = max(0.0, first.law.duration - time)  # [s] after which only the second is left
         if not self.tool_space:
             self._waypoint = arm.followed(first.end, first.joints(arm, time, 1.0)[0])[0]
         self._q, self._qd = arm.q, arm.qd
