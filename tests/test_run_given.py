@@ -43,6 +43,8 @@ def test_a_log_of_currents_goes_into_a_run(tmp_path: Path) -> None:
         told = [(e.number, e.time_s, e.onset_s, e.end_s, e.kind, e.joint, e.link) for e in way.events]
         assert told == [(e.number, e.time_s, e.onset_s, e.end_s, e.kind, e.joint, e.link) for e in watched.events]
         assert any("no model" in text for text in way.said)
+        assert way.duration == pytest.approx(8.0)
+    assert run(log, robot=ROBOT, until=3.0).duration == pytest.approx(3.0)
 
 
 def test_numbers_with_units_and_single_parts() -> None:

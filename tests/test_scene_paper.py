@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tangere.control.setpoint import Setpoint
 from tangere.errors import InvalidValue
 from tangere.plants import MujocoPlant
 from tangere.plants.scene.bodies import Body, Bump, Hole, Sheet
-from tangere.plants.scene.bodies import paper as lay
+from tangere.plants.scene.bodies import paper as sheet
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
 from tangere.types import Array
@@ -53,6 +54,11 @@ def held(
     truth = plant.truth()
     tip = paper.T[:3, :3].T @ (truth.T[:3, 3] - paper.T[:3, 3])
     return float(truth.wrench[:3] @ paper.T[:3, 2]), float(tip[2]), ROBOT
+
+
+def lay(T: np.ndarray, **told: Any) -> Body:
+    """A sheet of 0.4 m with the friction of a felt pen and a firm board, unless told otherwise."""
+    return sheet(T, **({"size": (0.4, 0.4), "friction": 0.3, "stiffness": 2e4} | told))
 
 
 def height_of(paper: Body, x: float, y: float) -> float:

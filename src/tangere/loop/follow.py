@@ -80,7 +80,7 @@ class StreamSource:
         self._ended = False
         head = self._head()
         self.first = head[0].time  # [s] the first usable stamp
-        self._gap = GAP * float(np.median(np.diff([row.time for row in head])))
+        self.period = float(np.median(np.diff([row.time for row in head])))
         self._learn(head)
         self.said += promised_at(self.belief.thresholds, np.array([row.time for row in head]))
         self.observer = _StreamObserver(self)
@@ -190,7 +190,7 @@ class StreamSource:
     def _now_ready(self, late: Array) -> None:
         t, q, qd, tau, target = self._held.popleft()
         h = np.nan if self._before is None else t - self._before
-        if h > self._gap:
+        if h > GAP * self.period:
             h = np.nan
             self._problems["gaps"] += 1
         self._before = t
