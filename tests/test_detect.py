@@ -12,7 +12,8 @@ from tangere import Robot
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, Event, PayloadChange, Thresholds, detect, wanted
 from tangere.observe.detect.classify import MASS_EXPLAINED, History, payload_mass
-from tangere.observe.detect.onset import onset
+from tangere.observe.detect.onset import Onset
+from tangere.observe.detect.past import Past
 from tangere.types import State
 
 N = 6
@@ -215,7 +216,11 @@ def test_onset_of_steps_and_ramps(rng: np.random.Generator) -> None:
         raw = rng.normal(size=(len(time), N))
         raw[:, 1] += 8.0 * (time > began)
         k = int(np.searchsorted(time, began + 0.02))
-        errors.append(onset(time[:k], raw[:k], np.ones(N)) - began)
+        past, zero = Past(N), np.zeros(N)
+        for t, y in zip(time[:k].tolist(), raw[:k], strict=True):
+            past.append(t, np.zeros((2, N)), y, zero, zero, zero)
+        back = Onset(N).search(past.lines(), zero, np.ones(N))
+        errors.append(past.stamp(past.count - 1 - back) - began)
     assert np.median(np.abs(errors)) < 0.003  # a sample: eight standard deviations leave no doubt
     assert np.quantile(np.abs(errors), 0.9) < 0.01
 

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from tangere.observe.detect.signals import (
+from tangere.kernels.laws.detection import (
     BASELINE,
     CHANGE,
     FADE,
     FAST,
     FORGET,
-    GAIN,
     GAP,
     HARMLESS,
     HOLD,
@@ -26,8 +25,8 @@ from tangere.observe.detect.signals import (
     STANDING,
     TURN_BASELINE,
     TURNING,
-    Signals,
 )  # fmt: skip
+from tangere.observe.detect.signals import GAIN, Signals
 from tangere.observe.detect.stops import StopWatch
 
 N = 6

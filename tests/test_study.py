@@ -15,7 +15,7 @@ from tangere.apps.study.trials import DEAD, alarms, inject, touch_trial
 from tangere.apps.study.world import SPEED, Run, random_path, world_of
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, Thresholds, detect
-from tangere.observe.detect.rule import scores
+from tangere.observe.detect.signals import scores
 from tangere.plants.pushes import Push
 
 TINY = Plan(trials=4, free_minutes=0.1, learn_minutes=0.25, seed=3)

@@ -11,6 +11,7 @@ from math import prod
 
 from tangere.codegen.trace import Graph, Symbol
 from tangere.dynamics import composite, newton_euler
+from tangere.kernels.laws import detection, onset
 from tangere.kinematics import forward
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Chain
@@ -134,6 +135,53 @@ def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], para
     if len(outputs) != kernel.size(dof):
         raise AssertionError(f"kernel {kernel.name} gives {len(outputs)} numbers, its table says {kernel.size(dof)}")
     return Trace(graph, outputs, sizes[0] if kernel.inputs[0] == "q" else 0)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A step with memory: `function(n, P, *inputs, state)` gives the next state, then its outputs, flat.
+
+    Sizes are those for n joints; nothing in a law depends on an arm, but through its inputs and parameters.
+    """
+
+    name: str
+    inputs: Callable[[int], tuple[int, ...]]
+    parameters: Callable[[int], int]
+    start: Callable[[int], list[float]]  # the state before the first sample
+    outputs: Callable[[int], int]
+    function: Callable[..., list[Scalar]]
+
+    def state(self, dof: int) -> int:
+        """Numbers that are remembered."""
+        return len(self.start(dof))
+
+
+LAWS: tuple[Law, ...] = (
+    Law(
+        "detection",
+        lambda n: (detection.LAGS, n, n),
+        detection.limits_size,
+        detection.start,
+        detection.output_size,
+        detection.step,
+    ),
+    Law("onset", lambda n: (n, 2), onset.parameters_size, onset.start, onset.output_size, onset.step),
+)
+# Numbers of joints that laws are compiled for; an arm with fewer is watched as one whose other joints stand
+LAW_DOFS = (6, 8)
+
+
+def trace_law(law: Law, dof: int) -> Trace:
+    """Run the law on symbols: x holds its inputs, then its state; the outputs begin with the next state."""
+    graph = Graph()
+    P, sizes, kept = graph.inputs("P", law.parameters(dof), uniform=True), law.inputs(dof), law.state(dof)
+    x = graph.inputs("x", sum(sizes) + kept)
+    starts = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
+    arguments = [x[first : first + size] for first, size in zip(starts, (*sizes, kept), strict=True)]
+    outputs = [graph.lift(y) for y in law.function(dof, P, *arguments)]
+    if len(outputs) != kept + law.outputs(dof):
+        raise AssertionError(f"law {law.name} gives {len(outputs)} numbers, not {kept + law.outputs(dof)}")
+    return Trace(graph, outputs)
 
 
 # Inverse kinematics of a UR: not a quantity of any chain, so beside the table. Sizes of x and of the outputs.

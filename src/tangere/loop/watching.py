@@ -16,7 +16,6 @@ from tangere.identification.findings import promised_at
 from tangere.identification.touch_logs import TouchLog
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, PayloadChange, Wanted
-from tangere.observe.detect.rule import Rule
 from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
 from tangere.types import Array, Event, State
@@ -76,9 +75,10 @@ class Watcher:
     ) -> None:
         isolator = ContactIsolator(believed.robot) if isolate else None
         self.detector = Detector(
-            believed.thresholds, robot=believed.robot, isolator=isolator, stiction=believed.drive.stiction
-        )
-        self._drive, self._both = believed.drive, np.stack((believed.thresholds.level, believed.thresholds.change))
+            believed.thresholds, robot=believed.robot, isolator=isolator, stiction=believed.drive.stiction,
+            memory=FrictionState(believed.drive),
+        )  # fmt: skip
+        self._nothing = np.full((2, believed.robot.dof), np.nan)
         self._wanted, self._payload = tuple(wanted), tuple(payload_changes)
         # between the windows thresholds are as ever, and nothing begins as wanted; what began so and still fades is
         # not an alarm before it exceeds them
@@ -89,9 +89,8 @@ class Watcher:
     def reset(self) -> None:
         """Forget everything."""
         self.detector.reset()
-        self._state, self._last = FrictionState(self._drive), -np.inf
+        self._last = -np.inf
         self.seconds = 0.0  # watched so far
-        self.residual = np.full(self.detector.thresholds.dof, np.nan)  # (n,) [Nm] that the detector was given last
         self._known: dict[int, Event] = {}  # as told last
         self._rows: list[tuple[Array, Array, Array]] = []  # residual, values and bounds of level and change
 
@@ -102,17 +101,20 @@ class Watcher:
 
     def believe(self, believed: Belief, past: Sequence[tuple[State, Array]] = ()) -> None:
         """Another drive and other thresholds from the next sample on; past: samples before it with their residual."""
-        self.detector.restart()
-        self.detector.thresholds, self.detector.rule = believed.thresholds, Rule(believed.thresholds)
-        self._drive, self._both = believed.drive, np.stack((believed.thresholds.level, believed.thresholds.change))
-        self._state, self._last = FrictionState(self._drive), -np.inf
+        self.detector.believe(believed.thresholds, FrictionState(believed.drive))
         for state, residual in past:
-            self._detect(state, residual)
+            self._last = state.time
+            self.detector.update(state, residual)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Every event so far in its newest form."""
         return tuple(self._told(event) for event in self.detector.events)
+
+    @property
+    def residual(self) -> Array:
+        """What is watched (n,) [Nm]: the newest residual without what friction remembers."""
+        return self.detector.residual
 
     @property
     def score(self) -> float:
@@ -133,18 +135,13 @@ class Watcher:
             detector.wanted = next((mask for mask in self._wanted if mask.start <= time <= mask.end), self._none)
         if self._payload:
             detector.payload_change = next((mask for mask in self._payload if mask.start <= time <= mask.end), None)
-        event = self._detect(state, residual)
-        if detector.signals.ready and isfinite(self.residual[0]):
+        self._last = time
+        event = detector.update(state, residual)
+        if detector.signals.ready and isfinite(detector.residual[0]):
             self.seconds += detector.signals.h
         if self._traced:
-            self._trace(self.residual)
+            self._trace(detector.residual)
         return self._changes(event)
-
-    def _detect(self, state: State, residual: Array) -> Event | None:
-        hold = self.detector.signals.frozen
-        self.residual = self._state.update(state.time - self._last, residual, state.qd, hold=hold)
-        self._last = state.time
-        return self.detector.update(state, self.residual)
 
     def finish(self) -> None:
         """The log has ended: tell of the event that is still open."""
@@ -162,10 +159,10 @@ class Watcher:
 
     def _trace(self, residual: Array) -> None:
         signals = self.detector.signals
-        values = bounds = np.full(self._both.shape[::2], np.nan)
+        values = bounds = self._nothing
         if signals.ready:
             values = signals.values[:2].copy()
-            bounds = (self._both * signals.weights).sum(axis=1) * self.detector.excess**2
+            bounds = signals.bound * signals.excess**2
         self._rows.append((residual, values, bounds))
 
     def _told(self, event: Event) -> Event:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.world import WORLDS, Run, World, WorldName, random_path, world_of
+from tangere.kernels.laws.detection import MOVING
 from tangere.observe.detect import GAIN, Detector, FreeMotion, Thresholds, detect, tune
-from tangere.observe.detect.rule import scores
-from tangere.observe.detect.signals import MOVING
+from tangere.observe.detect.signals import scores
 from tangere.observe.isolation import ContactIsolator, Isolation
 from tangere.observe.isolation_added import added, observer_input
 from tangere.types import Array

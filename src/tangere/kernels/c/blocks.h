@@ -5,6 +5,9 @@
 #define X(name) TG_FN(name),
 static void (*const TG_FN(kernels)[TG_KERNELS])(const V *restrict, const double *restrict, V *restrict) = {
     TG_EACH_KERNEL(X)};
+#ifdef TG_IS_SCALAR
+static void (*const TG_FN(laws)[TG_LAWS])(const V *restrict, const double *restrict, V *restrict) = {TG_EACH_LAW(X)};
+#endif
 #undef X
 
 TG_MAYBE_UNUSED static void TG_FN(batch)(int k, npy_intp n, const double *const *in, const double *P, double *const *out)

@@ -16,6 +16,13 @@
 #include <string.h>
 
 #include "general.h"
+
+typedef struct {
+    const char *name;
+    int inputs, sizes[4]; /* arguments of a sample, and the numbers in each */
+    int state, parameters, outputs;
+} tg_law_shape;
+
 #include "tg_table.h"
 
 #define X(name) TG_K_##name,
@@ -107,6 +114,7 @@ typedef struct {
     void (*ik_branches)(int, const double *, const double *, const double *, double[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS]);
     tg_momentum_fn *momentum, *momentum_one;
     tg_weights_fn *weights, *weights_one;
+    void (*const *laws)(const double *restrict, const double *restrict, double *restrict);
 } tg_isa_entry;
 
 static const tg_six_forms *tg_six_form = tg_six; /* of the same name as tg_isa, or the one that runs everywhere */
@@ -114,16 +122,16 @@ static const tg_six_forms *tg_six_form = tg_six; /* of the same name as tg_isa, 
 static const tg_isa_entry tg_isas[] = {
 #ifdef TG_X86
     {"avx512", tg_kernels_v1, tg_batch_w8, tg_ik_branches_w8, tg_momentum_w8, tg_momentum_v1,
-     tg_weights_w8, tg_weights_v1},
+     tg_weights_w8, tg_weights_v1, tg_laws_v1},
     {"avx2", tg_kernels_v1, tg_batch_w4, tg_ik_branches_w4, tg_momentum_w4, tg_momentum_v1,
-     tg_weights_w4, tg_weights_v1},
+     tg_weights_w4, tg_weights_v1, tg_laws_v1},
 #endif
 #if defined(__GNUC__)
     {"baseline", tg_kernels_w1, tg_batch_w2, tg_ik_branches_w2, tg_momentum_w2, tg_momentum_w1,
-     tg_weights_w2, tg_weights_w1},
+     tg_weights_w2, tg_weights_w1, tg_laws_w1},
 #endif
     {"scalar", tg_kernels_w1, tg_batch_w1, tg_ik_branches_w1, tg_momentum_w1, tg_momentum_w1,
-     tg_weights_w1, tg_weights_w1},
+     tg_weights_w1, tg_weights_w1, tg_laws_w1},
 };
 #define TG_ISAS ((int)(sizeof tg_isas / sizeof tg_isas[0]))
 
@@ -172,6 +180,7 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 #include "arm.h"
 #include "observer.h"
 #include "tip.h"
+#include "step.h"
 
 /* ---- the module ----------------------------------------------------------------------------------------------- */
 
@@ -256,7 +265,7 @@ PyMODINIT_FUNC PyInit__kernels(void)
     Py_DECREF(errors);
     tg_double = PyArray_DescrFromType(NPY_DOUBLE);
     if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0 ||
-        PyType_Ready(&MomentumType) < 0 || PyType_Ready(&TipLawType) < 0)
+        PyType_Ready(&MomentumType) < 0 || PyType_Ready(&TipLawType) < 0 || PyType_Ready(&StepType) < 0)
         return NULL;
     static const char *const fields[] = {"time", "period", "q", "qd", "tau"};
     for (int i = 0; i < 5; i++)
@@ -272,6 +281,7 @@ PyMODINIT_FUNC PyInit__kernels(void)
     if (PyModule_AddObjectRef(module, "Kernels", (PyObject *)&ArmType) < 0 ||
         PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
         PyModule_AddObjectRef(module, "TipLaw", (PyObject *)&TipLawType) < 0 ||
+        PyModule_AddObjectRef(module, "Step", (PyObject *)&StepType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||
         PyModule_AddIntConstant(module, "parameter_count", TG_PARAMETERS) < 0) {
         Py_DECREF(module);

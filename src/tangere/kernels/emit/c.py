@@ -36,10 +36,13 @@ from tangere.kernels.table import (
     IK_BRANCH_OUTPUTS,
     IK_MERGE_INPUTS,
     IK_PREPARE_OUTPUTS,
+    LAW_DOFS,
+    LAWS,
     Kernel,
     all_kernels,
     trace,
     trace_ik,
+    trace_law,
 )
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics import inverse_polish as polish
@@ -215,6 +218,11 @@ def kernels_text() -> str:
     for name, t in trace_ik(ur.PARAMETER_COUNT).items():
         text = function(name, t.graph, ["x"], t.outputs, angles=t.angles)
         parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n" if name in _SCALAR_ONLY else text)
+    for law in LAWS:
+        for dof in LAW_DOFS:
+            t = trace_law(law, dof)
+            text = function(f"{law.name}_{dof}", t.graph, ["x"], t.outputs)
+            parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n")  # each sample waits for the one before
     return "\n".join(parts)
 
 
@@ -247,6 +255,16 @@ def table_text() -> str:
     lines.append("")
     lines.append("static const tg_shape tg_shapes[TG_KERNELS] = {")
     lines += [_shape(k, ur.DOF) for k in kernels]
+    lines.append("};")
+    rows = [(f"{law.name}_{n}", law, n) for law in LAWS for n in LAW_DOFS]
+    lines.append(f"#define TG_LAWS {len(rows)}")
+    lines.append("#define TG_EACH_LAW(X) \\")
+    lines += [f"    X({name}) \\" for name, _, _ in rows]
+    lines.append("")
+    lines.append("static const tg_law_shape tg_law_shapes[TG_LAWS] = {")
+    for name, law, n in rows:
+        inputs = f"{len(law.inputs(n))}, {{{', '.join(map(str, law.inputs(n)))}}}"
+        lines.append(f'    {{"{name}", {inputs}, {law.state(n)}, {law.parameters(n)}, {law.outputs(n)}}},')
     lines.append("};")
     return "\n".join(lines) + "\n"
 

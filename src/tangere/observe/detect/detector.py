@@ -9,14 +9,15 @@ from math import inf
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.kernels.laws.detection import CHANNELS, IMPACT, LEVEL, OFF
 from tangere.observe.detect.classify import Judgement, early
 from tangere.observe.detect.felt import GAIN_ERROR
 from tangere.observe.detect.hysteresis import Crossing
 from tangere.observe.detect.masks import PayloadChange, Wanted
-from tangere.observe.detect.onset import WINDOW, onset
-from tangere.observe.detect.refine import Evidence, Refiner, Sample
-from tangere.observe.detect.rule import ARM, Rule
-from tangere.observe.detect.signals import CHANGE, CHANNELS, IMPACT, LEVEL, Signals
+from tangere.observe.detect.onset import Onset
+from tangere.observe.detect.past import Past
+from tangere.observe.detect.refine import Evidence, Refiner
+from tangere.observe.detect.signals import ARM, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.friction_state import FrictionState
@@ -24,11 +25,6 @@ from tangere.observe.isolation import ContactIsolator
 from tangere.robots import Robot
 from tangere.types import Array, Event, State
 
-# An event ends where every signal is below OFF of its threshold, or below FALLEN of what it was at its largest (and
-# below the threshold): stiction leaves something behind
-OFF, FALLEN = 0.5, 0.35
-RELEASE = 0.25  # s below before it is over: what was pushed swings back, and is one event with its swing
-AFTER_MOVING, AFTER_STANDING = 0.3, 1.0  # s after an event in which joints count as turning: stiction settles
 LONG = 10.0  # s after which an event is part of the world: the mean is learned anew, later touches are found again
 REFINED = (0.1, 0.5, 2.5)  # s after the onset at which kind and link are judged again: 5 time constants, a push, a mass
 PENDING = 0.012  # s that an alarm waits while the arm brakes abruptly, and one sample at least: a stop shows by then
@@ -76,13 +72,13 @@ class Detector:
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
         self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered)
         self.deferred: deque[Evidence] | None = None
-        self.rule = Rule(thresholds)
         self.wanted: Wanted | None = None
         self.payload_change: PayloadChange | None = None
-        self.signals = Signals(n, thresholds.gain, thresholds.standstill)
+        self.signals = Signals(n, thresholds.gain, thresholds.standstill, thresholds, self.stiction)
         self.stops = StopWatch(thresholds.standstill)
         self._crossing = None if thresholds.hysteresis is None else Crossing(thresholds.hysteresis)
         self.score = 0.0  # the largest signal against its threshold at the newest sample that was watched
+        self._past, self._onset = Past(n), Onset(n)
         self.reset()
 
     def reset(self) -> None:
@@ -92,37 +88,43 @@ class Detector:
         if self._crossing is not None:
             self._crossing.reset()
         self.score, self._last = 0.0, -inf
+        self.residual = np.full(self.thresholds.dof, np.nan)  # (n,) [Nm] that was watched last, without its memory
         if self.memory is not None:
             self.memory.reset()
         self._events: list[Event] = []
         if self.deferred is not None:
             self.deferred.clear()
         self._open = False
-        self._past: deque[Sample] = deque()
+        self._past.clear()
         self._pending: float | None = None
-        self.rule.reset()
+        self._now = -inf  # s, stamp of the newest sample that was watched
         self._clear()
 
     def restart(self) -> None:
         """Nothing before can be connected to what follows (the clock was set back): an open event ends, events stay."""
         if self._open:
-            self._finish(self._past[-1][0] if self._past else self._events[-1].time_s)
+            self._finish(max(self._now, self._events[-1].time_s))
         if self._crossing is not None:
             self._crossing.reset()
         self.signals.reset()
         self.stops.reset()
         self._past.clear()
         self._pending = None
-        self.rule.reset()
         self._clear()
 
+    def believe(self, thresholds: Thresholds, memory: FrictionState | None) -> None:
+        """Other thresholds and another memory from the next sample on, as after `restart`."""
+        self.restart()
+        self.thresholds, self.memory, self._last = thresholds, memory, -inf
+        self.signals = Signals(thresholds.dof, thresholds.gain, thresholds.standstill, thresholds, self.stiction)
+
     def _clear(self) -> None:
-        self._peak, self._next = 0.0, 0
+        self._peak, self._next = 0.0, 0  # the largest score so far, of constant thresholds
         self._highest = np.zeros(0)  # (n,) [Nm] residual at that peak, of constant thresholds
         self._below: float | None = None
-        self._before: list[Sample] = []  # since a second before the onset
-        self._during: list[Sample] = []
-        self._noise = np.ones(self.thresholds.dof)
+        self._began = self._first = 0  # numbers of the samples at the onset, and a second before the alarm
+        self._noise = self._base = self.stiction
+        self._past.keep = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -132,7 +134,7 @@ class Detector:
     @property
     def excess(self) -> Array:
         """Speed (n,) against the fastest known to the thresholds, fading; its square multiplies them."""
-        return self.rule.excess
+        return np.asarray(self.signals.excess)
 
     @property
     def touching(self) -> bool:
@@ -147,10 +149,11 @@ class Detector:
         """
         if self._crossing is not None:
             return self._cross(self._crossing, state.time, residual)
-        time, q, qd, tau = state.time, state.q, state.qd, state.tau
+        time, qd = state.time, state.qd
         if self.memory is not None:
             residual = self.memory.update(time - self._last, residual, qd, hold=self.signals.frozen)
             self._last = time
+        self.residual = residual
         signals, stops = self.signals, self.stops
         stopping = stops.update(time, qd, state.qd_target)
         watched = signals.update(time, residual, qd)
@@ -158,15 +161,12 @@ class Detector:
             if self._open and signals.h == 0.0:
                 self._finish(time)
             return None
-        past = self._past
-        past.append((time, signals.raw, signals.change, q, tau, signals.baseline, qd))
-        while time - past[0][0] > WINDOW:
-            past.popleft()
-        ratio, arm, score = self.rule.ratios(signals.values, self.rule.bounds(signals, qd))
-        self.score = score
+        score = self.score = signals.score
+        self._past.append(time, signals.given, signals.raw, signals.baseline, state.q, state.tau)
+        self._now = time
         stopping = stopping and not (stops.resumed and (score > FELT_CLEARLY or self.touching))
         if self._open:
-            return self._follow(time, ratio, score, stopping)
+            return self._follow(time, score, stopping)
         if self.answered and score <= 1.0 and state.qd_target is not None:
             stopping = False  # as planned, however briskly it brakes
         if score <= 1.0 and not stopping:  # a stop is told even where wide thresholds do not feel it
@@ -178,7 +178,7 @@ class Detector:
                 return None
             if time - self._pending < PENDING:
                 return None
-        return self._raise(time, ratio, arm, stopping)
+        return self._raise(time, stopping, signals.arm)
 
     def _cross(self, crossing: Crossing, time: float, residual: Array) -> Event | None:
         """One sample against constant thresholds."""
@@ -205,19 +205,22 @@ class Detector:
         self._events.append(event)
         return event
 
-    def _raise(self, time: float, ratio: Array, arm: Array, stopping: bool) -> Event:
-        signals = self.signals
-        base = signals.baseline
+    def _raise(self, time: float, stopping: bool, arm: Array | None = None) -> Event:
+        """Begin an event with this sample; arm (3, n): |arm z| where it counts beside the joints."""
+        signals, ratio = self.signals, self.signals.ratio
         self._clear()
-        self._noise = self.rule.sigma
-        past = list(self._past)
-        stamps = np.array([entry[0] for entry in past])
-        raw = np.array([entry[1] for entry in past]) - base
-        began = onset(stamps, raw, self._noise)
-        top, whole = ratio.max(axis=1), float(arm.max())
-        channel = ARM if whole > top.max() else int(np.argmax(top))
-        joint = int(np.argmax(arm)) % len(base) if channel == ARM else int(np.argmax(ratio[channel]))
-        score = max(float(top.max()), whole)
+        self._noise = signals.sigma.copy()
+        past = self._past
+        lines = past.lines()
+        newest = past.count - 1
+        self._first, self._began = newest, newest - self._onset.search(lines, signals.baseline, self._noise)
+        for line in lines:
+            self._first -= len(line)
+        began = past.stamp(self._began)
+        channel, joint = divmod(int(ratio.argmax()), ratio.shape[1])
+        score = float(ratio[channel, joint])
+        if arm is not None and (whole := float(arm.max())) > score:
+            channel, joint, score = ARM, int(arm.argmax()) % ratio.shape[1], whole
         slope = score / max(time - began, signals.h)
         kind = early(slope, IMPACT <= channel < ARM)
         masked = True
@@ -225,25 +228,24 @@ class Detector:
         if stopping:
             kind = Judgement("stop", 0.95, ((kind.kind, 0.05),), 0.0)
             began = self.stops.began if self.stops.began is not None else began
+            self._began = past.since(began, self._first)
         elif change is not None and change.start <= time <= change.end:
             kind = Judgement("payload", 0.9, ((kind.kind, 0.1),), 0.0)
         elif wanted is not None and wanted.start <= time <= wanted.end and (ratio / wanted.factor).max() <= 1.0:
             kind = Judgement("wanted", 0.9, ((kind.kind, 0.1),), 0.0)
         else:
             masked = False
-        if not stopping:
-            base = past[int(np.searchsorted(stamps, began))][5]
-        added = past[-1][2] - base
+        self._base = (signals.baseline if stopping else past.baseline(self._began)).copy()
+        added = signals.change - self._base
         event = Event(
             len(self._events) + 1, time, began, kind.kind, joint + 1, float(added[joint]), added, time,
             kind.confidence, (*CHANNELS, "arm")[channel], alternatives=kind.alternatives, masked=masked, peak_nm=added,
             score=score, reason=self._reason(joint, channel, score, time - began, stopping),
         )  # fmt: skip
         self._events.append(event)
-        self._open, self._pending, self._peak = True, None, score
-        self._before = [entry for entry in past if entry[0] < began]
-        self._during = [entry for entry in past if entry[0] >= began]
-        signals.hold(base)
+        self._open, self._pending = True, None
+        past.keep = self._first
+        signals.hold(self._base, score)
         return event
 
     def _reason(self, joint: int, channel: int, score: float, seconds: float, stopping: bool) -> str:
@@ -256,9 +258,8 @@ class Detector:
         what = f"{CHANNELS[channel]} of {self.signals.values[channel, joint]:.3g} Nm"
         return f"joint {joint + 1}: {what}, {size}"
 
-    def _follow(self, time: float, ratio: Array, score: float, stopping: bool) -> Event | None:
-        event = self._events[-1]
-        self._during.append(self._past[-1])
+    def _follow(self, time: float, score: float, stopping: bool) -> Event | None:
+        event, signals = self._events[-1], self.signals
         stopping = stopping and not (self.answered and event.alarm)
         if stopping and event.kind != "stop" and time - event.time_s <= FORERUNNER:
             self._events[-1] = replace(
@@ -268,31 +269,22 @@ class Detector:
             return None
         if stopping and event.kind != "stop":  # the touch ends where the stop begins
             self._finish(self.stops.began if self.stops.began is not None else time)
-            return self._raise(time, ratio, self.rule.none, True)
+            return self._raise(time, True)
         if event.kind == "stop":
             if not stopping:
                 self._finish(time)
-            return self._raise(time, ratio, self.rule.none, False) if not stopping and self.stops.resumed else None
-        quiet = self.answered and self._below is not None and not (ratio[:, event.joint - 1] > OFF).any()
-        if quiet and score > 1.0:  # it was over, and another joint feels something
-            self._finish(self._below)
-            return self._raise(time, ratio, self.rule.none, False)
-        self._peak = max(self._peak, score)
-        # a joint that stands keeps what the touch has pressed into its stiction: no reason for an event to last,
-        # nor is a mean before that held what stiction left, once the joint moves and nothing is left of the residual
-        bound = 1.0 / self.rule.inverse[: CHANGE + 1]
-        stuck = np.where(np.abs(self._during[-1][6]) > self.thresholds.standstill, 0.0, self.stiction)
-        left = np.abs(self.signals.values[: CHANGE + 1])
-        left[CHANGE] = np.minimum(left[CHANGE], np.abs(self.signals.change))
-        current = float((left / (bound + stuck)).max())
-        if current < min(1.0, max(OFF, FALLEN * self._peak)):
-            if self._below is None:
-                self._below = time
-            if time - self._below >= RELEASE:
-                self._finish(self._below)
-                return None
-        else:
+            return self._raise(time, False) if not stopping and self.stops.resumed else None
+        again = self.answered and score > 1.0 and self._below is not None
+        if again and not (signals.ratio[:, event.joint - 1] > OFF).any():
+            self._finish(self._below)  # it was over, and another joint feels something
+            return self._raise(time, False)
+        if not signals.below:
             self._below = None
+        elif self._below is None:
+            self._below = time
+        if signals.over:
+            self._finish(self._below)
+            return None
         age = time - event.onset_s
         if age > LONG:
             self._finish(None)
@@ -302,7 +294,7 @@ class Detector:
             return self._refine(ended=False)
         if event.masked and event.kind == "wanted":
             wanted = self.wanted
-            if wanted is None or (ratio / wanted.factor).max() > 1.0:  # more than was wanted
+            if wanted is None or (signals.ratio / wanted.factor).max() > 1.0:  # more than was wanted
                 self._events[-1] = replace(
                     event, kind="push", masked=False, confidence=0.5, first_kind="wanted", phase="changed"
                 )
@@ -311,10 +303,10 @@ class Detector:
 
     def _refine(self, ended: bool) -> Event | None:
         """Judge the open event again, or leave it to others; the event if it alarms only now."""
-        during = self._during
         evidence = Evidence(
-            self._events[-1], self.signals.baseline, self._noise, self._peak, ended, self._before, during, len(during)
-        )
+            self._events[-1], self._base, self._noise, self.signals.peak, ended,
+            self._past.part(self._first, self._began), self._past.part(self._began),
+        )  # fmt: skip
         if self.deferred is not None:
             self.deferred.append(evidence)
             return None
@@ -338,14 +330,14 @@ class Detector:
 
     def _finish(self, end: float | None) -> None:
         """Close the event; end None: it lasts too long to be watched further."""
-        if self._during and self._events[-1].kind != "stop":
+        if self._events[-1].kind != "stop" and self._past.keep is not None:
             self._refine(ended=end is not None)
-        last = self._during[-1][0] if self._during else self._events[-1].time_s
+        last = max(self._now, self._events[-1].time_s)
         if end is None:
-            self.signals.zero = self.signals.zero + self.signals.values[LEVEL]
+            self.signals.zero += self.signals.values[LEVEL]
         self._events[-1] = replace(self._events[-1], end_s=last if end is None else end, phase="ended")
         self._open = False
-        self.signals.settle(AFTER_MOVING, AFTER_STANDING)
+        self.signals.settle()
         self._clear()
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.observe.detect.signals import BASELINE, CHANNELS, GAIN, Signals
+from tangere.kernels.laws.detection import BASELINE, CHANNELS
+from tangere.observe.detect.signals import GAIN, Signals
 from tangere.observe.detect.thresholds import STICTION_MARGIN, Thresholds
 from tangere.observe.drive_model import STANDSTILL
 from tangere.robots import Robot
@@ -26,6 +27,7 @@ SIGMAS = 6.0
 SPEED, ACCELERATION = 1.05, 1.4
 POSTURES = 400  # drawn at random: largest gravity torque, its slope and inertia are known to some per cent by then
 LEAST = 0.1  # [Nm] keeps a perfect model of perfect sensors from thresholds that rounding crosses
+BEFOREHAND = 0.5  # [s] of nothing before it: until 0.36 s after a start the mean before is a plain one
 MEMORY = 2.0  # [s] of a signal's answer to one sample that are summed up: eight time constants of the mean before
 
 
@@ -92,18 +94,16 @@ def answers(gain: float, period: float) -> Array:
 
         r_k = a r_{k-1} + (1 - a) y_k,   a = exp(-gain period)
 
-    then Signals' own arithmetic, with the mean before learning. `two` is left out: it only makes signals smaller.
+    then Signals' own arithmetic, once the mean before has its own lag. `two` is left out: it only makes signals
+    smaller.
     """
-    step, _, _ = Signals(1, gain).step_of(period)
-    inputs, out = np.zeros(7), []
-    r, lag = -expm1(-gain * period), exp(-gain * period)
-    for _ in range(round(MEMORY / period)):
-        inputs[6] = r
-        row = step @ inputs
-        out.append((row[0], row[6], row[7], row[8]))
-        inputs[:5], inputs[5] = row[:5], r
-        r *= lag
-    return np.array(out)
+    signals, moving = Signals(1, gain), np.ones(1)
+    r, lag, first = -expm1(-gain * period), exp(-gain * period), round(BEFOREHAND / period)
+    out = []
+    for k in range(first + round(MEMORY / period)):
+        signals.update(k * period, np.array([r * lag ** (k - first) if k >= first else 0.0]), moving)
+        out.append(signals.linear[:, 0])
+    return np.array(out[first:])
 
 
 def of_noise(

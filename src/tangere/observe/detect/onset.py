@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
+from tangere.kernels.laws.onset import start
+from tangere.kernels.step import joints_of, step
 from tangere.types import Array
 
-WINDOW = 1.0  # s before the alarm that are searched: a hand pushes a standing arm that slowly
 
+class Onset:
+    """Searches the last samples of an arm of n joints for where the residual left its noise (kernels.laws.onset)."""
 
-def onset(time: Array, raw: Array, spread: Array) -> float:
-    """Stamp [s] of the last sample before the residual left its noise.
+    def __init__(self, n: int) -> None:
+        self._n, self._wide = n, joints_of(n)
+        self._step = step("onset", self._wide, np.zeros(self._wide + 2))
+        self._state, self._start = self._step.before[self._wide + 2 :], start(self._wide)
 
-        p_i = (raw_i / spread) . d,    d: mean direction of the last samples
-        gain(k) = (sum_{i >= k} p_i b_i)^2 / sum b_i^2,   b = 1 (a step from k on) or t_i - t_{k-1} (a ramp)
+    def search(self, lines: list[Array], baseline: Array, spread: Array) -> int:
+        """How many samples back the last one before the residual left its noise lies.
 
-    time (m,), raw (m, n) [Nm]: the observer's input (Signals.raw) less the mean before, up to and with the sample that
-    raised the event: without the observer's lag, so that nothing has to be subtracted for it. spread (n,) [Nm] of it.
-    The k with the largest gain is the most likely one for white noise. raw_k is what acted between k - 1 and k: the
-    stamp of k - 1 is the answer.
-    """
-    m = len(time)
-    if m < 3:
-        return float(time[0])
-    z = raw / spread
-    last = z[-min(m, 3) :].mean(axis=0)  # three: at 100 Hz a contact may be that young, and one sample is noise
-    size = float(np.linalg.norm(last))
-    if size == 0.0:
-        return float(time[-1])
-    p = z @ (last / size)
-    p1, t1 = p[1:], time[1:] - time[-1]
-    # suffix sums over i >= k of 1, t, t^2, p, p t
-    ones = np.arange(len(p1), 0, -1.0)
-    st, stt, sp, spt = (np.cumsum(x[::-1])[::-1] for x in (t1, t1 * t1, p1, p1 * t1))
-    start = time[:-1] - time[-1]
-    step = sp * np.maximum(sp, 0.0) / ones
-    moment = spt - start * sp
-    ramp = moment * np.maximum(moment, 0.0) / np.maximum(stt - 2.0 * start * st + start**2 * ones, 1e-12)
-    best = int(np.argmax(step)) if step.max() >= ramp.max() else int(np.argmax(ramp))
-    return float(time[best])
+        lines: Past.lines, with the observer's input up to and with the sample that raised the event: without the
+        observer's lag, so that nothing has to be subtracted for it; baseline (n,) [Nm]: the mean before, spread (n,)
+        [Nm] of it. The k with the largest gain is the most likely one for white noise. raw_k is what acted between
+        k - 1 and k: k - 1 is the answer.
+        """
+        n, wide = self._n, self._wide
+        count = sum([len(line) for line in lines])
+        if count < 2:
+            return count
+        newest = np.concatenate([line[:3] for line in lines])[:3]  # three: at 100 Hz a contact may be that young
+        last = (np.add.reduce(newest[:, :n]) / len(newest) - baseline) / spread
+        size = float(last.dot(last)) ** 0.5
+        if size == 0.0:
+            return 0
+        weights = last / (size * spread)
+        parameters = self._step.parameters
+        parameters[:n], parameters[wide:] = weights, (weights.dot(baseline), newest[0, wide])
+        self._state[:] = self._start
+        for line in lines:
+            found = self._step.rows(line)
+        return int(found[-1, 0])

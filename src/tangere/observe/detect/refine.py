@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tangere.kernels.laws.detection import CHANNELS, LEVEL
 from tangere.observe.detect.classify import History, judged
 from tangere.observe.detect.felt import HIDDEN, felt, sticking
-from tangere.observe.detect.signals import CHANNELS, LEVEL
+from tangere.observe.detect.past import Part, Samples
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.isolation_added import added as what_was_added
 from tangere.robots import Robot
@@ -24,32 +25,6 @@ from tangere.types import Array, Event
 # Simulated logs of a UR10e: 0.72 of all contacts named, 0.83 of these right; on three other arms 0.79 and 0.74
 NAMED = 0.5
 INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
-GATHERED = 100  # samples that are gathered at once, in some 0.1 ms: a control period goes on meanwhile
-# time, raw, residual, q, tau, mean before, qd
-Sample = tuple[float, Array, Array, Array, Array, Array, Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Samples of a part of a log."""
-
-    time: Array  # (m,) s
-    raw: Array  # (m, n) Nm, the observer's input
-    residual: Array  # (m, n) Nm
-    q: Array
-    tau: Array
-    qd: Array
-
-    @classmethod
-    def of(cls, samples: list[Sample], n: int, pause: Callable[[], None] | None = None) -> Samples:
-        """Samples of n joints as arrays; pause: called after each GATHERED of them."""
-        blocks = [[np.zeros(0), *[np.zeros((0, n))] * 5]]
-        for first in range(0, len(samples), GATHERED):
-            rows = samples[first : first + GATHERED]
-            blocks.append([np.array([row[k] for row in rows]) for k in (0, 1, 2, 3, 4, 6)])
-            if pause is not None:
-                pause()
-        return cls(*[np.concatenate(column) for column in zip(*blocks, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +42,19 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The same as the detector has it: the list `during` grows, its first `count` samples count."""
+    """The same as the detector has it."""
 
     event: Event
     baseline: Array
     noise: Array
     score: float
     ended: bool
-    before: list[Sample]
-    during: list[Sample]
-    count: int
+    before: Part
+    during: Part
 
     def gathered(self, pause: Callable[[], None] | None = None) -> Gathered:
-        """As arrays; 2 to 50 ms, with a pause after each 0.1 ms where one is given."""
-        n = len(self.baseline)
-        before, during = Samples.of(self.before, n, pause), Samples.of(self.during[: self.count], n, pause)
+        """As arrays; up to 1 ms, with a pause after each 0.1 ms where one is given."""
+        before, during = self.before.samples(pause), self.during.samples(pause)
         return Gathered(self.event, self.baseline, self.noise, self.score, self.ended, before, during)
 
 

@@ -1,218 +1,197 @@
-"""What is watched: level, change, impact and shock of a residual, and in which regime each joint is."""
+"""What is watched of a residual, sample by sample or over a whole log: the law of detection with its memory."""
 
 from __future__ import annotations
 
-from math import expm1, inf, isfinite
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tangere.kernels.laws import detection as law
+from tangere.kernels.laws.detection import CHANNELS, NUMBERS, REGIMES, ROWS
+from tangere.kernels.step import joints_of, step
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
 
-LEVEL, CHANGE, IMPACT, SHOCK = 0, 1, 2, 3
-CHANNELS = ("level", "change", "impact", "shock")
-MOVING, TURNING, STANDING = 0, 1, 2
-REGIMES = ("moving", "turning", "standing")
+if TYPE_CHECKING:
+    from tangere.observe.detect.thresholds import Thresholds
+
 GAIN = 50.0  # 1/s of the observer, as everywhere
-# 1/s of impact and shock: 78 % of a step within one sample at 100 Hz, 63 % within 7 ms at any rate above; faster, and
-# the noise of the velocity times M / h is all that is left of a 100 Hz log
-FAST = 150.0
-# 1/s of the level channel: what stays. 50 ms of lag make short shocks of no net impulse (a servo that misses a sample)
-# small; what comes quickly is left to the other two
-SLOW = 20.0
-# s over which the mean before an event is learned: 70 to 80 % are kept of a touch that builds up over 0.1 to 0.2 s;
-# shorter by far than a motion takes to change the torque of a wrong mass (1 to 3 s). With 0.5 s the rarest changes of a
-# UR3e's free motion are up to twice as large, with 0.15 s half of a touch by hand is lost; slower ones are the level's
-BASELINE = 0.25
-# s that a joint counts as turning after it started, stopped or reversed: on 40 runs of a UR3e the residual of a joint
-# that starts is back to that of a moving one after 0.1 s. The last part fades into the regime that follows.
-HOLD, FADE = 0.15, 0.05
-TURN_BASELINE = 0.05  # s, the same for a turning joint: stiction that lets go is no change of the world
-HARMLESS = 0.2  # K h below which one wrong sample counts for less than a fifth in d: from 250 Hz on at 50/s
-GAP = 0.1  # s without a sample, or a clock that goes back: start again
-# s after a start whose residuals are no part of the mean before: an observer that starts with its first input, which is
-# mostly noise, needs five time constants to forget it
-FORGET = 0.1
-SETTLING = 0.3  # s after a start in which nothing is watched: the mean has then 0.2 s, the level six time constants
-PERIODS = 200  # different periods whose matrices are kept: sums of 2 ms differ in their last digits, jitter in some 20
+PERIODS = 200  # different periods that are kept: sums of 2 ms differ in their last digits, jitter in some 20
+FASTER = 1.25  # times the fastest that was seen from which on a joint counts as faster: a few minutes miss that much
+ARM = len(CHANNELS)  # number of the channel of all joints together
 
 
 class Signals:
-    """Four signals per joint from a residual, one sample at a time; any period, and another one each time.
+    """Signals per joint from a residual, one sample at a time; any period, and another one each time.
 
-        y_k = r_{k-1} + (r_k - r_{k-1}) / (1 - exp(-K h))     the observer's input again: what acted since the sample
-                                                              before, without its lag
-        level   s             ds/dt = SLOW (y - s)
-        change  two(d - b)    dd/dt = FAST (c - d), dc/dt = K (y - c), so c = r: noise of the velocity is white in r,
-                              and the second lag takes most of it for some ms;
-                              b: mean of c over BASELINE seconds, held during events
-        impact  two(f - b)    df/dt = FAST (y - f)
-        shock   g - b         dg/dt = FAST (f - g)
+    What they are and how they are compared with thresholds is in kernels.laws.detection.step; here are names for it.
+    All arrays are views of what the law left: the next sample overwrites them.
 
-    two(x_k) is the smaller of x_k and x_{k-1}, 0 where their signs differ: a stamp or velocity that is wrong once
-    makes two large y of opposite sign and vanishes here, for one sample of delay (at K h < HARMLESS d itself is slow
-    enough for wrong samples, and change is d - b). Shock has no such delay, against a
-    threshold that the wrong samples of this robot have set; at 500 Hz, where noise of the velocity is most of y, its
-    second lag leaves 0.4 of that noise, and a step stands out further from 4 ms on (14 ms: 7.7 standard deviations
-    of 20 Nm on a UR10e's joint 2, change 6.6, f 4.2). A wrong mass or a warm gear moves c and b alike: change,
-    impact and shock stay quiet.
+    values, ratio (4, n): rows as CHANNELS, in Nm and against their thresholds; arm (3, n): |arm z| of change, impact
+    and shock; score: the largest of both, 1 is an alarm. weights (3, n): of REGIMES, columns sum to 1. bound (2, n)
+    [Nm]: thresholds of level and change, sigma (n,) [Nm]: spread of the change, as the regimes have them. raw (n,): y
+    [Nm], the observer's input; baseline (n,): b [Nm]; linear: s, d - b, f - b and g - b. excess (n,): of speed. zero
+    (n,) [Nm]: taken off the level, what a payload or drift that was reported left behind. h [s]: the newest period, 0
+    after a start. ready: whether SETTLING seconds have passed since the start or a gap. Not finite: as a gap.
 
-    Regimes per joint: moving; standing, while no joint of the arm moves; turning, where stiction may jump: for HOLD
-    seconds after it started, stopped or reversed, and while it stands and another joint moves.
-    values (4, n): rows as CHANNELS. weights (3, n): of REGIMES; columns sum to 1; `version` counts their changes.
-    ready: whether SETTLING seconds have passed since the start or a gap. Not finite: as a gap.
+    thresholds: None where only values and weights are asked for. stiction (n,) [Nm]: what a standing joint may keep of
+    an event that ends.
     """
 
-    __slots__ = (
-        "_age", "_base", "_code", "_gain", "_inputs", "_known", "_lapse", "_moving", "_quiet", "_r", "_time", "_turn",
-        "_turning", "frozen", "h", "n", "raw", "ready", "standstill", "values", "version", "weights", "zero",
-    )  # fmt: skip
-
-    def __init__(self, n: int = 6, gain: float = GAIN, standstill: float = STANDSTILL) -> None:
-        self.n, self._gain, self.standstill = n, float(gain), float(standstill)
-        self._known: dict[float, tuple[Array, Array, float]] = {}  # of each period: matrices of step_of
-        self.version = 0
+    def __init__(
+        self,
+        n: int = 6,
+        gain: float = GAIN,
+        standstill: float = STANDSTILL,
+        thresholds: Thresholds | None = None,
+        stiction: Array | None = None,
+    ) -> None:
+        self.n, self._gain, self._thresholds = n, float(gain), thresholds
+        self._wide = wide = joints_of(n)
+        self._step = step("detection", wide, _parameters(wide, n, thresholds, stiction, standstill))
+        self._update = self._step.update
+        before, after = self._step.before, self._step.after
+        state, inputs = law.state_size(wide), law.LAGS + 2 * wide
+        self._state, self._numbers = before[inputs:], after[state : state + len(NUMBERS)]
+        self.given = before[law.LAGS : inputs].reshape(2, wide)[:, :n]  # residual, qd
+        kept = self._state[: len(law.STATE_ROWS) * wide].reshape(-1, wide)[:, :n]
+        self._filters, self.baseline, self.change = kept[:4], kept[4], kept[5]
+        self.excess, self.zero = kept[8:]
+        rows = after[state + len(NUMBERS) :].reshape(-1, wide)[:, :n]
+        at = {name: k for k, name in enumerate(ROWS)}
+        self.values, self.raw = rows[:ARM], rows[at["raw"]]
+        self.bound, self.sigma = rows[at["bound_level"] : at["sigma"]], rows[at["sigma"]]
+        self.ratio = rows[at["ratio_level"] : at["arm_change"]]
+        self.arm, self.weights = rows[at["arm_change"] : at["moving"]], rows[at["moving"] :]
+        self._padded = np.zeros((2, wide)) if wide > n else None
+        self._known: dict[float, Array] = {}  # periods as the law takes them
         self.reset()
 
     def reset(self) -> None:
         """Forget everything."""
-        n = self.n
-        self._time, self._age, self.ready, self.frozen, self.h = -inf, 0.0, False, False, 0.0
-        self._inputs = np.zeros((7, n))  # s, f, g, d, b, residual before, residual
-        self._r = self.raw = self._base = np.zeros(n)
-        self.zero = np.zeros(n)  # (n,) Nm taken off the level: what a payload or drift that was reported left behind
-        self._code = b""  # which joints move which way
-        self._moving: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
-        self._turn = np.zeros(n)  # s for which each joint still counts as turning
-        self._turning = False
-        self._lapse = self._quiet = 0.0  # s since the weights were last looked at, and for which they do not change
-        self.values, self.weights = np.zeros((len(CHANNELS), n)), np.zeros((len(REGIMES), n))
+        self._time, self.h, self.ready, self.score = -inf, 0.0, False, 0.0
+        self._state[:] = law.start(self._wide)
 
     @property
-    def baseline(self) -> Array:
-        """b (n,) [Nm]; a new array at each sample."""
-        return self._base
+    def linear(self) -> Array:
+        """s, d - b, f - b, g - b (4, n) [Nm]: the signals before the smaller of two is taken."""
+        s, f, g, d = self._filters
+        b = self.baseline
+        return np.array([s, d - b, f - b, g - b])
 
     @property
-    def change(self) -> Array:
-        """c (n,) [Nm]: the residual itself, the array that was given."""
-        return self._r
+    def frozen(self) -> bool:
+        """Whether an event holds the mean."""
+        return bool(self._state[-4] > 0.5)
 
-    def hold(self, baseline: Array) -> None:
+    @property
+    def peak(self) -> float:
+        """The largest score of the event so far."""
+        return float(self._state[-3])
+
+    @property
+    def below(self) -> bool:
+        """Whether the event is low enough to end, if it stays so."""
+        return bool(self._state[-2] >= 0.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has been for long enough."""
+        return bool(self._numbers[2] > 0.5)
+
+    def hold(self, baseline: Array, score: float) -> None:
         """An event has begun: keep the mean (n,) [Nm] of before its onset until it is over."""
-        self._base, self.frozen = baseline, True
-        self._inputs[4] = baseline
+        self.baseline[:] = baseline
+        self._state[-4:-1] = 1.0, score, -1.0
 
-    def settle(self, moving: float, standing: float) -> None:
-        """An event is over: take the residual of now as the mean, and count joints as turning for a while [s]."""
-        self.frozen = False
-        self._base = self._inputs[4] = self._r
-        self._turn = np.maximum(self._turn - self._lapse, np.where(self._moving, moving, standing))
-        self._turning, self._lapse, self._quiet = True, 0.0, 0.0
+    def settle(self) -> None:
+        """An event is over: the residual of now is the mean, and joints count as turning for a while."""
+        self.baseline[:] = self.change
+        self._state[-4:] = 0.0, 0.0, -1.0, 1.0
 
     def update(self, time: float, residual: Array, qd: Array) -> bool:
         """Take a sample; False where it could not be used or nothing may be watched yet."""
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not isfinite(float(residual.dot(residual)) + float(qd.dot(qd))):
+        if not isfinite(residual.dot(residual) + qd.dot(qd)):
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time
-        forward, backward = qd > self.standstill, qd < -self.standstill
-        code = forward.tobytes() + backward.tobytes()
-        if not 0.0 < h <= GAP:
-            self._start(residual, code, forward | backward)
-            return False
-        self.h = h
-        if code != self._code:
-            self._regimes(code, forward | backward, h)
-        elif self._turning:
-            if self._lapse + h < self._quiet:
-                self._lapse += h
-            else:
-                self._regimes(code, self._moving, h)
-        learning, held, lag = self._known.get(h) or self.step_of(h)
-        self._age += h
-        inputs, frozen = self._inputs, self.frozen
-        inputs[6] = residual
-        if not frozen and (self._turning or h > lag * (self._age - FORGET)):
-            # at first the plain mean since FORGET: one noisy sample must not count for half a second
-            lag = max(lag, h / max(self._age - FORGET, h))
-            quick = max(-expm1(-h / TURN_BASELINE), lag)
-            inputs[4] += np.where(self._turn > 0.0, quick, lag) * (residual - inputs[4])
-            frozen = True
-        out = (held if frozen else learning) @ inputs
-        inputs[:5] = out[:5]
-        inputs[5] = residual
-        self._r, self._base, self.raw = residual, out[4], out[5]
-        values = self.values
-        np.subtract(out[0], self.zero, out=values[LEVEL])
-        values[SHOCK] = out[8]
-        first = CHANGE
-        if h < HARMLESS / self._gain:
-            values[CHANGE] = out[6]
-            first = IMPACT
-        new, old = out[5 + first : 8], out[8 + first :]
-        low, high = np.minimum(new, old), np.maximum(new, old)
-        np.add(np.maximum(low, 0.0, out=low), np.minimum(high, 0.0, out=high), out=values[first : IMPACT + 1])
-        self.ready = self._age > SETTLING
-        return self.ready
+        period = self._known.get(h)
+        if period is None:
+            period = self._period(h)
+        if self._padded is not None:
+            self._padded[:, : self.n] = residual, qd
+            residual, qd = self._padded
+        self.score = self._update(period, residual, qd)
+        self.h = h if 0.0 < h <= law.GAP else 0.0
+        self.ready = ready = self._numbers[1] > 0.5
+        return bool(ready)
 
-    def step_of(self, h: float) -> tuple[Array, Array, float]:
-        """One period as a matrix of (s, f, g, d, b, residual before, residual), with b learning and held; b's lag.
-
-        Rows of the product: s, f, g, d, b, y, then d - b, f - b and g - b now, and with the new b the first two of
-        the sample before.
-        """
-        slow, fast, own, lag = (-expm1(-h * rate) for rate in (SLOW, FAST, self._gain, 1.0 / BASELINE))
-        y = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0 - 1.0 / own, 1.0 / own])
-        s, f, g, d, b, _, r = np.eye(7)
-        both = []
-        for part in (lag, 0.0):
-            mean = b + part * (r - b)
-            smooth, quick = d + fast * (r - d), f + fast * (y - f)
-            twice = g + fast * (quick - g)
-            rows = (
-                s + slow * (y - s), quick, twice, smooth, mean, y,
-                smooth - mean, quick - mean, twice - mean, d - mean, f - mean,
-            )  # fmt: skip
-            both.append(np.array(rows))
+    def _period(self, h: float) -> Array:
         if len(self._known) >= PERIODS:
             self._known.clear()
-        found = self._known[h] = (both[0], both[1], lag)
+        found = self._known[h] = np.array(law.lags(h, self._gain))
         return found
 
-    def _regimes(self, code: bytes, moving: NDArray[np.bool_], h: float) -> None:
-        """Turn timers and weights after a change, or while a joint turns."""
-        n, turn, weights = self.n, self._turn, self.weights
-        turn -= self._lapse + h
-        if code != self._code:
-            was, now = (np.frombuffer(word, dtype=np.bool_).reshape(2, n) for word in (self._code, code))
-            turn[(now != was).any(axis=0)] = HOLD
-            self._code, self._moving = code, moving
-        still = ~moving
-        if moving.any() and still.any():
-            np.maximum(turn, FADE, out=turn, where=still)
-        share = np.minimum(np.maximum(turn, 0.0), FADE) / FADE
-        weights[TURNING] = share
-        np.subtract(1.0, share, out=weights[MOVING])
-        np.multiply(weights[MOVING], still, out=weights[STANDING])
-        weights[MOVING] -= weights[STANDING]
-        self._turning = bool(turn.max() > 0.0)
-        self._lapse = 0.0
-        # nothing changes until the first joint begins to fade; those that are kept at FADE by others do not
-        waiting = np.where(turn == FADE, np.inf, turn - FADE)[turn > 0.0]
-        self._quiet = max(float(waiting.min(initial=np.inf)), 0.0)
-        self.version += 1
+    def rows(self, time: Array, residual: Array, qd: Array) -> Rows:
+        """A whole log from its start: time (N,), residual and qd (N, n); what was remembered before is forgotten."""
+        self.reset()
+        N, n, wide = len(time), self.n, self._wide
+        h = np.diff(time, prepend=-inf)
+        new = h != 0.0
+        finite = np.isfinite((residual * residual).sum(axis=1) + (qd * qd).sum(axis=1))
+        h = h[new]
+        h[~finite[new]] = -1.0
+        h[1:][~finite[new][:-1]] = -1.0
+        inputs = np.zeros((len(h), law.LAGS + 2 * wide))
+        inputs[:, : law.LAGS] = np.stack(law.lags(h, self._gain, np.expm1), axis=1)
+        inputs[:, law.LAGS : law.LAGS + n], inputs[:, law.LAGS + wide : law.LAGS + wide + n] = residual[new], qd[new]
+        found = self._step.rows(inputs)
+        whole = np.zeros((N, found.shape[1]))
+        whole[new] = found
+        ready = (whole[:, 1] > 0.5) & finite
+        lines = whole[:, len(NUMBERS) :].reshape(N, -1, wide)[:, :, :n]
+        seconds = np.zeros(N)
+        seconds[new] = np.where((h > 0.0) & (h <= law.GAP), h, 0.0)
+        return Rows(ready, np.where(ready, whole[:, 0], np.nan), seconds, lines[:, :ARM], lines[:, -len(REGIMES) :])
 
-    def _start(self, residual: Array, code: bytes, moving: NDArray[np.bool_]) -> None:
-        self._r = self.raw = self._base = residual
-        self._inputs[:] = residual
-        self._turn = np.zeros(self.n)
-        self._lapse = 0.0
-        self._code = code
-        self._moving = moving
-        self._age, self.ready, self.frozen, self.h = 0.0, False, False, 0.0
-        self._regimes(code, moving, 0.0)
+
+@dataclass(frozen=True)
+class Rows:
+    """Signals of a log of N samples: which are watched (N,), scores (N,), nan where none, periods (N,) [s], values (N,
+    4, n) and weights (N, 3, n)."""
+
+    ready: Array
+    score: Array
+    h: Array
+    values: Array
+    weights: Array
+
+
+def _parameters(wide: int, n: int, thresholds: Thresholds | None, stiction: Array | None, standstill: float) -> Array:
+    """What the law is told once; joints beyond n stand and are compared with 1 Nm."""
+    rows, arm, rest = np.ones((18, wide)), np.zeros((3, wide, wide)), np.zeros((2, wide))
+    if thresholds is not None:
+        rows[:12, :n] = thresholds.table.reshape(12, n)
+        rows[12:15, :n], rows[15:, :n] = thresholds.spread, thresholds.scale
+        arm[:, :n, :n] = thresholds.arm
+        if thresholds.speed is not None:
+            rest[0, :n] = 1.0 / (FASTER * thresholds.speed)
+    if stiction is not None:
+        rest[1, :n] = stiction
+    return np.concatenate((rows.ravel(), arm.ravel(), rest.ravel(), (standstill, law.SETTLING, 0.0)))
+
+
+def scores(thresholds: Thresholds, time: Array, residual: Array, qd: Array) -> Array:
+    """Largest signal against its threshold (N, m) of m residuals (N, m, n) along one motion qd (N, n), 1: an alarm.
+
+    nan while nothing is watched. What Detector decides beside (stops, and some ms of patience while the arm brakes) is
+    left out.
+    """
+    _, m, n = residual.shape
+    signals = Signals(n, thresholds.gain, thresholds.standstill, thresholds)
+    return np.stack([signals.rows(time, residual[:, c], qd).score for c in range(m)], axis=1)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.kernels.laws.detection import CHANNELS, REGIMES
 from tangere.observe.detect.hysteresis import Hysteresis
-from tangere.observe.detect.signals import CHANNELS, GAIN, REGIMES
+from tangere.observe.detect.signals import GAIN
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
 

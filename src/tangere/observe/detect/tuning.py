@@ -9,7 +9,8 @@ from math import isfinite, log, sqrt
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.observe.detect.signals import CHANNELS, GAIN, IMPACT, LEVEL, REGIMES, Signals
+from tangere.kernels.laws.detection import CHANNELS, IMPACT, LEVEL, REGIMES
+from tangere.observe.detect.signals import GAIN, Signals
 from tangere.observe.detect.stops import StopWatch
 from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
 from tangere.observe.detect.thresholds import Thresholds
@@ -82,33 +83,19 @@ class Watched:
 
 def watched(motions: Sequence[FreeMotion], gain: float, standstill: float) -> Watched:
     """The signals of all motions, recognised stops left out."""
-    times: list[float] = []
-    values: list[Array] = []
-    weights: list[Array] = []
+    parts: list[tuple[Array, Array, Array]] = []
     offset, seconds, stops = 0.0, 0.0, 0
     for motion in motions:
-        signals = Signals(motion.residual.shape[1], gain, standstill)
+        found = Signals(motion.residual.shape[1], gain, standstill).rows(motion.time, motion.residual, motion.qd)
         watch = StopWatch(standstill)
-        braked = False
-        for t, r, qd in zip(motion.time.tolist(), motion.residual, motion.qd, strict=True):
-            stopping = watch.update(t, qd)
-            if not signals.update(t, r, qd):
-                continue
-            seconds += signals.h
-            if stopping:
-                stops += not braked
-                braked = True
-                continue
-            braked = False
-            times.append(offset + t - motion.time[0])
-            values.append(signals.values.copy())
-            weights.append(signals.weights.copy())
+        stopping = np.array([watch.update(t, qd) for t, qd in zip(motion.time.tolist(), motion.qd, strict=True)])
+        seconds += float(found.h[found.ready].sum())
+        stops += int(np.sum(np.diff(stopping[found.ready].astype(int), prepend=0) == 1))
+        use = found.ready & ~stopping
+        parts.append((offset + motion.time[use] - motion.time[0], found.values[use], found.weights[use]))
         offset += float(motion.time[-1] - motion.time[0]) + 10.0  # s: logs never share a cluster
-    n = motions[0].residual.shape[1]
-    return Watched(
-        np.array(times), np.array(values).reshape(-1, len(CHANNELS), n),
-        np.array(weights).reshape(-1, len(REGIMES), n), seconds, stops,
-    )  # fmt: skip
+    times, values, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Watched(times, values, weights, seconds, stops)
 
 
 def tune(

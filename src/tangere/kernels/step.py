@@ -1,0 +1,106 @@
+"""Laws with their memory: compiled where they can be, else the same graph printed as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.kernels import backend
+from tangere.kernels.emit import runnable
+from tangere.kernels.table import LAW_DOFS, LAWS, Law, trace_law
+from tangere.model.model import Array
+
+
+class Step(Protocol):
+    """A law of the table (kernels.table.LAWS) that is stepped sample by sample."""
+
+    @property
+    def parameters(self) -> Array:
+        """What the law is told once; may be written to."""
+
+    @property
+    def before(self) -> Array:
+        """Inputs of the newest sample, then the state; may be written to."""
+
+    @property
+    def after(self) -> Array:
+        """The state after the newest sample, then the outputs; overwritten with each."""
+
+    def update(self, *inputs: Sequence[float] | Array) -> float:
+        """Take a sample; the first output."""
+
+    def rows(self, inputs: Array) -> Array:
+        """Outputs (N, o) of inputs (N, i), one sample after the other."""
+
+
+class TracedStep:
+    """The same without a compiler; numbers may differ from it in their last digit."""
+
+    def __init__(self, name: str, dof: int, parameters: Array, state: Array) -> None:
+        law = law_of(name)
+        self._inputs, self._state = sum(law.inputs(dof)), law.state(dof)
+        self._function = _compiled(name, dof)
+        self.parameters = np.array(parameters, dtype=np.float64)
+        self.before = np.concatenate((np.zeros(self._inputs), np.asarray(state, dtype=np.float64)))
+        self.after = np.zeros(self._state + law.outputs(dof))
+        sizes = (law.parameters(dof), self._inputs + self._state)
+        if (len(self.parameters), len(self.before)) != sizes:
+            raise InvalidValue(f"{name}: {sizes[0]} parameters and {self._state} numbers of state are needed")
+
+    def update(self, *inputs: Sequence[float] | Array) -> float:
+        """Take a sample; the first output."""
+        self.before[: self._inputs] = np.concatenate(inputs)
+        self._step()
+        return float(self.after[self._state])
+
+    def rows(self, inputs: Array) -> Array:
+        """Outputs (N, o) of inputs (N, i), one sample after the other."""
+        out = np.empty((len(inputs), len(self.after) - self._state))
+        for k, row in enumerate(inputs):
+            self.before[: self._inputs] = row
+            self._step()
+            out[k] = self.after[self._state :]
+        return out
+
+    def _step(self) -> None:
+        self.after[:] = self._function(self.before.tolist(), self.parameters.tolist())
+        self.before[self._inputs :] = self.after[: self._state]
+
+    def __reduce__(self) -> Any:
+        name, dof = next(key for key, made in _made.items() if made is self._function)
+        return TracedStep, (name, dof, self.parameters, self.before[self._inputs :])
+
+
+_made: dict[tuple[str, int], Any] = {}
+
+
+def _compiled(name: str, dof: int) -> Any:
+    """The law as a Python function, made once for each number of joints."""
+    if (name, dof) not in _made:
+        t = trace_law(law_of(name), dof)
+        _made[name, dof] = runnable("python").compiled(t.graph, ["x"], t.outputs, parameters="P", batch=False)
+    return _made[name, dof]
+
+
+@cache
+def law_of(name: str) -> Law:
+    """The law of that name."""
+    return next(law for law in LAWS if law.name == name)
+
+
+def joints_of(dof: int) -> int:
+    """The number of joints that a law is compiled for which serves an arm of dof joints; dof itself where none is."""
+    return next((n for n in LAW_DOFS if dof <= n), dof) if backend.Step is not None else dof
+
+
+def step(name: str, dof: int, parameters: Array, state: Array | None = None) -> Step:
+    """The law `name` for dof joints (of `joints_of`), from the given state or its start."""
+    begin = np.array(law_of(name).start(dof)) if state is None else state
+    if backend.Step is not None and dof in LAW_DOFS:
+        made: Step = backend.Step(f"{name}_{dof}", parameters, begin)
+        return made
+    return TracedStep(name, dof, parameters, begin)

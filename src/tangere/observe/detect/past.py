@@ -1,0 +1,136 @@
+"""Samples that a detector keeps: of the last second, and of an event, in blocks that are never rewritten."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from tangere.kernels.step import joints_of
+from tangere.types import Array
+
+WINDOW = 1.0  # s before the alarm that are searched for its onset: a hand pushes a standing arm that slowly
+ROWS = ("residual", "qd", "baseline", "q", "tau")  # of a sample, beside the observer's input
+BLOCK = 512  # samples for which memory is asked at once: some 150 kB, in a few us
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Samples of a part of a log."""
+
+    time: Array  # (m,) s
+    raw: Array  # (m, n) Nm, the observer's input
+    residual: Array  # (m, n) Nm
+    q: Array
+    tau: Array
+    qd: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    first: int  # number of its first sample
+    lines: Array  # (BLOCK, wide + 2): the observer's input, stamp, stamp before; as kernels.laws.onset takes them
+    rows: Array  # (BLOCK, 5, n): ROWS
+
+    @property
+    def end(self) -> int:
+        return self.first + BLOCK
+
+
+class Past:
+    """Samples by their number, counted from 0; those before the window are let go of, but from `keep` on."""
+
+    __slots__ = ("_block", "_blocks", "_left", "_n", "_time", "_wide", "count", "first", "keep")
+
+    def __init__(self, n: int) -> None:
+        self._n, self._wide, self.count = n, joints_of(n), 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing before belongs to what follows."""
+        self.first = self.count  # the oldest sample that may be asked for
+        self.keep: int | None = None  # all from this one on
+        self._blocks: deque[_Block] = deque()
+        self._left = 0  # rows of the newest block that are free
+        self._time = -inf
+
+    def append(self, time: float, given: Array, raw: Array, baseline: Array, q: Array, tau: Array) -> None:
+        """One sample, copied; given (2, n): residual and qd."""
+        if self._left == 0:
+            self._open(time)
+        block = self._block
+        k = BLOCK - self._left
+        line, row = block.lines[k], block.rows[k]
+        line[: self._n], line[-2], line[-1] = raw, time, self._time
+        row[:2], row[2], row[3], row[4] = given, baseline, q, tau
+        self._time = time
+        self._left -= 1
+        self.count += 1
+
+    def _open(self, time: float) -> None:
+        blocks = self._blocks
+        while blocks and time - blocks[0].lines[-1, -2] > WINDOW and (self.keep is None or blocks[0].end <= self.keep):
+            self.first = blocks.popleft().end
+        self._block = _Block(self.count, np.zeros((BLOCK, self._wide + 2)), np.empty((BLOCK, 5, self._n)))
+        blocks.append(self._block)
+        self._left = BLOCK
+
+    def lines(self) -> list[Array]:
+        """Lines of the newest WINDOW seconds without their first sample, the newest first, block by block."""
+        found, end, since = [], BLOCK - self._left, self._time - WINDOW
+        for block in reversed(self._blocks):
+            oldest = max(self.first - block.first, 0)
+            begin = oldest + int(block.lines[oldest:end, -1].searchsorted(since))
+            if begin < end:
+                found.append(block.lines[begin:end][::-1])
+            if begin > oldest:
+                break
+            end = BLOCK
+        return found
+
+    def since(self, time: float, first: int) -> int:
+        """Number of the first sample from `first` on that is no older than `time` [s]."""
+        return next((k for k in range(first, self.count) if self.stamp(k) >= time), self.count)
+
+    def stamp(self, number: int) -> float:
+        """[s] of one sample."""
+        block = self._block_of(number)
+        return float(block.lines[number - block.first, -2])
+
+    def baseline(self, number: int) -> Array:
+        """Mean before (n,) [Nm] at one sample."""
+        block = self._block_of(number)
+        return np.asarray(block.rows[number - block.first, ROWS.index("baseline")])
+
+    def _block_of(self, number: int) -> _Block:
+        return next(block for block in self._blocks if number < block.end)
+
+    def part(self, first: int, last: int | None = None) -> Part:
+        """Samples from number `first` on, up to and without `last`, or with the newest."""
+        end = self.count if last is None else last
+        return Part(tuple(block for block in self._blocks if block.end > first), first, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Samples first to last - 1 of a Past, which goes on meanwhile."""
+
+    blocks: tuple[_Block, ...]
+    first: int
+    last: int
+
+    def samples(self, pause: Callable[[], None] | None = None) -> Samples:
+        """All of it as arrays; pause: called after each column, which takes some 0.1 ms."""
+        blocks = self.blocks
+        spans = [slice(max(self.first - b.first, 0), min(max(self.last - b.first, 0), BLOCK)) for b in blocks]
+        lines = np.concatenate([b.lines[span] for b, span in zip(blocks, spans, strict=True)])
+        columns = [lines[:, -2].copy(), lines[:, : blocks[0].rows.shape[2]].copy()]
+        for name in ("residual", "q", "tau", "qd"):
+            which = ROWS.index(name)
+            columns.append(np.concatenate([b.rows[span, which] for b, span in zip(blocks, spans, strict=True)]))
+            if pause is not None:
+                pause()
+        return Samples(*columns)
