@@ -72,6 +72,14 @@ def test_a_scenario_of_ones_own_has_settings_events_and_a_page() -> None:
     assert "refused: swing: above 0 to 1 rad, got 20" in text
 
 
+def test_a_program_of_urscript_runs_in_a_world_of_ones_own() -> None:
+    text = printed("urscript_in_process")
+    assert "did you mean 'movel'?" in text
+    assert numbers(r"finished after # s", text)[0] > 1.0  # it waited for its register
+    assert numbers(r"lowest point # mm", text) == [pytest.approx(100.0, abs=0.1)]
+    assert "gripper True, register 2" in text
+
+
 def test_inverse_kinematics_stays_on_its_branch() -> None:
     text = printed("inverse_kinematics")
     assert "8 ways to stand" in text

@@ -203,6 +203,44 @@ def test_speedj_reaches_its_speed_and_lasts_its_time() -> None:
     assert done("speedj([0.2, 0, 0, 0, 0, 0], 0.5)").count == 0.4 / FRAME + 1
 
 
+def test_speedj_without_acceleration_keeps_its_speed() -> None:
+    """Programs that compute the acceleration from a change of speed come to 0."""
+    bench = done("speedj([0.2,0,0,0,0,0], 2, 0.5)\nspeedj([0.2,0,0,0,0,0], 0, 0.1)\nx = get_target_joint_speeds()")
+    assert bench["x"][0] == 0.2
+    assert bench.count == 301
+
+
+def test_a_cb3_has_frames_of_eight_milliseconds() -> None:
+    bench = Bench(f"movej({GOAL}, v=0.5)\nx = get_steptime()", version=(3, 15, 0)).run()
+    assert bench["x"] == 0.008
+    q = np.array([START, *bench.targets])
+    assert np.abs(np.diff(q, axis=0)).max() / 0.008 == pytest.approx(0.5, rel=1e-6)
+
+
+def test_the_waypoint_is_the_end_of_the_move() -> None:
+    text = (
+        "thread t():\n sleep(0.5)\n x = get_target_waypoint()\nend\nx = 0\nrun t()\n"
+        f"movej({GOAL}, v=0.2)\ny = get_target_waypoint()"
+    )
+    bench = done(text)
+    end = arm().pose(np.array(eval(GOAL)))
+    np.testing.assert_allclose(bench["x"][:3], end[:3, 3], atol=1e-9)
+    np.testing.assert_allclose(bench["y"][:3], end[:3, 3], atol=1e-9)
+
+
+def test_damping_and_gain_of_force_mode_stay_set() -> None:
+    """Clients set them before they switch it on."""
+    far = []
+    for gain in (0.5, 2.0):
+        text = (
+            f"force_mode_set_gain_scaling({gain})\nforce_mode_set_damping(0.1)\n"
+            "force_mode(p[0,0,0,0,0,0], [0,0,1,0,0,0], [0,0,-10,0,0,0], 2, [1,1,1,1,1,1])\nsleep(1)"
+        )
+        p = places(done(text))
+        far.append(p[0, 2] - p[-1, 2])
+    assert far[1] == pytest.approx(4.0 * far[0], rel=0.05)
+
+
 def test_speedl_moves_the_tool() -> None:
     text = "speedl([0, 0.05, 0.02, 0, 0, 0.1], 0.5, 1.0)\nx = get_target_tcp_speed()\nstopl(0.5)\ny = get_target_joint_speeds()"
     bench = done(text)

@@ -43,15 +43,15 @@ class Arm:
     robot: the believed arm with six joints; the tool that it has is the TCP at the start, its payload the payload.
     """
 
-    def __init__(self, robot: Robot, start: ArrayLike) -> None:
+    def __init__(self, robot: Robot, start: ArrayLike, frame: float = FRAME) -> None:
         if robot.dof != 6:
             raise InvalidValue(f"URScript is for arms with 6 joints; {robot.name} has {robot.dof}")
         q = np.array(start, dtype=np.float64)
         if q.shape != (6,) or not np.isfinite(q).all():
             raise InvalidValue(f"q: six finite numbers [rad], got {q.tolist()}")
-        self.robot = robot
+        self.robot, self.frame = robot, frame
         self._made = robot
-        self.state = State(0.0, FRAME, q, STILL, STILL)
+        self.state = State(0.0, frame, q, STILL, STILL)
         self.q, self.qd, self.qdd = q, STILL, STILL  # (6,) target: where the arm shall be at the end of this frame
         self.commanded = False  # whether a thread has moved the arm in this frame
         self.tail: tuple[Segment, float] | None = None  # the rest of a move that is to be blended, and its time
@@ -59,6 +59,8 @@ class Arm:
         self.history: deque[State] = deque([self.state], HISTORY)
         self.steady = 0  # frames for which the arm has stood still
         self.wrench_zero = [0.0] * 6
+        self.waypoint: Frame | None = None  # where the present move of the tool ends
+        self.force_damping, self.force_gain = 0.005, 1.0  # of force mode, as the program has set them; UR's defaults
         payload = robot.model.payload
         self.payload = NO_PAYLOAD if payload is None else payload
         self._torque: Setpoint | None = None
@@ -107,6 +109,10 @@ class Arm:
         self.take()
         self.q, self.qd, self.qdd = q, qd, qdd
 
+    def change(self, qd: Array) -> None:
+        """Another speed (6,) at the end of this frame, evenly."""
+        self.move(self.q + (self.qd + qd) * (0.5 * self.frame), qd, (qd - self.qd) / self.frame)
+
     def torque(self, tau: Array, viscous: Array, coulomb: Array) -> None:
         """Torques for this frame."""
         self.take()
@@ -115,20 +121,17 @@ class Arm:
 
     def _brake(self) -> None:
         """Towards rest; every joint slows down by the same share."""
-        fastest = float(np.abs(self.qd).max())
-        if fastest <= BRAKE * FRAME:
-            self.q, self.qd, self.qdd = self.q + self.qd * (0.5 * FRAME), STILL, STILL
-            return
-        slower = self.qd * (1.0 - BRAKE * FRAME / fastest)
-        self.q = self.q + (self.qd + slower) * (0.5 * FRAME)
-        self.qdd = (slower - self.qd) / FRAME
+        fastest, most = float(np.abs(self.qd).max()), BRAKE * self.frame
+        slower = STILL if fastest <= most else self.qd * (1.0 - most / fastest)
+        self.q = self.q + (self.qd + slower) * (0.5 * self.frame)
+        self.qdd = STILL if slower is STILL else (slower - self.qd) / self.frame
         self.qd = slower
 
     def _finish_tail(self, speed: float) -> None:
         """No move came to blend with: the last one goes to its end."""
         assert self.tail is not None
         segment, time = self.tail
-        time += FRAME * speed
+        time += self.frame * speed
         self.tail = (segment, time) if time < segment.law.duration else None
         self.q, self.qd = segment.joints(self, time, speed)
         if self.tail is None:

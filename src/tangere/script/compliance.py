@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tangere.script.host import FRAME, STILL, Setpoint
+from tangere.script.host import STILL, Setpoint
 from tangere.script.poses import Frame, rotation_vector
 from tangere.script.values import ScriptException
 from tangere.types import Array
@@ -48,8 +48,6 @@ class ForceMode:
     def __init__(self, arm: Arm, frame: Frame, selection: Array, wrench: Array, limits: Array) -> None:
         self.R: Array = np.array(frame[0])
         self.selected, self.wrench, self.limits = selection, wrench, limits
-        self.gain = 1.0  # of force_mode_set_gain_scaling
-        self.damping = 0.005  # of force_mode_set_damping, 0 ... 1: 1 stops at once when nothing pulls
         self.q = arm.q
         self._v = np.zeros(6)
 
@@ -62,10 +60,10 @@ class ForceMode:
         felt = np.array(arm.wrench())
         R = self.R
         missing = self.wrench + np.concatenate([R.T @ felt[:3], R.T @ felt[3:]])
-        wish = np.concatenate([missing[:3] * PER_FORCE, missing[3:] * PER_MOMENT]) * self.gain
+        wish = np.concatenate([missing[:3] * PER_FORCE, missing[3:] * PER_MOMENT]) * arm.force_gain
         wish = np.clip(wish, -self.limits, self.limits)
         # the speed follows its wish within some frames; the more damping, the sooner it is forgotten
-        self._v += (wish - self._v) * (0.2 + 0.8 * self.damping)
+        self._v += (wish - self._v) * (0.2 + 0.8 * arm.force_damping)
         J = arm.jacobian(self.q)
         nominal = arm.jacobian(arm.q) @ arm.qd if arm.qd is not STILL else np.zeros(6)
         R_n, p_n = arm.frame_at(arm.q)
@@ -79,7 +77,7 @@ class ForceMode:
         except np.linalg.LinAlgError:
             qd = STILL  # singular: it stays until the arm is led out of it
         qd = np.clip(qd, -arm.robot.qd_max, arm.robot.qd_max)
-        self.q = self.q + qd * FRAME
+        self.q = self.q + qd * arm.frame
         return Setpoint(self.q, qd, STILL)
 
     def released(self, arm: Arm) -> None:

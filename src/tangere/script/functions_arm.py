@@ -12,7 +12,6 @@ from tangere.script.arm import Arm, ProtectiveStop
 from tangere.script.builtin import builtin
 from tangere.script.compliance import ForceMode, Freedrive, six
 from tangere.script.functions_values import pose_argument
-from tangere.script.host import FRAME
 from tangere.script.values import List, Pose, ScriptException, Value, numbers, shown
 from tangere.types import Array
 
@@ -81,7 +80,7 @@ class ArmFunctions:
     @builtin(since="5.4")
     def get_target_waypoint(self) -> Pose:
         """Where the present move ends, else where the tool shall be."""
-        return self.get_target_tcp_pose()
+        return self.get_target_tcp_pose() if self._arm.waypoint is None else poses.pose(self._arm.waypoint)
 
     @builtin()
     def get_actual_tool_flange_pose(self) -> Pose:
@@ -233,7 +232,7 @@ class ArmFunctions:
     @builtin()
     def get_steptime(self) -> float:
         """[s] of a frame."""
-        return FRAME
+        return self._arm.frame
 
     @builtin()
     def set_tcp(self, pose: Value, tcp_name: Value = "") -> None:
@@ -322,15 +321,13 @@ class ArmFunctions:
 
     @builtin(since="3.5")
     def force_mode_set_damping(self, damping: Value) -> None:
-        """0 (none) to 1."""
-        if isinstance(self._arm.compliance, ForceMode):
-            self._arm.compliance.damping = min(1.0, max(0.0, float(damping)))
+        """0 (none) to 1; stays until it is set again."""
+        self._arm.force_damping = min(1.0, max(0.0, float(damping)))
 
     @builtin(since="5.0")
     def force_mode_set_gain_scaling(self, scaling: Value) -> None:
-        """0 to 2."""
-        if isinstance(self._arm.compliance, ForceMode):
-            self._arm.compliance.gain = min(2.0, max(0.0, float(scaling)))
+        """0 to 2; stays until it is set again."""
+        self._arm.force_gain = min(2.0, max(0.0, float(scaling)))
 
     @builtin()
     def freedrive_mode(self, freeAxes: Value = EVERY, feature: Value = ORIGIN) -> None:

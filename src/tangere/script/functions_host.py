@@ -6,7 +6,7 @@ import struct
 from collections.abc import Generator
 
 from tangere.script.builtin import builtin
-from tangere.script.host import FRAME, Host
+from tangere.script.host import Host
 from tangere.script.values import List, ScriptException, Text, Value, numbers, shown, text
 
 Answer = Generator[None, None, Value]
@@ -21,8 +21,8 @@ WIDTH = {"standard": 8, "configurable": 8, "tool": 2}
 class HostFunctions:
     """Functions of one host."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, host: Host, frame: float) -> None:
+        self._host, self._frame = host, frame
         self._waiting: dict[str, bytes] = {}
 
     # ------------------------------------------------------------------------------------------- time and messages
@@ -30,7 +30,7 @@ class HostFunctions:
     @builtin(blocking=True)
     def sleep(self, t: Value) -> Answer:
         """Wait for a time [s], one frame at least."""
-        for _ in range(max(1, round(t / FRAME))):
+        for _ in range(max(1, round(t / self._frame))):
             yield
 
     @builtin()
@@ -298,7 +298,7 @@ class HostFunctions:
         self, name: Value, timeout: Value, size: int = 0, until: bytes = b""
     ) -> Generator[None, None, bytes | None]:
         """So many bytes, or all up to an end that is left out; None: not in time, or closed. timeout 0: for ever."""
-        key, left = str(name), round(timeout / FRAME) if timeout > 0 else -1
+        key, left = str(name), round(timeout / self._frame) if timeout > 0 else -1
         while True:
             waiting, open_ = self._received(key)
             found = waiting.find(until) if until else (size if len(waiting) >= size else -1)

@@ -14,7 +14,7 @@ from tangere.script.arm import Arm, ProtectiveStop
 from tangere.script.builtin import builtin
 from tangere.script.compliance import COULOMB, VISCOUS, six
 from tangere.script.functions_values import pose_argument
-from tangere.script.host import FRAME, STILL, Host
+from tangere.script.host import STILL, Host
 from tangere.script.poses import Frame
 from tangere.script.segments import Arc, Blend, JointSegment, Segment, Straight, ToolSegment, Trapezoid
 from tangere.script.values import Pose, ScriptException, Value, shown
@@ -36,18 +36,17 @@ def _ramp(now: Array, goal: Array, most: float) -> Array:
     return goal if size <= most else now + way * (most / size)
 
 
-def _frames(time: Value) -> int:
-    """Frames of a time [s], one at least."""
-    if not math.isfinite(time):
-        raise ScriptException(f"a time is needed, got {shown(time)}")
-    return max(1, round(float(time) / FRAME))
-
-
 class MotionFunctions:
     """Moves of one arm."""
 
     def __init__(self, arm: Arm, host: Host) -> None:
         self._arm, self._host = arm, host
+
+    def _frames(self, time: Value) -> int:
+        """Frames of a time [s], one at least."""
+        if not math.isfinite(time):
+            raise ScriptException(f"a time is needed, got {shown(time)}")
+        return max(1, round(float(time) / self._arm.frame))
 
     # ----------------------------------------------------------------------------------------------- moves to a goal
 
@@ -90,14 +89,16 @@ class MotionFunctions:
         law = segment.law
         time, last = 0.0, max(law.duration, busy)
         x, y, z = segment.end[1]
+        arm.waypoint = segment.end
         while True:
             speed = host.speed
-            time += FRAME * speed
+            time += arm.frame * speed
             motion = segment if blend is None or time >= busy else blend
             q, qd = motion.joints(arm, time, speed)
-            arm.move(q, qd, (qd - arm.qd) / FRAME if qd is not arm.qd else STILL)
+            arm.move(q, qd, (qd - arm.qd) / arm.frame if qd is not arm.qd else STILL)
             yield
             if time >= last:
+                arm.waypoint = None
                 return
             if radius > 0.0 and time >= busy and time >= law.ramp:
                 p = arm.frame_at(arm.q)[1]
@@ -189,25 +190,26 @@ class MotionFunctions:
         w *= math.sqrt(min(GAIN[1], max(GAIN[0], gain)) / USUAL_GAIN)
         limit = arm.robot.qd_max
         arm.tail = None
-        for _ in range(_frames(t)):
+        for _ in range(self._frames(t)):
             qdd = (goal - arm.q) * (w * w) - arm.qd * (2.0 * w)
-            qd = arm.qd + qdd * FRAME
+            qd = arm.qd + qdd * arm.frame
             if abs(qd).max() > 1.0:  # cheap first: no joint of a UR is slower than that
                 qd = np.minimum(np.maximum(qd, -limit), limit)
-            arm.move(arm.q + qd * FRAME, qd, qdd)
+            arm.move(arm.q + qd * arm.frame, qd, qdd)
             yield
 
     @builtin(blocking=True)
     def speedj(self, qd: Value, a: Value = 1.4, t: Value = 0) -> Frames:
         """Joint speeds [rad/s], by acceleration a [rad/s2]; returns after t [s], or when they are reached."""
         arm, goal = self._arm, six(qd, "speedj")
-        most = self._positive(a, "speedj") * FRAME
-        frames, count = _frames(t) if t > 0 else 0, 0
+        # programs that compute their acceleration come to 0: the speed stays for that time
+        most = 0.0 if a == 0 and t > 0 else self._positive(a, "speedj") * arm.frame
+        frames, count = self._frames(t) if t > 0 else 0, 0
         arm.tail = None
         while True:
             wish = goal * self._host.speed
             new = arm.checked_speed(_ramp(arm.qd, wish, most))
-            arm.move(arm.q + (arm.qd + new) * (0.5 * FRAME), new, (new - arm.qd) / FRAME)
+            arm.change(new)
             yield
             count += 1
             if count >= frames if frames else np.array_equal(new, wish):
@@ -217,9 +219,9 @@ class MotionFunctions:
     def speedl(self, xd: Value, a: Value = 1.2, t: Value = 0, aRot: Value = None) -> Frames:
         """Velocity of the tool (6,) [m/s, rad/s], base axes, by acceleration a [m/s2] (aRot [rad/s2])."""
         arm, goal = self._arm, six(xd, "speedl")
-        most = self._positive(a, "speedl") * FRAME
-        turning = most if aRot is None else self._positive(aRot, "speedl") * FRAME
-        frames, count = _frames(t) if t > 0 else 0, 0
+        most = self._positive(a, "speedl") * arm.frame
+        turning = most if aRot is None else self._positive(aRot, "speedl") * arm.frame
+        frames, count = self._frames(t) if t > 0 else 0, 0
         arm.tail = None
         now: Array = arm.jacobian(arm.q).dot(arm.qd)
         while True:
@@ -236,11 +238,11 @@ class MotionFunctions:
         """One frame with a velocity of the tool at its end."""
         arm = self._arm
         try:
-            qd: Array = np.asarray(np.linalg.solve(arm.jacobian(arm.q + arm.qd * FRAME), v), dtype=np.float64)
+            qd: Array = np.asarray(np.linalg.solve(arm.jacobian(arm.q + arm.qd * arm.frame), v), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise ProtectiveStop("the arm is singular: no joint speeds give this velocity of the tool") from None
         arm.checked_speed(qd)
-        arm.move(arm.q + (arm.qd + qd) * (0.5 * FRAME), qd, (qd - arm.qd) / FRAME)
+        arm.change(qd)
 
     @staticmethod
     def _positive(a: Value, what: str) -> float:
@@ -251,11 +253,11 @@ class MotionFunctions:
     @builtin(blocking=True)
     def stopj(self, a: Value = 2.0) -> Frames:
         """All joints to rest by a [rad/s2]."""
-        arm, most = self._arm, self._positive(a, "stopj") * FRAME
+        arm, most = self._arm, self._positive(a, "stopj") * self._arm.frame
         arm.tail = None
         while True:
             new = _ramp(arm.qd, STILL, most)
-            arm.move(arm.q + (arm.qd + new) * (0.5 * FRAME), new, (new - arm.qd) / FRAME)
+            arm.change(new)
             yield
             if new is STILL:
                 return
@@ -263,14 +265,14 @@ class MotionFunctions:
     @builtin(blocking=True)
     def stopl(self, a: Value = 2.0, aRot: Value = None) -> Frames:
         """The tool to rest, straight on, by a [m/s2]."""
-        arm, most = self._arm, self._positive(a, "stopl") * FRAME
+        arm, most = self._arm, self._positive(a, "stopl") * self._arm.frame
         arm.tail = None
         while True:
             v = arm.jacobian(arm.q).dot(arm.qd)
             size = float(np.abs(v).max())
             share = 0.0 if size <= most or np.abs(arm.qd).max() < SLOWEST else 1.0 - most / size
             new = arm.qd * share if share else STILL
-            arm.move(arm.q + (arm.qd + new) * (0.5 * FRAME), new, (new - arm.qd) / FRAME)
+            arm.change(new)
             yield
             if new is STILL:
                 return

@@ -14,7 +14,8 @@ import numpy as np
 from tangere.script.values import ScriptException, Value
 from tangere.types import Array
 
-FRAME = 2e-3  # [s] of an e-Series controller; URScript's own unit of time
+FRAME = 2e-3  # [s] of an e-Series controller: URScript's own unit of time
+CB3_FRAME = 8e-3  # [s] of a CB3 controller (PolyScope 3)
 
 # text: textmsg; popup; warning: of the machine itself, about the program
 Kind = Literal["text", "popup", "warning"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from tangere.errors import InvalidValue
 from tangere.kinematics.vectors import Vector, add, matmul, matvec, scale, subtract, transposed
 from tangere.planning.paths import arc
-from tangere.script.host import FRAME, STILL
+from tangere.script.host import STILL
 from tangere.script.poses import Frame, rotation, rotation_vector
 from tangere.script.values import ScriptException
 from tangere.types import Array
@@ -157,7 +157,7 @@ class Blend:
 
 def followed(arm: Arm, goal: Frame, velocity: Vector, q: Array, qd: Array) -> tuple[Array, Array]:
     """q, qd (6,) that bring the tool to a pose with a velocity, from those of the frame before."""
-    q, inverse = arm.followed(goal, q + qd * FRAME)
+    q, inverse = arm.followed(goal, q + qd * arm.frame)
     return q, arm.checked_speed(inverse.dot(velocity)) if any(velocity) else STILL
 
 

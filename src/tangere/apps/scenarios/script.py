@@ -10,7 +10,7 @@ import numpy as np
 
 from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, posture
 from tangere.apps.scenarios.hold import posture_setting
-from tangere.control.setpoint import critical
+from tangere.control.joint_servo import JointServo
 from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.robots import Robot
@@ -22,8 +22,9 @@ from tangere.script.machine import Machine
 from tangere.settings import altered, other, setting, word
 from tangere.types import Array, Command, Friction, Reference, State
 
-# 1/s2 of the position servo: two poles at -40 rad/s, the fastest that a period of 2 ms carries without ringing
-SERVO = 1600.0
+# Pole of the position servo [1/s] times the period [s]: JointServo's own 150 1/s at 1 ms, slower at longer periods, so
+# that its margin stays
+SERVO = 0.15
 # [s] for which a run goes on after its program has ended: the arm comes to rest and the page shows that it did
 AFTER = 0.3
 MESSAGES = 1000  # of a program that are kept
@@ -87,7 +88,7 @@ class RunHost(QuietHost):
 class ScriptController:
     """Runs a program frame by frame and makes the torques of what it wants.
 
-        position: tau = M (qdd + kp e + kv ed) + C qd + g + friction of the reference
+        position: JointServo
         torque:   tau = torque of the program + g + the shares of friction that it asks for
 
     Between two frames the reference goes on with constant acceleration. `finished` when the program has ended and the
@@ -101,13 +102,14 @@ class ScriptController:
         self, robot: Robot, program: Program, q: Array, *, period: float, host: RunHost,
         friction: Friction | None = None, until: float = float("inf"),
     ) -> None:  # fmt: skip
-        self.every = round(FRAME / period)
-        if self.every < 1 or abs(self.every * period - FRAME) > 1e-9:
-            raise InvalidValue(f"period: {FRAME:g} s or a whole part of it for a script, got {period:g} s")
         self.robot, self.program, self.host, self.friction = robot, program, host, friction
         self._period, self._until = period, until
-        self._kp, self._kv = SERVO, float(critical(np.array(SERVO)))
+        self._servo = JointServo(robot, friction, SERVO / period)
         self._begin(q)
+        self._frame_s = self.machine.arm.frame
+        self.every = round(self._frame_s / period)
+        if self.every < 1 or abs(self.every * period - self._frame_s) > 1e-9:
+            raise InvalidValue(f"period: {self._frame_s:g} s or a whole part of it for a script, got {period:g} s")
 
     def _begin(self, q: Array) -> None:
         self.machine = Machine(self.program, self.robot, q, self.host)
@@ -130,16 +132,12 @@ class ScriptController:
             h = self._period
             self._q, self._qd = self._q + self._qd * h + self._qdd * (0.5 * h * h), self._qd + self._qdd * h
         self._count += 1
-        goal, robot, q, qd = self._goal, self.machine.arm.robot, state.q, state.qd
+        goal, servo = self._goal, self._servo
+        servo.robot = self.machine.arm.robot  # with the payload that the program has told
         if goal.tau is not None:
-            return Command(goal.tau + robot.gravity_torque(q) + self._compensated(goal, qd))
-        qdd = self._kp * (self._q - q)
-        qdd += self._kv * (self._qd - qd)
-        qdd += self._qdd
-        tau = robot.inverse_dynamics(q, qd, qdd)
-        if self.friction is not None:
-            tau += self.friction.torque(self._qd)
-        return Command(tau)
+            servo.release()
+            return Command(goal.tau + servo.robot.gravity_torque(state.q) + self._compensated(goal, state.qd))
+        return Command(servo.torque(state, self._q, self._qd, self._qdd, self._period))
 
     def _frame(self, state: State) -> None:
         """A new setpoint; the reference is where the one before ends."""
@@ -151,9 +149,9 @@ class ScriptController:
             self._q, self._qd = state.q, state.qd
         else:
             self._q, self._qd = before.q, before.qd
-        self._qdd = (goal.qd - self._qd) / FRAME
+        self._qdd = (goal.qd - self._qd) / self._frame_s
         still = not self.machine.running and not goal.qd.any()
-        self._over = self._over + FRAME if still else 0.0
+        self._over = self._over + self._frame_s if still else 0.0
 
     def _compensated(self, goal: Setpoint, qd: Array) -> Array:
         law = self.friction
@@ -170,7 +168,7 @@ class ScriptController:
     @property
     def finished(self) -> bool:
         """Whether the program has ended and the arm rests, or the time is up."""
-        return self._over >= AFTER or self._time >= self._until - 1.5 * FRAME
+        return self._over >= AFTER or self._time >= self._until - 1.5 * self._frame_s
 
     @property
     def failed(self) -> str:

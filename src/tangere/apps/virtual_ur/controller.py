@@ -66,7 +66,7 @@ class Controller:
         self.safety_mode: SafetyMode = SafetyMode.NORMAL
         self.runtime: Runtime = Runtime.STOPPED
         self.remote = profile.remote
-        self.arm: Arm = Arm(inside.belief, inside.state.q)
+        self.arm: Arm = Arm(inside.belief, inside.state.q, self.frame)
         self.machine: Machine | None = None
         self.loaded = ""
         self.line: int = 0
