@@ -15,7 +15,7 @@ from tangere.kernels.closed_loop import N, parts
 from tangere.model.model import Array
 
 try:
-    from tangere import _rollouts
+    from tangere import _kernels, _rollouts
     from tangere._kernels import instruction_sets
 except ImportError:  # no compiler at installation: the Python loop serves
     _rollouts = None  # type: ignore[assignment]
@@ -30,13 +30,15 @@ _threads = 1
 
 
 def threads(count: int | None = None) -> int:
-    """How many threads rollouts use from now on (1 unless told); without a number: how many they use."""
+    """How many threads long batches and rollouts use from now on (1 unless told); without a number: how many now."""
     global _threads
     if count is not None:
         cores = os.cpu_count() or 1
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= cores:
             raise InvalidValue(f"threads: a whole number from 1 to {cores}, the cores of this machine, got {count!r}")
         _threads = count
+        if COMPILED:
+            _kernels.threads(count)
     return _threads
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,12 @@ _SIGNS = np.array(SIGNS)
 # Bits of `flags`, in the order of the kernels' outputs.
 SHOULDER, ELBOW, WRIST, ELBOW_UP = 1, 2, 4, 8
 NO_BRANCH = 255  # lane of a solution of an arm that has no branches as a UR has
+
+
+@cache
+def _endless(dof: int) -> tuple[Array, Array]:
+    """Limits of joints that have none."""
+    return np.full(dof, -np.inf), np.full(dof, np.inf)
 
 
 def turns_to(
@@ -127,13 +134,17 @@ class IKSolutions:
         With limits (default) only what the joint limits allow. Raises NoSolution where there is none.
         """
         r = self.robot
+        low, high = (r.q_min, r.q_max) if limits else _endless(r.dof)
+        compiled = getattr(r, "_nearest", None)
+        if compiled is not None:
+            chosen: Array | None = compiled(self.q, q_ref, low, high, r.revolute)
+            if chosen is not None:
+                return chosen
         ref = argument(q_ref, "q_ref", (r.dof,))
         if ref.ndim != 1:
             raise InvalidValue(f"q_ref: expected shape ({r.dof},), got {ref.shape}")
         if not self:
             raise NoSolution(f"the pose has no solution: it is {self.distance:.6g} m out of reach")
-        free = np.full(r.dof, np.inf)
-        low, high = (r.q_min, r.q_max) if limits else (-free, free)
         moved, inside = turns_to(self.q, ref, low, high, r.revolute)
         if not inside.any():
             raise NoSolution(f"all {len(self)} solutions of the pose lie outside the joint limits")
@@ -260,8 +271,7 @@ class IKBatch:
         """
         r = self.robot
         ref = np.broadcast_to(argument(q_ref, "q_ref", (r.dof,)), (*self.q.shape[:-2], r.dof))
-        free = np.full(r.dof, np.inf)
-        low, high = (r.q_min, r.q_max) if limits else (-free, free)
+        low, high = (r.q_min, r.q_max) if limits else _endless(r.dof)
         moved, inside = turns_to(self.q, ref[..., None, :], low, high, r.revolute)
         usable = inside & self.valid
         distance = np.where(usable, np.sum((moved - ref[..., None, :]) ** 2, axis=-1), np.inf)

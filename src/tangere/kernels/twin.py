@@ -34,12 +34,12 @@ def twin_of(model: Model, nominal: Model | None) -> Array | None:
     twin, base, offset = found
     q = np.concatenate([_PROBES, _PROBES[::-1] + 0.4], axis=-1)
     ours, theirs = _pose(model, q), base @ _pose(twin, q + offset)
-    turn = np.einsum("...ij,...ij->...", ours[..., :3, :3], theirs[..., :3, :3])  # trace of R R'^T
-    tilt = MARGIN * float(np.max(np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0))))
-    shift = MARGIN * float(np.max(np.linalg.norm((ours - theirs)[..., :3, 3], axis=-1)))
+    off = ours - theirs
+    tilt = MARGIN * float(np.max(np.linalg.norm(off[..., :3, :3], axis=(-2, -1)))) / np.sqrt(2.0)  # 2 sin(angle / 2)
+    shift = MARGIN * float(np.max(np.linalg.norm(off[..., :3, 3], axis=-1)))
     if tilt > TILT_MAX or shift > SHIFT_MAX:
         return None
-    place = [*base[:3, :3].ravel(), *base[:3, 3], *offset, tilt + shift, shift]  # lengths off turn the wrist, too
+    place = [*base[:3, :3].ravel(), *base[:3, 3], *offset, tilt, shift]
     return np.array([*ur.parameters_of(twin), *place])
 
 

@@ -1,5 +1,6 @@
 /* The type that carries an arm's parameters and one method per kernel. */
 
+#include "chunks.h"
 #include "ik.h"
 #include "polished.h"
 
@@ -55,6 +56,32 @@ TG_INLINE PyObject *tg_single(Arm *self, int k, const tg_shape *s, double *x)
     return result;
 }
 
+#define TG_CHUNK 2048 /* samples: some 10 ms of the slowest kernel, one of the fastest */
+
+typedef struct {
+    const Arm *arm;
+    int k;
+    const tg_shape *shape;
+    const double *const *from;
+    double *const *to;
+} tg_batch_work;
+
+static void tg_batch_chunk(void *object, npy_intp first, npy_intp count)
+{
+    const tg_batch_work *w = object;
+    const tg_shape *s = w->shape;
+    const double *from[3];
+    double *to[3];
+    for (int g = 0; g < s->inputs; g++)
+        from[g] = w->from[g] + first * s->sizes[g];
+    for (int o = 0; o < s->outputs; o++)
+        to[o] = w->to[o] + first * tg_output_size(s, o);
+    if (w->arm->general)
+        tg_general_many(tg_six_form, w->arm->structure, w->k, w->arm->dof, count, from, w->arm->general, to);
+    else
+        tg_isa->batch(w->k, count, from, w->arm->P, to);
+}
+
 /* states with leading axes, as contiguous arrays that were checked: one of them, or as many as the kernel has inputs */
 static PyObject *tg_computed(Arm *self, int k, const tg_shape *s, PyArrayObject **in)
 {
@@ -98,12 +125,9 @@ static PyObject *tg_computed(Arm *self, int k, const tg_shape *s, PyArrayObject 
             goto done;
         to[o] = (double *)PyArray_DATA((PyArrayObject *)out[o]);
     }
-    Py_BEGIN_ALLOW_THREADS
-    if (self->general)
-        tg_general_many(tg_six_form, self->structure, k, self->dof, n, from, self->general, to);
-    else
-        tg_isa->batch(k, n, from, self->P, to);
-    Py_END_ALLOW_THREADS
+    tg_batch_work work = {self, k, s, from, to};
+    if (tg_in_chunks(tg_batch_chunk, &work, n, TG_CHUNK) < 0)
+        goto done;
     if (s->outputs == 1) {
         result = out[0];
         out[0] = NULL;
@@ -266,6 +290,7 @@ static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_
 }
 
 #include "arm_ik.h"
+#include "nearest.h"
 
 /* ---- the type ------------------------------------------------------------------------------------------------- */
 
@@ -358,6 +383,8 @@ static PyMethodDef arm_methods[] = {
     METHOD(inverse_kinematics, "T, reference=None",
            "All solutions of the pose T_base_tcp as an IKSolutions value (leading axes: IKBatch).\n\n`reference` (6,) "
            "settles what a singular pose leaves open (q6 at a wrist singularity)."),
+    {"_nearest", (PyCFunction)(void (*)(void))arm_nearest, METH_FASTCALL | METH_STATIC,
+     "_nearest(q, q_ref, q_min, q_max, revolute): the nearest of the rows of q, or None where Python must look"},
     {NULL, NULL, 0, NULL}};
 #undef METHOD
 

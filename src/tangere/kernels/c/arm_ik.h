@@ -1,5 +1,37 @@
 /* The method inverse_kinematics of an arm: one pose or many, closed form or polished. */
 
+#define TG_IK_CHUNK 64 /* poses: 20 ms of singular poses of a calibrated arm */
+
+typedef struct {
+    const Arm *arm;
+    const double *T, *reference;
+    npy_intp step;
+    double *q;
+    npy_bool *valid;
+    npy_uint8 *flags;
+    double *correction, *distance;
+    npy_intp bad; /* the first pose that is none, and why */
+    const char *problem;
+} tg_ik_work;
+
+static void tg_ik_chunk(void *object, npy_intp first, npy_intp count)
+{
+    tg_ik_work *w = object;
+    const Arm *arm = w->arm;
+    const double *T = w->T + 16 * first, *reference = w->reference ? w->reference + w->step * first : NULL;
+    const npy_intp at = TG_IK_LANES * first;
+    const char *problem = NULL;
+    npy_intp done;
+    if (arm->twin)
+        done = tg_polished_batch(arm->twin, arm->general, count, T, reference, w->step, w->q + 6 * at, w->valid + at,
+                                 w->flags + at, w->correction + first, w->distance + first, &problem);
+    else
+        done = ik_batch(count, T, reference, w->step, arm->P, w->q + 6 * at, w->valid + at, w->flags + at,
+                        w->correction + first, w->distance + first, &problem);
+    if (done < count)
+        tg_note(&w->bad, &w->problem, first + done, problem);
+}
+
 static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *reference)
 {
     const int leading = PyArray_NDIM(T) - 2;
@@ -25,21 +57,14 @@ static PyObject *tg_ik_many(Arm *self, PyArrayObject *T, PyArrayObject *referenc
     PyObject *distance = PyArray_SimpleNew(leading, dims, NPY_DOUBLE);
     PyObject *result = NULL;
     if (q && valid && flags && correction && distance) {
-        const char *problem = NULL;
-        npy_intp done;
 #define DATA(a) PyArray_DATA((PyArrayObject *)(a))
-        Py_BEGIN_ALLOW_THREADS
-        if (self->twin)
-            done = tg_polished_batch(self->twin, self->general, n, DATA(T), reference ? DATA(reference) : NULL, step,
-                                     DATA(q), DATA(valid), DATA(flags), DATA(correction), DATA(distance), &problem);
-        else
-            done = ik_batch(n, DATA(T), reference ? DATA(reference) : NULL, step, self->P, DATA(q), DATA(valid),
-                            DATA(flags), DATA(correction), DATA(distance), &problem);
-        Py_END_ALLOW_THREADS
+        tg_ik_work work = {self, DATA(T), reference ? DATA(reference) : NULL, step, DATA(q), DATA(valid), DATA(flags),
+                           DATA(correction), DATA(distance), n, NULL};
 #undef DATA
-        if (done < n)
-            PyErr_Format(tg_invalid, "pose number %zd: %s", (Py_ssize_t)done, problem);
-        else
+        const int heard = tg_in_chunks(tg_ik_chunk, &work, n, TG_IK_CHUNK);
+        if (heard == 0 && work.problem)
+            PyErr_Format(tg_invalid, "pose number %zd: %s", (Py_ssize_t)work.bad, work.problem);
+        else if (heard == 0)
             result = PyObject_CallFunctionObjArgs(tg_batch_type, q, valid, flags, correction, distance, self, T,
                                                   reference ? (PyObject *)reference : Py_None, NULL);
     }

@@ -246,6 +246,7 @@ static PyObject *module_use(PyObject *module, PyObject *arg)
 static PyMethodDef module_methods[] = {
     {"register", module_register, METH_VARARGS, "register(solutions, batch, rescue, broadcast, refuse, far, formed, transforms, found): types of the answers, and helpers in Python"},
     {"instruction_sets", module_instruction_sets, METH_NOARGS, "names of the vector forms that this processor runs"},
+    {"threads", module_threads, METH_O, "threads(n): long batches run in so many threads from now on; returns how many"},
     {"use", module_use, METH_O, "use(name): take this vector form for batches from now on (all give the same bits)"},
     {NULL, NULL, 0, NULL}};
 
@@ -264,6 +265,8 @@ PyMODINIT_FUNC PyInit__kernels(void)
     tg_invalid = PyObject_GetAttrString(errors, "InvalidValue");
     Py_DECREF(errors);
     tg_double = PyArray_DescrFromType(NPY_DOUBLE);
+    if (!(tg_note_turn = PyThread_allocate_lock()))
+        return PyErr_NoMemory();
     if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0 ||
         PyType_Ready(&MomentumType) < 0 || PyType_Ready(&TipLawType) < 0 || PyType_Ready(&StepType) < 0)
         return NULL;

@@ -13,16 +13,19 @@
 
 #define TG_FOUND_MAX 16  /* solutions that are kept; ten have been seen, next to two singularities at once */
 #define TG_STARTS_MAX 512
-#define TG_ANGLES_OF_SCAN 16
+#define TG_ANGLES_OF_SCAN 24
 #define TG_ROUNDS 40     /* of a search: next to a singularity some twenty, elsewhere four or five */
 #define TG_SCAN_ROUNDS 6 /* with q6 held: as far as needed to see a sign */
-#define TG_WRIST_ZONE 3.0 /* times the tilt of the calibration [rad]: |sin q5| below which the wrist is scanned */
+#define TG_WRIST_ZONE 4.0 /* times the tilt of the calibration [rad]: |sin q5| below which the wrist is scanned */
+#define TG_WRIST_EDGE 3.0 /* times as far where the elbow is at the edge of its reach: q6 decides whether it is within */
 #define TG_REACH_ZONE 2.0 /* times the shift of the calibration [m]: distance from the edge of the reach */
-#define TG_EXACT_TILT 1e-9 /* rad: a file that rounds its angles; then the closed form knows all about the wrist */
+#define TG_EXACT 1e-9 /* rad, m: a file that rounds its numbers. Axes that are exact so far have a UR's singular wrist */
 #define TG_GOOD 1e-24    /* squared error [m, rad] of a solution: 1e-12 */
 #define TG_FAIR 1e-18    /* the same next to a singularity, 1e-9 ... */
 #define TG_NEAR_PIVOT 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
-#define TG_FREE_PIVOT 1e-13 /* below 3e-7 a joint is free: solutions are a family, one of which stands for all */
+#define TG_FOLD_PIVOT 1e-4 /* below 1e-2 a second solution may lie near, across the singularity: it is looked for */
+#define TG_FREE_PIVOT 1e-12 /* below 1e-6 a joint is free, if the axes are parallel as in a UR: solutions are a family,
+                              * one of which stands for all */
 #define TG_MERGE 1e-6    /* rad: closer solutions are one; MERGE of kinematics/inverse_closed_form.py */
 #define TG_SINGULAR 1e-6 /* SINGULAR of the same file */
 #define TG_PI 3.14159265358979323846
@@ -32,7 +35,7 @@ typedef struct {
     double P[TG_PARAMETERS];
     double base[12]; /* R row by row, p */
     double offset[6];
-    double tilt, shift; /* how far [rad, m] the arm may be from it at the tool */
+    double tilt, shift; /* how far [rad, m] the tool may be turned and moved against it */
 } tg_twin;
 
 typedef struct {
@@ -87,16 +90,29 @@ static int tg_bent(const tg_twin *twin, double *q, double sign)
     return 1;
 }
 
-/* starts from branch i of the twin */
-static void tg_start_branch(tg_work *w, const double *branch, int i)
+/* starts from branch i of the twin; whether its elbow is straight or folded, or it is out of reach */
+static int tg_start_branch(tg_work *w, const double *branch, int i)
 {
+    /* q6 may be off by the tilt over sin q5, and with it the place of the wrist */
+    const double q6_off = fmin(w->twin->tilt / fmax(fabs(sin(branch[4])), 1e-3), 1.0);
     double q[6];
-    if (branch[7] >= TG_REACH_ZONE * w->twin->shift)
-        return;
+    if (branch[7] >= TG_REACH_ZONE * w->twin->shift + w->twin->P[4] * q6_off)
+        return 1;
     tg_start_twin(w, branch);
     memcpy(q, branch, sizeof q);
-    if (tg_bent(w->twin, q, tg_ik_signs[2][i]))
-        tg_start_twin(w, q);
+    if (!tg_bent(w->twin, q, tg_ik_signs[2][i]))
+        return branch[7] > 0.0;
+    tg_start_twin(w, q);
+    if (cos(q[2]) > 0.0)
+        return 1;
+    for (int side = -1; side <= 1; side += 2) { /* a folded arm is short: a small shift turns its direction by much */
+        double turned[6];
+        memcpy(turned, q, sizeof q);
+        turned[1] += 0.4 * side;
+        turned[3] -= 0.4 * side;
+        tg_start_twin(w, turned);
+    }
+    return 1;
 }
 
 /* between two searches, a part of the way from the first to the second */
@@ -124,7 +140,7 @@ static void tg_scan(tg_work *w, const double *flange)
     int use[4][TG_ANGLES_OF_SCAN];
     double place[13], miss[4][TG_ANGLES_OF_SCAN];
     memcpy(place, flange, 12 * sizeof(double));
-    place[12] = 4.0 * TG_WRIST_ZONE * twin->tilt; /* take the wrist as singular that far: q6 is then as it is told */
+    place[12] = 2.0; /* as if the rotation were known no better: q6 is then as it is told, whatever the wrist */
     for (int k = 0; k < TG_ANGLES_OF_SCAN / 2; k++) {
         double q6[TG_IK_LANES], branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS];
         for (int i = 0; i < TG_IK_LANES; i++) /* either wrist is as good: one takes the other half of the turn */
@@ -133,7 +149,8 @@ static void tg_scan(tg_work *w, const double *flange)
         for (int i = 0; i < TG_IK_LANES; i++) {
             const int posture = (tg_ik_signs[0][i] > 0.0 ? 0 : 2) + (tg_ik_signs[2][i] > 0.0 ? 0 : 1);
             const int angle = k + (tg_ik_signs[1][i] > 0.0 ? 0 : TG_ANGLES_OF_SCAN / 2);
-            tg_bent(twin, branches[i], tg_ik_signs[2][i]);
+            if (tg_bent(twin, branches[i], tg_ik_signs[2][i]) && branches[i][7] < TG_REACH_ZONE * twin->shift)
+                tg_start_twin(w, branches[i]); /* the end of the values of q6 within reach: a solution may lie near */
             for (int j = 0; j < 6; j++)
                 s[posture][angle][j] = branches[i][j] - twin->offset[j] + w->general[j];
             miss[posture][angle] = branches[i][7];
@@ -186,16 +203,16 @@ static double tg_starts(tg_work *w, const double *flange, const double *referenc
     }
     tg_isa->ik_branches(1, flange, reference ? q_twin : NULL, twin->P, branches);
     const double x = flange[9] - d6 * flange[2], y = flange[10] - d6 * flange[5], rho = sqrt(x * x + y * y);
-    const int exact = twin->tilt <= TG_EXACT_TILT, shoulder = fabs(rho - d4) < room && !exact;
+    const int shoulder = fabs(rho - d4) < room && twin->shift > TG_EXACT;
     const double zone = TG_WRIST_ZONE * twin->tilt + (shoulder ? sqrt(2.0 * room / d4) : 0.0);
     int wrist = 0;
     for (int i = 0; i < TG_IK_LANES; i++) {
         near = fmin(near, branches[i][7]);
-        wrist |= fabs(sin(branches[i][4])) < zone;
-        tg_start_branch(w, branches[i], i);
+        wrist |= fabs(sin(branches[i][4])) < zone * (tg_start_branch(w, branches[i], i) ? TG_WRIST_EDGE : 1.0);
     }
-    if (exact || near > room + 2.0 * twin->P[4])
+    if (near > room + 2.0 * twin->P[4])
         return near;
+    wrist &= twin->tilt > TG_EXACT;
     if (wrist)
         tg_scan(w, flange);
     if (!shoulder)
@@ -226,15 +243,108 @@ static void tg_labelled(const tg_twin *twin, tg_found *f)
 }
 
 /* whether two solutions are one: 1 the same joints, 2 of one family with a free wrist, 0 neither */
-static int tg_same(const tg_found *a, const tg_found *b)
+static int tg_same(const tg_twin *twin, const tg_found *a, const tg_found *b)
 {
     double gap[6], all = 0.0;
     for (int i = 0; i < 6; i++) {
         gap[i] = fabs(tg_wrapped(a->q[i] - b->q[i]));
         all = fmax(all, gap[i]);
     }
-    const int family = a->pivot < TG_FREE_PIVOT && b->pivot < TG_FREE_PIVOT && gap[0] < 1e-3 && gap[4] < 1e-3;
+    const int family = twin->tilt <= TG_EXACT && a->pivot < TG_FREE_PIVOT && b->pivot < TG_FREE_PIVOT &&
+                       gap[0] < 1e-3 && gap[4] < 1e-3;
     return all < TG_MERGE ? 1 : family && (a->lane & 5) == (b->lane & 5) ? 2 : 0;
+}
+
+/* The direction in which the joints move the tool least at turned angles q: two rounds of inverse iteration. */
+static void tg_weakest(const double *general, const double *q, double *v)
+{
+    double x[TG_GENERAL_INPUT], J[36], A[6][6];
+    memcpy(x, q, 6 * sizeof(double));
+    tg_six_form->one[TG_K_jacobian](x, general, J);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j <= i; j++) {
+            A[i][j] = i == j ? 1e-14 : 0.0;
+            for (int k = 0; k < 6; k++)
+                A[i][j] += J[6 * k + i] * J[6 * k + j];
+        }
+    for (int k = 0; k < 6; k++) { /* A = L L^T in place; a pivot that rounding made negative counts as small */
+        for (int j = 0; j < k; j++)
+            A[k][k] -= A[k][j] * A[k][j];
+        A[k][k] = sqrt(fmax(A[k][k], 1e-14));
+        for (int i = k + 1; i < 6; i++) {
+            for (int j = 0; j < k; j++)
+                A[i][k] -= A[i][j] * A[k][j];
+            A[i][k] /= A[k][k];
+        }
+    }
+    for (int i = 0; i < 6; i++)
+        v[i] = 1.0;
+    for (int round = 0; round < 3; round++) {
+        double largest = 0.0;
+        for (int i = 0; i < 6; i++) {
+            for (int j = 0; j < i; j++)
+                v[i] -= A[i][j] * v[j];
+            v[i] /= A[i][i];
+        }
+        for (int i = 5; i >= 0; i--) {
+            for (int j = i + 1; j < 6; j++)
+                v[i] -= A[j][i] * v[j];
+            v[i] /= A[i][i];
+            largest = fmax(largest, fabs(v[i]));
+        }
+        for (int i = 0; i < 6; i++)
+            v[i] /= largest;
+    }
+}
+
+/* solutions among the searches, added to those that were found; returns how many there are now */
+static int tg_gathered(const tg_work *w, int reference, tg_found *found, int count)
+{
+    for (int s = 0; s < w->count; s++) {
+        const double *state = w->starts[s];
+        tg_found f = {.cost = state[12], .pivot = state[14]};
+        if (!(f.cost < TG_GOOD || (f.cost < TG_FAIR && f.pivot < TG_NEAR_PIVOT)))
+            continue;
+        for (int i = 0; i < 6; i++)
+            f.q[i] = tg_wrapped(state[i] - w->general[i]);
+        tg_labelled(w->twin, &f);
+        int other = 0, same = 0;
+        while (other < count && !(same = tg_same(w->twin, &f, &found[other])))
+            other++;
+        if (other == count && count < TG_FOUND_MAX)
+            found[count++] = f;
+        /* of the same the more exact; of a family the first, which has the reference's q6, or the smallest q6 */
+        if (same == 1 ? f.cost < found[other].cost : same && !reference && fabs(f.q[5]) < fabs(found[other].q[5]))
+            found[other] = f;
+    }
+    return count;
+}
+
+/* Next to a singularity solutions come in pairs along the weakest direction; from steps along it either way a search finds
+ * the one that is missing. */
+static int tg_across(tg_work *w, int reference, tg_found *found, int count)
+{
+    const int exact_wrist = w->twin->tilt <= TG_EXACT;
+    static const double steps[] = {-1.0, -0.3, -0.06, -0.015, 0.015, 0.06, 0.3, 1.0}; /* rad, of the joint that moves most */
+    for (int from = 0, to = count; from < to; from = to, to = count) {
+        w->count = 0;
+        for (int i = from; i < to; i++) {
+            double v[6], q[6], start[6];
+            if (found[i].pivot > TG_FOLD_PIVOT || (exact_wrist && found[i].pivot < TG_FREE_PIVOT))
+                continue;
+            for (int j = 0; j < 6; j++)
+                q[j] = found[i].q[j] + w->general[j];
+            tg_weakest(w->general, q, v);
+            for (int k = 0; k < 8; k++) {
+                for (int j = 0; j < 6; j++)
+                    start[j] = q[j] + steps[k] * v[j];
+                tg_start(w, start);
+            }
+        }
+        tg_six_form->polish(w->general, w->pose, 1.0, TG_ROUNDS, w->count, w->starts);
+        count = tg_gathered(w, reference, found, count);
+    }
+    return count;
 }
 
 static int tg_solved_near(const tg_twin *twin, const double *general, const double *T, const double *reference,
@@ -276,24 +386,9 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
     }
     const double near = tg_starts(&w, flange, reference);
     tg_six_form->polish(general, w.pose, 1.0, TG_ROUNDS, w.count, w.starts);
-    int count = 0;
-    for (int s = 0; s < w.count; s++) {
-        const double *state = w.starts[s];
-        tg_found f = {.cost = state[12], .pivot = state[14]};
-        if (!(f.cost < TG_GOOD || (f.cost < TG_FAIR && f.pivot < TG_NEAR_PIVOT)))
-            continue;
-        for (int i = 0; i < 6; i++)
-            f.q[i] = tg_wrapped(state[i] - general[i]);
-        tg_labelled(twin, &f);
-        int other = 0, same = 0;
-        while (other < count && !(same = tg_same(&f, &found[other])))
-            other++;
-        if (other == count && count < TG_FOUND_MAX)
-            found[count++] = f;
-        /* of the same the more exact; of a family the first, which has the reference's q6, or the smallest q6 */
-        if (same == 1 ? f.cost < found[other].cost : same && !reference && fabs(f.q[5]) < fabs(found[other].q[5]))
-            found[other] = f;
-    }
+    int count = tg_gathered(&w, reference != NULL, found, 0);
+    if (twin->tilt > TG_EXACT || twin->shift > TG_EXACT)
+        count = tg_across(&w, reference != NULL, found, count);
     for (int i = 1; i < count; i++) /* in the order of the branches */
         for (int j = i; j > 0 && found[j].lane < found[j - 1].lane; j--) {
             const tg_found other = found[j];

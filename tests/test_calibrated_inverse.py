@@ -1,0 +1,162 @@
+"""Inverse kinematics of calibrated URs: every pose that the arm takes is solved, and its source is among the solutions.
+
+Random calibrations move every joint in all six directions. Poses are the arm's own, singular ones of the nominal arm
+included, where branches of the two arms merge and split differently.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.kernels.backend import COMPILED
+from tangere.kinematics.rotation import matrix_from_rotation_vector
+from tangere.model.model import Array, Model
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="the extension was not built")
+KINDS = ("any", "wrist", "elbow", "shoulder", "quarters")
+POSES = 10_000 if os.environ.get("TANGERE_SOAK") else 200
+MERGED = 2e-6  # [rad] solutions closer than 1e-6 are one; at a double root either may be the one that stays
+SHIFT, TILT = 1e-3, 2e-3  # [m, rad] per joint and direction: two to four times what UR's files show
+
+
+def calibrated(name: str, rng: np.random.Generator, shift: float = SHIFT, tilt: float = TILT) -> tangere.Robot:
+    """The arm with every joint moved and turned a little."""
+    nominal = tangere.robot(name).model
+    joints = []
+    for joint in nominal.joints:
+        T = np.eye(4)
+        T[:3, :3] = matrix_from_rotation_vector(rng.uniform(-tilt, tilt, 3))
+        T[:3, 3] = rng.uniform(-shift, shift, 3)
+        joints.append(dataclasses.replace(joint, T_parent_joint=T))
+    return tangere.Robot(dataclasses.replace(nominal, joints=tuple(joints), dh=None), nominal=nominal)
+
+
+def states(kind: str, nominal: Model, rng: np.random.Generator, count: int) -> Array:
+    """Joint vectors (count, 6), at or within 1e-3 rad of a singularity of the nominal arm (elbow: stretched)."""
+    q = rng.uniform(-np.pi, np.pi, (count, 6))
+    off = rng.choice([0.0, 1e-8, 1e-3], count) * rng.choice([-1.0, 1.0], count)
+    if kind == "wrist":
+        q[:, 4] = rng.choice([0.0, np.pi], count) + off
+    if kind == "elbow":
+        q[:, 2] = off
+    if kind == "shoulder":  # the wrist above the shoulder: a2 c2 + a3 c23 + d5 s234 = 0
+        assert nominal.dh is not None
+        (a2, a3), d5, q3, q34 = nominal.dh.a[1:3], nominal.dh.d[4], q[:, 2], q[:, 2] + q[:, 3]
+        along, across = a2 + a3 * np.cos(q3) + d5 * np.sin(q34), a3 * np.sin(q3) - d5 * np.cos(q34)
+        q[:, 1] = np.arctan2(along, across) + rng.choice([0.0, np.pi], count) + off
+    if kind == "quarters":
+        q = rng.integers(-1, 3, (count, 6)) * (np.pi / 2)
+        q[:, 2] = rng.choice([0.0, np.pi / 2, -np.pi / 2], count)
+    return q
+
+
+def wrapped(x: Array) -> Array:
+    return (x + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def solutions(robot: tangere.Robot, T: Array) -> Iterator[Array]:
+    for pose in T:
+        yield robot.inverse_kinematics(pose).q
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(20) if os.environ.get("TANGERE_SOAK") else range(3))
+def test_the_source_is_found_and_every_solution_is_exact(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    robot = calibrated(("ur5e", "ur10e", "ur3e")[seed % 3], rng)
+    q = states(kind, tangere.robot(robot.name).model, rng, POSES)
+    T = robot.pose(q)
+    lost = []
+    for source, pose, found in zip(q, T, solutions(robot, T), strict=True):
+        if not len(found) or np.min(np.max(np.abs(wrapped(found - source)), axis=-1)) > MERGED:
+            lost.append(source)
+        error = np.max(np.abs(robot.pose(found) - pose), axis=(-1, -2))
+        near = np.linalg.svd(robot.jacobian(found), compute_uv=False)[:, -1] < 1e-3
+        assert np.all(error < np.where(near, 1e-9, 1e-12))
+    assert not lost
+
+
+def test_a_reference_settles_a_pose_that_leaves_a_joint_free() -> None:
+    """Only lengths differ from the nominal arm: a wrist as singular as before, q6 as the reference has it, or 0."""
+    rng = np.random.default_rng(0)
+    nominal = tangere.robot("ur10e").model
+    shifts = [np.array([0.0, 0.0, 4e-4]), np.zeros(3), np.array([3e-4, 0.0, 0.0]), np.array([-2e-4, 0.0, 0.0])]
+    joints = list(nominal.joints)
+    for i, shift in enumerate(shifts):
+        T = np.eye(4)
+        T[:3, 3] = shift
+        joints[i] = dataclasses.replace(joints[i], T_parent_joint=T)
+    robot = tangere.Robot(dataclasses.replace(nominal, joints=tuple(joints), dh=None), nominal=nominal)
+    for q in rng.uniform(-2.5, 2.5, (50, 6)):
+        q[4] = 0.0
+        T = robot.pose(q)
+        with_reference = robot.inverse_kinematics(T, q).q
+        assert np.min(np.max(np.abs(wrapped(with_reference - q)), axis=-1)) < 1e-9
+        free = robot.inverse_kinematics(T)
+        assert 1 <= len(free) <= 8
+        np.testing.assert_allclose(robot.pose(free.q), np.broadcast_to(T, (len(free), 4, 4)), atol=1e-9)
+
+
+def test_the_same_answer_alone_in_a_batch_in_threads_and_with_every_instruction_set() -> None:
+    from tangere import _kernels
+
+    rng = np.random.default_rng(4)
+    robot = calibrated("ur10e", rng)
+    nominal = tangere.robot("ur10e").model
+    T = robot.pose(np.concatenate([states(kind, nominal, rng, 60) for kind in KINDS]))
+    answers = []
+    try:
+        for name in _kernels.instruction_sets():
+            _kernels.use(name)
+            for count in (1, 3):
+                _kernels.threads(count)
+                batch = robot.inverse_kinematics(T)
+                answers.append((batch.q, batch.valid, batch.flags, batch.distance))
+    finally:
+        _kernels.use(_kernels.instruction_sets()[0])
+        _kernels.threads(1)
+    for answer in answers[1:]:
+        for ours, first in zip(answer, answers[0], strict=True):
+            np.testing.assert_array_equal(ours, first)
+    for i, pose in enumerate(T):
+        one = robot.inverse_kinematics(pose)
+        rows = answers[0][0][i][answers[0][1][i]]
+        assert len(rows) == min(len(one), 8)
+        assert {tuple(row) for row in rows} <= {tuple(row) for row in one.q}
+
+
+def test_no_iterate_looks_like_degrees(recwarn: pytest.WarningsRecorder) -> None:
+    rng = np.random.default_rng(2)
+    robot = calibrated("ur5e", rng)
+    for q in rng.uniform(-2.0 * np.pi, 2.0 * np.pi, (100, 6)):
+        robot.inverse_kinematics(robot.pose(q), q)
+    assert not recwarn.list
+
+
+def test_long_batches_hear_ctrl_c() -> None:
+    """An interrupt stops a batch that would run for minutes, in one thread and in three."""
+    from tangere import _kernels
+
+    rng = np.random.default_rng(3)
+    robot = calibrated("ur5e", rng)
+    T = np.broadcast_to(robot.pose(states("wrist", robot.model, rng, 1000)), (2000, 1000, 4, 4))
+    try:
+        for count in (1, 3):
+            _kernels.threads(count)
+            timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+            timer.start()
+            began = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                robot.inverse_kinematics(T)
+            assert time.monotonic() - began < 60.0  # two million singular poses take longer anywhere
+    finally:
+        _kernels.threads(1)
