@@ -22,6 +22,7 @@ from tangere.loop.run import run
 from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
 from tangere.robots import Robot, robot
+from tangere.rtde.consent import consent
 from tangere.types import Command, Event, State
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "TangereError",
     "UnknownName",
     "UnphysicalModel",
+    "consent",
     "control",
     "draw",
     "fmu",

@@ -5,5 +5,6 @@ from tangere.plants.pushes import Push as Push, PushForce as PushForce
 from tangere.plants.render import Camera as Camera
 from tangere.plants.replay import ReplaySource as ReplaySource
 from tangere.plants.rigid import RigidPlant as RigidPlant
+from tangere.plants.rtde_plant import RtdePlant as RtdePlant
 from tangere.plants.sensors import SensorModel as SensorModel
 from tangere.plants.twins import twin as twin

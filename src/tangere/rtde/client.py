@@ -70,6 +70,16 @@ def address(text: str) -> Address | None:
     return None if Path(text).exists() else Address(bare)
 
 
+def address_of(text: str) -> Address:
+    """The arm that is meant; anything else is refused."""
+    if text == "localhost":
+        return Address("127.0.0.1")
+    found = address(text)
+    if found is None:
+        raise InvalidValue(f"{text!r} is not an arm's address; write an IPv4 address or rtde://HOST[:PORT]")
+    return found
+
+
 def connect(host: str, port: int, wait: float = WAIT) -> socket.socket:
     """A connection without delay of small packages; Unreachable with what to look at."""
     try:

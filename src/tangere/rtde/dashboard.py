@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tangere.errors import PlantLost
-from tangere.rtde.client import WAIT, connect
+from tangere.rtde.client import WAIT, Address, connect
+from tangere.rtde.consent import Consent, permit
 
 PORT = 29999
 ANSWER_BYTES = 4096  # [bytes] of one answer; a longer line is no answer of a dashboard
@@ -12,16 +13,22 @@ MOVING = ("power on", "brake release", "play", "unlock protective stop", "restar
 
 
 class Dashboard:
-    """One connection to the dashboard. A context manager. PolyScope X has none."""
+    """One connection to the dashboard. A context manager. PolyScope X has none.
 
-    def __init__(self, host: str, port: int = PORT, *, wait: float = WAIT) -> None:
-        self.host = host
+    consent: for commands that can lead to motion, where the arm is not on this computer (tangere.consent).
+    """
+
+    def __init__(self, host: str, port: int = PORT, *, wait: float = WAIT, consent: Consent | None = None) -> None:
+        self.host, self._consent = host, consent
         self._sock = connect(host, port, wait)
         self._rest = b""
         self.greeting = self._line()
 
     def ask(self, command: str) -> str:
         """The answer to one command."""
+        words = " ".join(command.casefold().split())
+        if any(words == moving or words.startswith(moving + " ") for moving in MOVING):
+            permit(Address(self.host), self._consent, f"`{words}`")
         try:
             self._sock.sendall(command.strip().encode() + b"\n")
         except OSError as error:

@@ -202,3 +202,13 @@ def introduction(host: str, port: int = PORT, wait: float = WAIT) -> Told:
                     elif part == Part.CONFIGURATION:
                         told["configuration"] = Configuration.read(inner)
     return Told(name, told.get("version"), told.get("configuration"), told.get("calibration"))  # type: ignore[arg-type]
+
+
+def arm_name(told: Told) -> str:
+    """The name under which we know the arm that the controller says it drives."""
+    if told.configuration is None:
+        raise PlantLost("the controller did not say which arm it drives; give --robot")
+    name = told.configuration.model.lower()
+    large = name in ("ur15", "ur18", "ur20", "ur30", "ur8long")  # there is no CB3 arm of that name
+    series = "" if large or (told.version is not None and told.version[0] < 5) else "e"
+    return name + series

@@ -92,9 +92,11 @@ class Arm:
                 self._finish_tail(speed)
             elif self.qd is not STILL:
                 self._brake()
+            else:
+                self.qdd = STILL  # that of the last frame of a move is over
         if self.compliance is not None:
             return self.compliance.setpoint(self)
-        if self._rest.q is not self.q or self._rest.qd is not self.qd:
+        if self._rest.q is not self.q or self._rest.qd is not self.qd or self._rest.qdd is not self.qdd:
             self._rest = Setpoint(self.q, self.qd, self.qdd)
         return self._rest
 

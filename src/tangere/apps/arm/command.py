@@ -86,21 +86,10 @@ def add(commands: Any) -> None:
     p.set_defaults(run=calibration)
 
 
-def address_of(text: str) -> Address:
-    """The arm that is meant; anything else is refused."""
-    from tangere.rtde.client import Address, address
-
-    if text == "localhost":
-        return Address("127.0.0.1")
-    found = address(text)
-    if found is None:
-        raise InvalidValue(f"{text!r} is not an arm's address; write an IPv4 address or rtde://HOST[:PORT]")
-    return found
-
-
 def doctor(arguments: argparse.Namespace) -> int:
     """Look at an arm and tell."""
     from tangere.apps.arm.doctor import examine
+    from tangere.rtde.client import address_of
 
     settings = group_from(DoctorSettings, arguments)
     address = address_of(arguments.host)
@@ -122,6 +111,7 @@ def record(arguments: argparse.Namespace) -> int:
     """Record an arm."""
     from tangere.apps.arm.record import record as recorded
     from tangere.robots import robot
+    from tangere.rtde.client import address_of
 
     settings = group_from(RecordSettings, arguments)
     arm = None if settings.robot is None else robot(settings.robot)
@@ -142,6 +132,7 @@ def record(arguments: argparse.Namespace) -> int:
 def calibration(arguments: argparse.Namespace) -> int:
     """Read a calibration."""
     from tangere.apps.arm.record import calibration as read
+    from tangere.rtde.client import address_of
 
     path, told, name = read(address_of(arguments.host), arguments.out, arguments.robot)
     version = "" if told.version is None else f", PolyScope {'.'.join(map(str, told.version[:3]))}"

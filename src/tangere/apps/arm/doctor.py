@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tangere.apps.arm.record import arm_name
 from tangere.errors import PlantLost, TangereError
 from tangere.kinematics.rotation import pose_from_ur
+from tangere.plants.rtde_plant import GRAVITY_OFF, GRAVITY_SHARE, SLOW, controllers_arm
+from tangere.plants.torque_loop import scales_known, torque_known
 from tangere.robots import Robot, robot
 from tangere.rtde import fields, primary
 from tangere.rtde.client import Address, InputsTaken, Rtde, connect
@@ -35,15 +36,9 @@ PORTS = {
     30003: "realtime interface",
     30004: "RTDE",
 }
-TORQUE_FROM, SCALES_FROM = (5, 23), (5, 25, 1)  # direct_torque at all; with friction scales
-X_TORQUE_FROM, X_SCALES_FROM = (10, 10), (10, 12, 1)  # the same on PolyScope X
 JITTER = 5e-3  # [s] of round trips above which a network is no place for 500 packages a second
 LATE = 0.01  # share of late packages that a torque loop still bears
 CALIBRATED, NOMINAL = 1e-4, 5e-3  # [m] between our pose and the arm's: with its calibration, and by its type alone
-# Share of a joint's limit by which the controller's own torque at rest may differ from our gravity: 1 % of a UR5e's
-# shoulder is 1.5 Nm, 0.3 kg at half a metre.
-MOMENT = 0.01
-SLOW = 0.02  # [rad/s] below which the arm counts as at rest
 
 
 @dataclass(frozen=True)
@@ -191,7 +186,7 @@ class _Doctor:
             self.version = connection.version
             text = f"PolyScope {'.'.join(map(str, self.version))}, RTDE protocol {connection.protocol}"
         self.seen.figures["version"] = ".".join(map(str, self.version))
-        if not self._torque_known():
+        if not torque_known(self.version):
             self.add(
                 "version", "warning", text, "torque commands begin with 5.23 (PolyScope X: 10.10)",
                 "update the controller, or use what listens: record, watch", "old_version", torque=True,
@@ -207,7 +202,7 @@ class _Doctor:
         if self.told.configuration is None:
             self.add("model", "warning", "the controller did not say which arm it drives", kind="model_unknown")
             return
-        says = arm_name(self.told)
+        says = primary.arm_name(self.told)
         self.seen.figures["model"] = says
         if self.name is None:
             self.name = says
@@ -327,17 +322,8 @@ class _Doctor:
     def _arm(self) -> Robot | None:
         if self.name is None:
             return None
-        mass = self._reported("payload")
-        com = self._reported("payload_cog")
-        told = (
-            None
-            if mass is None or not float(mass) > 0.0
-            else (float(mass), (0.0, 0.0, 0.0) if com is None else com.tolist())
-        )
-        up = self._reported("target_gravity")
-        return robot(
-            self.name, calibration=self.calibration, payload=told, gravity=None if up is None else (-up).tolist()
-        )
+        reported = {name: values[-1] for name, values in self.columns.items()}
+        return controllers_arm(robot(self.name, calibration=self.calibration), reported)
 
     def _reported(self, name: str) -> Array | None:
         return self.columns[name][-1] if name in self.columns else None
@@ -393,7 +379,7 @@ class _Doctor:
         text = (
             f"the controller's torque at rest differs from our gravity by {off.max():.2f} Nm (joint {off.argmax() + 1})"
         )
-        if np.all(off < MOMENT * arm.tau_max + 0.1):
+        if np.all(off < GRAVITY_SHARE * arm.tau_max + GRAVITY_OFF):
             mass = "" if told is None else f", payload {float(told):.2f} kg"
             self.add("payload and gravity", "ok", text + mass)
         else:
@@ -402,14 +388,10 @@ class _Doctor:
                 "compare payload, mounting (wall, ceiling) and --robot", "wrong_gravity", torque=True,
             )  # fmt: skip
 
-    def _torque_known(self) -> bool:
-        return self.version[:2] >= (TORQUE_FROM if self.version[0] < 10 else X_TORQUE_FROM)
-
     def _torque(self) -> None:
-        scales = SCALES_FROM if self.version[0] < 10 else X_SCALES_FROM
-        if not self._torque_known():
+        if not torque_known(self.version):
             self.add("torque commands", "warning", "direct_torque is not there in this version", torque=True)
-        elif self.version[:3] >= scales:
+        elif scales_known(self.version):
             self.add("torque commands", "ok", "direct_torque with friction scales")
         else:
             self.add("torque commands", "ok", "direct_torque with friction_comp on or off (scales begin with 5.25.1)")

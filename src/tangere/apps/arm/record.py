@@ -19,7 +19,7 @@ from tangere.model.calibration import calibration_text, dh_frames
 from tangere.model.loading import load
 from tangere.robots import Robot
 from tangere.rtde.client import Address
-from tangere.rtde.primary import PORT, Told, introduction
+from tangere.rtde.primary import PORT, Told, arm_name, introduction
 from tangere.rtde.rows import RtdeRows
 
 
@@ -105,13 +105,3 @@ def calibration(address: Address, out: str | os.PathLike[str], robot: str | None
     table = dh_frames(model, *rows)
     checksum = "_".join(f"{number:08x}" for number in found.checksum)
     return write_text(out, calibration_text(table, checksum)), told, name
-
-
-def arm_name(told: Told) -> str:
-    """The name under which we know the arm that the controller says it drives."""
-    if told.configuration is None:
-        raise PlantLost("the controller did not say which arm it drives; give --robot")
-    name = told.configuration.model.lower()
-    large = name in ("ur15", "ur18", "ur20", "ur30", "ur8long")  # there is no CB3 arm of that name
-    series = "" if large or (told.version is not None and told.version[0] < 5) else "e"
-    return name + series

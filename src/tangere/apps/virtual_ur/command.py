@@ -49,6 +49,8 @@ class VirtualSettings:
     draw: int | None = count(
         None, "an arm with calibration, friction, noise and payload of its own, by this seed", metavar="SEED"
     )
+    payload: float | None = setting(None, "kg", "mass at the flange that the controller is not told of", low=0.0)
+    sensors: str = word("typical", "noise and resolution of what it measures", ("typical", "ideal"))
     start: tuple[float, ...] | None = setting(
         None, "rad", "joints at the start [deg]", typed="deg", size=(6,), metavar="Q1,...,Q6"
     )
@@ -91,6 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     inside = Inside(
         model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
         frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
+        sensors=settings.sensors == "typical", payload=settings.payload,
     )  # fmt: skip
     for push in pushes_of(arguments.push):
         inside.plant.push(push)

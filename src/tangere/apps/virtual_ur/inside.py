@@ -83,7 +83,8 @@ def typical_drives(model: Model) -> Model:
 class Inside:
     """One frame after the other: a setpoint goes in, the plant moves on by 2 ms.
 
-    belief: what the controller knows (calibrated, with the payload that it was told). The plant holds the truth.
+    belief: what the controller knows (calibrated, with the payload that it was told). The plant holds the truth;
+    payload [kg]: what really hangs at the flange, where it is said. sensors: whether samples are noisy.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Inside:
         q: Array | None = None,
         scene: Scene | None = None,
         sensors: bool = True,
+        payload: float | None = None,
     ) -> None:
         drawn = Drawn() if drawn is None else drawn
         if model.dh is None or model.dof != 6:
@@ -111,7 +113,7 @@ class Inside:
         self.belief = Robot(dataclasses.replace(believed, payload=told), True, typical_drives(model))
         self.typical = JointFriction.of(believed.drives)
         wear = 1.0 if drawn.seed is None else np.exp(drawn.rng(2).normal(0.0, 0.2, 6))
-        truth = twin(self.belief, friction=wear, payload=true)
+        truth = twin(self.belief, friction=wear, payload=true if payload is None else payload)
         self.friction = JointFriction.of(truth.drives)
         noise = _sensors(drawn, believed) if sensors else None
         if plant == "mujoco":

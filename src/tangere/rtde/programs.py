@@ -1,0 +1,60 @@
+"""Programs that we send to a controller, and what it says about them: the primary interface, written to."""
+
+from __future__ import annotations
+
+import select
+import struct
+
+from tangere.errors import PlantLost
+from tangere.rtde import primary
+from tangere.rtde.client import WAIT, Address, connect
+from tangere.rtde.consent import Consent, permit
+from tangere.rtde.wire import ProtocolError
+
+
+class Programs:
+    """A connection that takes URScript. Every program needs consent where the arm is not on this computer."""
+
+    def __init__(self, address: Address, consent: Consent | None = None, *, wait: float = WAIT) -> None:
+        self.address, self._consent = address, consent
+        self._sock = connect(address.host, primary.PORT, wait)
+        self._messages = primary.Messages()
+        self._heard: list[str] = []
+
+    def send(self, text: str) -> None:
+        """Run a program; it replaces the one that runs, unless it is a `sec`. PlantLost: the connection is gone."""
+        permit(self.address, self._consent, "a program")
+        self.said()
+        self._heard.clear()
+        try:
+            self._sock.sendall(text.rstrip("\n").encode() + b"\n")
+        except OSError as error:
+            why = error.strerror or error
+            raise PlantLost(f"the primary interface of {self.address.host} is gone: {why}") from None
+
+    def said(self) -> str:
+        """What the controller has said since the last program was sent: runtime errors, text messages; "": nothing."""
+        try:
+            while select.select([self._sock], [], [], 0.0)[0]:
+                chunk = self._sock.recv(1 << 16)
+                if not chunk:
+                    break
+                for kind, content in self._messages.feed(chunk):
+                    if kind == primary.Kind.ROBOT:
+                        self._hear(content)
+        except (OSError, ProtocolError):
+            pass
+        return "; ".join(dict.fromkeys(self._heard))
+
+    def _hear(self, content: bytes) -> None:
+        """Content of a robot message: 8 bytes of time, source, kind, and what belongs to the kind."""
+        if len(content) > 18 and content[9] == primary.Note.EXCEPTION:
+            line = struct.unpack_from(">i", content, 10)[0]
+            where = f"line {line}: " if line > 0 else ""
+            self._heard.append(where + content[18:].decode("utf-8", "replace").strip("\0 "))
+        elif len(content) > 10 and content[9] == primary.Note.TEXT:
+            self._heard.append(content[10:].decode("utf-8", "replace").strip("\0 "))
+
+    def close(self) -> None:
+        """End the connection; may be called twice. A program that runs goes on."""
+        self._sock.close()
