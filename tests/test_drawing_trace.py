@@ -261,6 +261,8 @@ def test_a_tracing_is_fitted_with_its_aspect_y_up():
     assert high[0] - low[0] == pytest.approx(480 * 0.26 / 600, abs=1.5e-3)
     portrait = strokes_of(picture_from(image.T), 0.2)
     assert portrait.size == (0.1, 0.2)
+    upright = fitted(trace(picture_from(image.T)), 0.3, 0.3, margin=0.02)  # its height is what fills the paper
+    assert np.ptp(upright.bounds, axis=0)[1] == pytest.approx(480 * 0.26 / 600, abs=1.5e-3)
     with pytest.raises(InvalidValue, match="margin"):
         fitted(tracing, 0.1, 0.1, margin=0.05)
     for size in (0.0, -1.0, (0.1, 0.1, 0.1), float("nan")):

@@ -212,6 +212,11 @@ def test_figures_of_the_page_of_a_study() -> None:
     assert re.search(r"15 ms its delay, median|its delay, median 15 ms", text)
 
 
+def test_the_ring_of_a_roc_is_where_the_thresholds_were_learned() -> None:
+    done = studied([touch(2, answer(2), score=s) for s in (0.5, 1.5, 9.0)], [free([])])
+    assert re.findall(r"the thresholds as learned, ([\d.]+)", studied_html(done)) == ["66.7"]  # two of three are above 1
+
+
 # ------------------------------------------------------------------------------------------------------------ reports
 
 
