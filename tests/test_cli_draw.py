@@ -153,9 +153,10 @@ def test_a_line_is_drawn_and_reported(line: Path, capsys: Captured) -> None:
         assert f'id="{anchor}"' in page
 
 
-def test_the_preview_moves_nothing(line: Path, capsys: Captured) -> None:
-    out = line.parent / "out"
-    assert main(["draw", str(line), "--size", "40mm", "--preview", "--out", str(out)]) == 0
+def test_the_preview_moves_nothing(line: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(line.parent)
+    out = line.parent / "out" / "line"  # where a drawing goes that is told no folder
+    assert main(["draw", str(line), "--size", "40mm", "--preview"]) == 0
     said = capsys.readouterr().out
     assert "preview:" in said
     assert re.search(r"time: \d+ s drawing at \d+ mm/s on average.*, \d+ s touching down, \d+ s in the air", said)
