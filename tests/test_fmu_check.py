@@ -149,11 +149,20 @@ def test_a_library_that_crashes_is_a_finding(files, tmp_path):
     source, library = tmp_path / "crash.c", tmp_path / "crash.so"
     source.write_text('int fmi2DoStep(void) { __builtin_trap(); }\nchar *fmi2GetVersion(void) { return "2.0"; }\n')
     subprocess.run(["cc", "-shared", "-fPIC", "-w", source, "-o", library], check=True)
-    with zipfile.ZipFile(files["fk"]) as old, zipfile.ZipFile(tmp_path / "bad.fmu", "w") as new:
-        for info in old.infolist():
-            new.writestr(info, library.read_bytes() if info.filename.endswith(".so") else old.read(info))
-    found = bad(check_fmu(tmp_path / "bad.fmu", quick=True))
-    assert "absent" in found["block functions"]
+    for name, pattern in (("both", "(?!)"), ("steps", "<ModelExchange.*?</ModelExchange>")):
+        with zipfile.ZipFile(files["fk"]) as old, zipfile.ZipFile(tmp_path / f"{name}.fmu", "w") as new:
+            for info in old.infolist():
+                data = library.read_bytes() if info.filename.endswith(".so") else old.read(info)
+                if info.filename == XML:
+                    data = re.sub(pattern, "", data.decode(), flags=re.S).encode()
+                new.writestr(info, data)
+    # what an interface needs is missed where the file has that interface
+    found = bad(check_fmu(tmp_path / "steps.fmu", quick=True))["block functions"]
+    assert "fmi2CancelStep is absent" in found
+    assert "fmi2CompletedIntegratorStep" not in found
+    found = bad(check_fmu(tmp_path / "both.fmu", quick=True))
+    for name in ("CancelStep", "CompletedIntegratorStep"):
+        assert f"fmi2{name} is absent" in found["block functions"]
     assert "fmi2Instantiate is absent" in found["block steps"]
 
 
