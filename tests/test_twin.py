@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from oracles import tcp_pose
@@ -11,6 +13,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName, UnphysicalModel
 from tangere.model import parameter_sets
 from tangere.plants import twin
+from tangere.robots import Robot
 from tangere.types import Array
 
 ARM = tangere.robot("ur10e")
@@ -122,6 +125,9 @@ def test_misuse_is_refused() -> None:
     ):
         with pytest.raises(InvalidValue, match=message):
             twin(ARM, **options)  # type: ignore[arg-type]
+    other = Robot(dataclasses.replace(tangere.robot("scara").model, name="ur10e"))  # a file may call its arm as it likes
+    with pytest.raises(InvalidValue, match="6 joints, not 4"):
+        twin(other, parameters="official")
     with pytest.raises(UnknownName):
         twin(ARM, parameters="nobody")
     with pytest.raises(UnphysicalModel):
