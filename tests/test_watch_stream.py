@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 
@@ -32,11 +33,15 @@ def _lines(columns: dict[str, np.ndarray], header: bool = True) -> list[str]:
     return [RTDE + "\n", *text] if header else text
 
 
-@pytest.mark.parametrize(("delay", "remembers"), [(0.0, 0.0), (0.004, 0.1), (0.012, 0.0)])
-def test_a_stream_tells_what_the_file_tells(delay: float, remembers: float) -> None:
-    """Delays: none, less than a period of 5 ms, more than two. remembers [Nm]: film and level of the friction."""
-    model = tuned_model(delay, remembers)
+@pytest.mark.parametrize(("delay", "remembers", "scale"), [(0.0, 0.0, 0.8), (0.004, 0.1, 1.0), (0.012, 0.0, 1.0)])
+def test_a_stream_tells_what_the_file_tells(delay: float, remembers: float, scale: float) -> None:
+    """Delays: none, less than a period of 5 ms, more than two. remembers [Nm]: film and level of the friction.
+
+    scale: that of the recorder's torques, which the model knows.
+    """
+    model = dataclasses.replace(tuned_model(delay, remembers), scale=np.full(N, scale))
     columns = columns_of(push=(3.0, 4.0, 0.3 * TORQUE), delay=delay)
+    columns["tau"] = columns["tau"] / scale
     believed = belief(ROBOT, model)
     whole = watch(log_of(columns, model), believed)
     assert len(whole.events) == 1
