@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,12 +14,15 @@ from watched_logs import ROBOT, columns_of, model_of
 
 import tangere
 from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
+from tangere.apps.touch.learn_commands import promise
+from tangere.apps.touch.page_watched import _arrow
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import read_model
 from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
 from tangere.logs.recordings import recordings
+from tangere.loop.tuning import Tuned
 
 PUSH = (2.0, 3.0, 40.0)
 
@@ -139,6 +145,35 @@ def test_watched_logs_are_shown(folder: Path, tuned: LearnedModel, tmp_path: Pat
     assert "torque [Nm]" in html
     assert html.count("<tr>") == 1 + len(watched.events)
     assert "pushed.csv" in watched.report(tmp_path / "watched.html").read_text()
+    twice = tangere.watch([folder / "pushed.csv"] * 2, model=tuned).report(tmp_path / "twice.html").read_text()
+    found = re.findall(r' id="([^"]+)"', twice)
+    assert len(set(found)) == len(found)
+    assert {"places", "places-2"} <= set(found)
+
+
+def test_the_arrow_of_a_push_ends_where_it_acts_and_points_along_it(rng: np.random.Generator) -> None:
+    for q, force, point in zip(*rng.normal(size=(2, 20, 6)), rng.normal(size=(20, 3)), strict=True):
+        event = SimpleNamespace(link=4, point=point, force=force[:3])
+        arrow = _arrow(SimpleNamespace(belief=SimpleNamespace(robot=ROBOT)), q, event)  # type: ignore[arg-type]
+        along = force[:3] / np.linalg.norm(force[:3])
+        T = ROBOT.link_poses(q)[3]
+        assert arrow[[1, 3]] == pytest.approx(np.tile(T[:3, :3] @ point + T[:3, 3], (2, 1)))
+        assert np.cross(arrow[1] - arrow[0], along) == pytest.approx(np.zeros(3), abs=1e-12)
+        assert (arrow[1] - arrow[0]) @ along > 0.1  # m: it is seen
+        wings = arrow[[2, 4]] - arrow[1]
+        assert np.cross(wings.sum(axis=0), along) == pytest.approx(np.zeros(3), abs=1e-12)
+        assert -0.1 < wings.sum(axis=0) @ along / 2 < 0.0
+
+
+@pytest.mark.parametrize(("rate", "hours"), [(1.0, 1.05), (1.0, 0.95), (1.05, 1.0)])
+def test_tuning_says_what_it_was_asked_for_and_what_it_did_not_count(
+    tuned: LearnedModel, rate: float, hours: float
+) -> None:
+    assert tuned.thresholds is not None
+    thresholds = dataclasses.replace(tuned.thresholds, rate=rate, hours=hours)
+    first = promise(Tuned(tuned.model, thresholds, (), ()), 1.0).splitlines()[0]
+    assert ("(1/h was asked for)" in first) == (rate > 1.0)
+    assert ("extrapolated from" in first) == (rate * hours < 1.0)  # less than one alarm in that time
 
 
 def test_identify_takes_logs_and_files(folder: Path, tmp_path: Path) -> None:
