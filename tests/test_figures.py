@@ -214,7 +214,7 @@ def test_figures_of_the_page_of_a_study() -> None:
 
 def test_the_ring_of_a_roc_is_where_the_thresholds_were_learned() -> None:
     done = studied([touch(2, answer(2), score=s) for s in (0.5, 1.5, 9.0)], [free([])])
-    assert re.findall(r"the thresholds as learned, ([\d.]+)", studied_html(done)) == ["66.7"]  # two of three are above 1
+    assert re.findall(r"the thresholds as learned, ([\d.]+)", studied_html(done)) == ["66.7"]  # two of three
 
 
 # ------------------------------------------------------------------------------------------------------------ reports

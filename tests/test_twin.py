@@ -125,7 +125,7 @@ def test_misuse_is_refused() -> None:
     ):
         with pytest.raises(InvalidValue, match=message):
             twin(ARM, **options)  # type: ignore[arg-type]
-    other = Robot(dataclasses.replace(tangere.robot("scara").model, name="ur10e"))  # a file may call its arm as it likes
+    other = Robot(dataclasses.replace(tangere.robot("scara").model, name="ur10e"))  # as a file may call it
     with pytest.raises(InvalidValue, match="6 joints, not 4"):
         twin(other, parameters="official")
     with pytest.raises(UnknownName):
