@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from tangere.apps.drawing.plan.plan import plan_drawing
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
-from tangere.identification.around_fit import _taken
+from tangere.identification.around_fit import SIZE, WIDTH, _taken, coulomb_widths
 from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.recorder import torque_delay
-from tangere.identification.samples import windows
+from tangere.identification.samples import LEAST_WINDOWS, TERMS, windows
 from tangere.loop.run import run
 from tangere.observe.isolation_added import added
 from tangere.plants import RigidPlant
@@ -82,6 +83,17 @@ def test_a_log_with_one_usable_window_keeps_its_period() -> None:
     rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 2.0)], ())
     assert _taken(rows, np.array([3])).period == rows.period
     assert _taken(rows, np.array([3, 7])).period == pytest.approx(4.0 * rows.period)
+
+
+@pytest.mark.parametrize(("count", "width"), [(LEAST_WINDOWS - 1, WIDTH), (LEAST_WINDOWS, 0.06)])
+def test_the_width_of_friction_is_looked_for_where_enough_windows_move(count: int, width: float) -> None:
+    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 4.0)], ())
+    speed = rows.F[:, :, TERMS.index("viscous")]
+    moving = np.zeros_like(rows.moving)  # the slowest: they tell a width
+    np.put_along_axis(moving, np.argsort(np.abs(speed), axis=0)[:count], True, axis=0)
+    given = dataclasses.replace(rows, tau=np.tanh(speed / 0.06), moving=moving)
+    solution: Any = SimpleNamespace(x=np.zeros(SIZE * 6), spread=np.ones(6))
+    assert np.array_equal(coulomb_widths(given, solution), np.full(6, width))
 
 
 def test_no_joint_that_tells_gives_no_delay() -> None:
