@@ -125,6 +125,9 @@ def _event(log: Log, event: Event, pushes: Sequence[Push], gain: ArrayLike) -> d
         "kind": event.kind,
         "alarm": event.alarm,
         "reason": event.reason,
+        "link": event.link,
+        "link_probability": event.link_probability,
+        "why_no_link": event.why_no_link,
     }
 
 

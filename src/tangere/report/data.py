@@ -68,26 +68,19 @@ class RunData:
         time = np.asarray(self.time, dtype=np.float64)
         if time.ndim != 1:
             raise InvalidValue(f"time must be (N,), got shape {time.shape}")
-        object.__setattr__(self, "time", time)
-        for name, width in (("q", 0), ("qd", 0), ("q_des", 0), ("qd_des", 0), ("tau", 0), ("tau_ext_true", 0),
-                            ("tcp", 3), ("tcp_des", 3), ("wrench", 6)):  # fmt: skip
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _column(name, value, len(time), width))
-        object.__setattr__(
-            self, "residuals", {str(k): _column(f"residual {k!r}", v, len(time), 0) for k, v in self.residuals.items()}
-        )
-        for name in ("timing_us", "lateness_us"):
-            value = getattr(self, name)
-            if value is not None:
-                array = np.asarray(value, dtype=np.float64)
-                if array.ndim != 1:
-                    raise InvalidValue(f"{name} must be (N,), got shape {array.shape}")
-                object.__setattr__(self, name, array)
-        for name in ("thresholds", "tau_max"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, np.atleast_1d(np.asarray(value, dtype=np.float64)))
+        made: dict[str, Any] = {"time": time}
+        for names, width in ((("q", "qd", "q_des", "qd_des", "tau", "tau_ext_true"), 0), (("tcp", "tcp_des"), 3),
+                             (("wrench",), 6)):  # fmt: skip
+            given = {name: getattr(self, name) for name in names}
+            made |= {name: _column(name, v, len(time), width) for name, v in given.items() if v is not None}
+        made["residuals"] = {str(k): _column(f"residual {k!r}", v, len(time), 0) for k, v in self.residuals.items()}
+        for name in ("timing_us", "lateness_us", "thresholds", "tau_max"):
+            if (value := getattr(self, name)) is not None:
+                made[name] = np.atleast_1d(np.asarray(value, dtype=np.float64))
+                if made[name].ndim != 1:
+                    raise InvalidValue(f"{name} must be (N,), got shape {made[name].shape}")
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, source: Any, **changes: Any) -> RunData:
@@ -165,8 +158,7 @@ def put_together(
     if summary.get("aborted"):
         found["aborted"] = str(summary["aborted"])
     # names of blocks are added to those found before, everything else takes the place of what was found
-    own = summary.get("blocks")
-    own = {str(k): str(v) for k, v in own.items()} if isinstance(own, Mapping) else {}
+    own = {str(k): str(v) for k, v in _mapping(summary.get("blocks")).items()}
     blocks = {"blocks": {**found.get("blocks", {}), **own, **changes.get("blocks", {})}}
     made = RunData(**(found | changes | blocks))
     return made if "events" in changes else replace(made, events=events_of(summary, made.dof or MOST))
@@ -216,24 +208,24 @@ def events_of(summary: Mapping[str, Any], dof: int) -> tuple[Event, ...]:
     out: list[Event] = []
     entries = summary.get("events")
     for entry in entries if isinstance(entries, list | tuple) else ():
-        told = entry if isinstance(entry, Mapping) else {}
+        told = _mapping(entry)
         time, joint = _number(told.get("time_s")), told.get("joint")
         if time is not None and isinstance(joint, int) and 1 <= joint <= dof:
             residual = np.zeros(dof)
             residual[joint - 1] = _number(told.get("torque_nm")) or 0.0
             kind = told.get("kind") if told.get("kind") in KINDS else "unknown"
             more = {"end_s": _number(told.get("end_s")), "kind": kind, "masked": told.get("alarm") is False}
+            if isinstance(told.get("link"), int):
+                more |= {"link": told["link"], "link_probability": _number(told.get("link_probability")) or 0.0}
+            more["why_no_link"] = str(told.get("why_no_link") or "")
             out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
 
 
 def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Command, parameters and robot; scenario is whatever plain data the run was told."""
-    scenario = manifest.get("scenario")
-    scenario = scenario if isinstance(scenario, Mapping) else {}
+    scenario, units = _mapping(manifest.get("scenario")), _mapping(manifest.get("units"))
     words = manifest.get("command")
-    units = manifest.get("units")
-    units = units if isinstance(units, Mapping) else {}
     named = {f"{key} [{units[key]}]" if units.get(key) else key: value for key, value in _flat(scenario)}
     found: dict[str, Any] = {"parameters": named, "blocks": _blocks(scenario)}
     if isinstance(words, (list, tuple)):
@@ -241,12 +233,8 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(scenario.get("robot"), str):
         found["robot"] = _robot(scenario["robot"], scenario.get("parameters"))
     for kind in ("seeds", "versions"):
-        inner = manifest.get(kind)
-        if isinstance(inner, Mapping):
-            word = kind.removesuffix("s")
-            found["parameters"] |= {
-                f"{word} {key}": value for key, value in inner.items() if value != "" and key not in scenario
-            }
+        word, inner = kind.removesuffix("s"), _mapping(manifest.get(kind)).items()
+        named |= {f"{word} {key}": value for key, value in inner if value != "" and key not in scenario}
     return found
 
 
@@ -289,11 +277,8 @@ def push_words(push: Mapping[str, Any]) -> str:
 
 def _name(manifest: Mapping[str, Any]) -> str:
     """The title that a manifest gives to its run; "": none."""
-    scenario = manifest.get("scenario")
-    for key in ("title", "name", "scenario"):
-        if isinstance(scenario, Mapping) and isinstance(scenario.get(key), str) and scenario[key]:
-            return str(scenario[key])
-    return ""
+    told = (_mapping(manifest.get("scenario")).get(key) for key in ("title", "name", "scenario"))
+    return next((name for name in told if isinstance(name, str) and name), "")
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -316,6 +301,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidValue(f"{path}: expected an object, got {type(data).__name__}")
     return data
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """What should be an object of JSON; empty where a file holds something else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _number(value: Any) -> float | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.markup import Raw, tag
-from tangere.figures.plots import Band
+from tangere.figures.markup import Raw, join, tag
+from tangere.figures.plots import Band, TimeFigure
 from tangere.report.data import RunData
-from tangere.types import Array
+from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -65,7 +66,18 @@ def staged(drawn: Raw, caption: object, line: Raw | None = None, *between: objec
     return tag("figure", tag("div", drawn, class_="stage"), *between, below, **attributes)
 
 
-def table(header: tuple[str, ...], rows: list[tuple[object, ...]], class_: str = "") -> Raw:
+def time_section(identifier: str, title: str, command: str, *parts: TimeFigure | Raw | None) -> Section:
+    """A section of figures over time, each with the line that says how to make it again, and what else it holds."""
+    drawn = (part.html(again(command, part.identifier)) if isinstance(part, TimeFigure) else part for part in parts)
+    return Section(identifier, title, join(*drawn), tuple(p.data() for p in parts if isinstance(p, TimeFigure)))
+
+
+def bar(percent: float, class_: str = "bar") -> Raw:
+    """A bar in a table of the class "bars"; what is no number has none."""
+    return tag("i", class_=class_, style=f"width:{min(100.0, float(np.nan_to_num(percent))):.1f}%")
+
+
+def table(header: tuple[str, ...], rows: Iterable[Sequence[object]], class_: str = "") -> Raw:
     """A table whose cells are escaped; columns after the first are numbers and set to the right."""
     cells = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
     top = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in header))) if header else None
@@ -98,6 +110,20 @@ def tool_positions(robot: Robot, q: Array) -> Array:
     if np.any(good):
         out[good] = robot.pose(q[good])[:, :3, 3]
     return out
+
+
+def link_words(event: Event) -> str:
+    """Which link was touched, and how surely; or why that cannot be told, with the likeliest ones."""
+    if event.link is not None:
+        return f"{event.link} ({100.0 * event.link_probability:.0f} %)" if event.link_probability else str(event.link)
+    rest = " or ".join(f"{link_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])
+    why = event.why_no_link or ("cannot tell" if rest else "–")
+    return f"{why}: {rest}" if rest else why
+
+
+def link_name(link: int | None) -> str:
+    """A link in words; None is what no single push explains."""
+    return "not one push" if link is None else f"link {link}"
 
 
 def joint_titles(data: RunData) -> list[str]:

@@ -15,12 +15,14 @@ from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
     again,
+    bar,
     drawable,
     event_bands,
     joint_titles,
     robot_of,
     staged,
     table,
+    time_section,
     tool_positions,
 )
 from tangere.types import Array
@@ -40,29 +42,17 @@ def joints(data: RunData) -> Section | None:
         if data.q_des is not None:
             curves.insert(0, Series("reference", data.q_des[:, i], "soft"))
         panels.append(Panel(titles[i], "rad", tuple(curves), at_least=1e-3))  # a milliradian: a joint at rest looks so
-    first = TimeFigure(
-        "joint-position",
-        "Reference and real joint positions (as figure 3 of document 000).",
-        data.time,
-        tuple(panels),
-        event_bands(data),
-        smooth=True,
-    )
-    figures = [first]
+    bands, caption = event_bands(data), "Reference and real joint positions (as figure 3 of document 000)."
+    figures = [TimeFigure("joint-position", caption, data.time, tuple(panels), bands, smooth=True)]
     if data.q_des is not None:
         error = (data.q_des - data.q) * 1e3
-        figures.append(
-            TimeFigure(
-                "joint-error",
-                "Reference minus real, joint by joint, in thousandths of a radian.",
-                data.time,
-                tuple(Panel(titles[i], "mrad", (Series("error", error[:, i], "b"),), at_least=1e-6)
-                      for i in range(error.shape[1])),
-                event_bands(data),
-            )
-        )  # fmt: skip
-    body = join(*(figure.html(again(data.command, figure.identifier)) for figure in figures))
-    return Section("joints", "In joints", body, tuple(figure.data() for figure in figures))
+        each = [
+            Panel(title, "mrad", (Series("error", column, "b"),), at_least=1e-6)
+            for title, column in zip(titles, error.T, strict=True)
+        ]
+        caption = "Reference minus real, joint by joint, in thousandths of a radian."
+        figures.append(TimeFigure("joint-error", caption, data.time, tuple(each), bands))
+    return time_section("joints", "In joints", data.command, *figures)
 
 
 def tool_paths(data: RunData) -> tuple[Array | None, Array | None]:
@@ -94,10 +84,10 @@ def space(data: RunData) -> Section | None:
             drawing = scene(robot, data.q[poses], data.time[poses], "motion", frames=False, paths=tuple(paths))
             slider = tag("input", type="range", min=0, max=len(poses) - 1, value=0, aria_label="time of the run")
             play = tag("button", "Play", type="button", class_="play")
-            bar = tag("div", play, slider, tag("output"), class_="player", hidden="")
+            player = tag("div", play, slider, tag("output"), class_="player", hidden="")
             caption = "The arm and the path of its tool. Drag to turn; the pose follows the cursor of every plot."
             line = again(data.command, "motion")
-            parts.append(staged(drawing.still(), caption, line, bar, id="motion", class_="scene"))
+            parts.append(staged(drawing.still(), caption, line, player, id="motion", class_="scene"))
             figures.append(drawing.data())
     if tcp_des is not None and np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
         drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
@@ -119,21 +109,16 @@ def tracking(data: RunData) -> Section | None:
     tcp, tcp_des = tool_paths(data)
     if tcp is None or tcp_des is None or not len(data.time):
         return Section("tracking", "Tracking error", tag("p", "No reference in space to compare with."))
-    error = (tcp - tcp_des) * 1e3
-    curves = (
-        Series("distance", np.linalg.norm(error, axis=1), "a"),
-        *(Series(axis, error[:, k], style) for k, (axis, style) in enumerate(zip("xyz", "bcd", strict=True))),
-    )
-    figure = TimeFigure(
-        "tracking-error",
-        "Real minus desired position of the tool: distance, and along the axes of the base.",
-        data.time,
-        (Panel("Tool", "mm", curves, at_least=1e-6),),
-        event_bands(data),
-        hidden=("x", "y", "z"),
-    )
-    body = join(figure.html(again(data.command, figure.identifier)), _shares(data))
-    return Section("tracking", "Tracking error", body, (figure.data(),))
+    caption = "Real minus desired position of the tool: distance, and along the axes of the base."
+    panel = Panel("Tool", "mm", _sized("distance", (tcp - tcp_des) * 1e3), at_least=1e-6)
+    figure = TimeFigure("tracking-error", caption, data.time, (panel,), event_bands(data), hidden=tuple("xyz"))
+    return time_section("tracking", "Tracking error", data.command, figure, _shares(data))
+
+
+def _sized(name: str, vectors: Array) -> tuple[Series, ...]:
+    """The size of vectors (N, 3) under that name, and their parts along x, y, z."""
+    parts = (Series(axis, part, style) for axis, part, style in zip("xyz", vectors.T, "bcd", strict=True))
+    return (Series(name, np.linalg.norm(vectors, axis=1), "a"), *parts)
 
 
 def _shares(data: RunData) -> Raw:
@@ -141,7 +126,6 @@ def _shares(data: RunData) -> Raw:
     shares = data.summary.get("shares")
     if not isinstance(shares, Mapping) or not shares:
         return tag("p", "What share inertia, friction and kinematics have in this error was not asked of this run.")
-    rows: list[tuple[object, ...]] = []
     if all(isinstance(value, Mapping) for value in shares.values()):
         columns = list(dict.fromkeys(key for value in shares.values() for key in value))
         rows = [(cause, *(number(value.get(key)) for key in columns)) for cause, value in shares.items()]
@@ -152,13 +136,11 @@ def _shares(data: RunData) -> Raw:
         if isinstance(v, (int, float)) and np.isfinite(v)
     }
     largest = max((abs(v) for v in sizes.values()), default=0.0) or 1.0
-    for cause, value in sizes.items():
-        bar = tag("i", class_="bar", style=f"width:{100.0 * abs(value) / largest:.1f}%")
-        rows.append((cause, number(value), bar))
+    bars = [(cause, number(value), bar(100.0 * abs(value) / largest)) for cause, value in sizes.items()]
     return join(
         tag("h3", "Where it comes from"),
         tag("p", "Error that each cause alone would leave (000, section 4.3.1), rms of the tool's position."),
-        table(("cause", "mm", ""), rows, "bars"),
+        table(("cause", "mm", ""), bars, "bars"),
     )
 
 
@@ -173,50 +155,39 @@ def torques(data: RunData) -> Section | None:
     if limits is not None and len(limits) != data.tau.shape[1]:
         limits = None
     titles = joint_titles(data)
-    panels = []
-    for i in range(data.tau.shape[1]):
+    panels, rows = [], []
+    for i, title in enumerate(titles[: data.tau.shape[1]]):
         limit = float(limits[i]) if limits is not None else np.inf
-        levels = (Level("limits", limit), Level("limits", -limit)) if np.isfinite(limit) else ()
-        panels.append(Panel(titles[i], "Nm", (Series("torque", data.tau[:, i], "a"),), levels, at_least=1e-3))
-    figure = TimeFigure(
-        "torque",
-        "Joint torques, gravity included. The limits are far outside most panels: switch them on in the legend.",
-        data.time,
-        tuple(panels),
-        event_bands(data),
-        hidden=("limits",) if limits is not None else (),
-    )
-    parts = [figure.html(again(data.command, "torque"))]
-    if limits is not None:
-        rows: list[tuple[object, ...]] = []
-        for i, title in enumerate(titles):
-            peak = _peak(data.tau[:, i])
-            share = 100.0 * peak / float(limits[i]) if limits[i] > 0 else float("nan")
-            hit = " hit" if share > 99.9 else ""  # a clipped torque sits on its limit to within rounding
-            bar = tag("i", class_=f"bar{hit}", style=f"width:{min(100.0, np.nan_to_num(share)):.1f}%")
-            rows.append(
-                (title, number(peak), number(float(limits[i])), "–" if np.isnan(share) else f"{share:.1f} %", bar)
-            )
-        parts.append(table(("joint", "peak [Nm]", "limit [Nm]", "used", ""), rows, "bars"))
-    return Section("torques", "Torques", join(*parts), (figure.data(),))
+        torque = (Series("torque", data.tau[:, i], "a"),)
+        panels.append(Panel(title, "Nm", torque, _both("limits", limit), at_least=1e-3))
+        peak = _peak(data.tau[:, i])
+        share = 100.0 * peak / limit if limit > 0 else float("nan")
+        used = "–" if np.isnan(share) else f"{share:.1f} %"
+        # a clipped torque sits on its limit to within rounding
+        rows.append((title, number(peak), number(limit), used, bar(share, "bar hit" if share > 99.9 else "bar")))
+    caption = "Joint torques, gravity included. The limits are far outside most panels: switch them on in the legend."
+    hidden = ("limits",) if limits is not None else ()
+    figure = TimeFigure("torque", caption, data.time, tuple(panels), event_bands(data), hidden)
+    head = ("joint", "peak [Nm]", "limit [Nm]", "used", "")
+    below = None if limits is None else table(head, rows, "bars")
+    return time_section("torques", "Torques", data.command, figure, below)
+
+
+def _both(name: str, value: float) -> tuple[Level, ...]:
+    """A bound in both directions; none where it is not known."""
+    return (Level(name, value), Level(name, -value)) if np.isfinite(value) else ()
 
 
 def force(data: RunData) -> Section | None:
     """The force of the environment on the tool, in a run where there was one."""
     if data.wrench is None or not np.any(np.abs(np.nan_to_num(data.wrench)) > 1e-9):
         return None
-    F = data.wrench[:, :3]
-    curves = (
-        Series("magnitude", np.linalg.norm(F, axis=1), "a"),
-        *(Series(axis, F[:, k], style) for k, (axis, style) in enumerate(zip("xyz", "bcd", strict=True))),
-    )
     caption = "Force of the environment on the tool: magnitude, and along the axes of the base."
-    panel = Panel("Contact", "N", curves, at_least=1e-3)
-    figure = TimeFigure("contact-force", caption, data.time, (panel,), event_bands(data), hidden=("x", "y", "z"))
+    panel = Panel("Contact", "N", _sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
+    figure = TimeFigure("contact-force", caption, data.time, (panel,), event_bands(data), hidden=tuple("xyz"))
     remark = data.summary.get("remark")
     said = tag("p", remark) if isinstance(remark, str) else None
-    body = join(said, figure.html(again(data.command, "contact-force")))
-    return Section("force", "Force", body, (figure.data(),))
+    return time_section("force", "Force", data.command, said, figure)
 
 
 def residual(data: RunData) -> Section | None:
@@ -224,6 +195,9 @@ def residual(data: RunData) -> Section | None:
     if not data.residuals or not len(data.time):
         return Section("residual", "Touch", tag("p", "No observer took part in this run."))
     titles = joint_titles(data)
+    thresholds = data.thresholds
+    if thresholds is None or len(thresholds) != data.dof:
+        thresholds = np.full(data.dof, np.nan)
     panels = []
     for i in range(data.dof):
         curves = []
@@ -232,16 +206,13 @@ def residual(data: RunData) -> Section | None:
         for k, (name, values) in enumerate(data.residuals.items()):
             label = f"residual, {name}" if name else "residual"
             curves.append(Series(label, values[:, i], "bacd"[k % 4]))
-        levels: tuple[Level, ...] = ()
-        if data.thresholds is not None and len(data.thresholds) == data.dof and np.isfinite(data.thresholds[i]):
-            threshold = float(data.thresholds[i])
-            levels = (Level("threshold", threshold), Level("threshold", -threshold))
+        levels = _both("threshold", float(thresholds[i]))
         panels.append(Panel(titles[i], "Nm", tuple(curves), levels, at_least=1e-3))
     caption = "Residual of the observer against the true external torque (as figure 5 of document 000); events shaded."
     if data.tau_ext_true is None:
         caption = "Residual of the observer; events shaded. The true external torque is not known."
     figure = TimeFigure("residual-torque", caption, data.time, tuple(panels), event_bands(data))
-    return Section("residual", "Touch", figure.html(again(data.command, "residual-torque")), (figure.data(),))
+    return time_section("residual", "Touch", data.command, figure)
 
 
 # what a paced run's summary says about processor and machine

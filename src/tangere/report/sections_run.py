@@ -12,7 +12,7 @@ from tangere.figures.arm import scene
 from tangere.figures.axes import drawing
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.report.data import RunData
-from tangere.report.section import Section, again, drawable, robot_of, staged, table
+from tangere.report.section import Section, again, command_line, drawable, link_words, robot_of, staged, table
 from tangere.types import Array
 
 if TYPE_CHECKING:
@@ -56,13 +56,11 @@ _SHOWN = 40  # notes in the page; the log has all of them
 
 def what(data: RunData) -> Section:
     """Command and parameters."""
-    parts: list[Raw] = []
-    if data.command:
-        parts.append(tag("pre", tag("code", data.command), class_="command"))
+    parts = [command_line(data.command)] if data.command else []
     if data.parameters:
         texts = {key: value for key, value in data.parameters.items() if isinstance(value, str) and "\n" in value}
         others = {key: value for key, value in data.parameters.items() if key not in texts}
-        rows: list[tuple[object, ...]] = [(key, value_text(value)) for key, value in others.items()]
+        rows = [(key, value_text(value)) for key, value in others.items()]
         half = -(-len(rows) // 2)  # two tables side by side
         parts.append(tag("div", *(table((), part) for part in (rows[:half], rows[half:]) if part), class_="pair"))
         for key, text in texts.items():
@@ -80,15 +78,18 @@ def what(data: RunData) -> Section:
 
 def summary(data: RunData) -> Section:
     """The figures of summary.json, the events and what the controller had to say."""
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (WORDS.get(key, key.replace("_", " ")), value_text(value))
         for key, value in _entries(data.summary)
         if value is not None and value != ""
     ]
     parts = [table((), rows, "wide")] if rows else [tag("p", "The run left no summary.")]
+    said = data.summary.get("notes")
+    if isinstance(said, list | tuple) and said:
+        parts += [tag("h3", "Notes"), tag("ul", *(tag("li", text) for text in said))]
     if data.events:
         parts.append(tag("h3", "Events"))
-        header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]")
+        header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]", "link")
         parts.append(table(header, [_event_row(*judged) for judged in data.judged]))
     elif "events" in data.summary:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
@@ -97,12 +98,10 @@ def summary(data: RunData) -> Section:
     interventions = data.summary.get("interventions")
     if isinstance(interventions, Mapping) and interventions:
         parts.append(tag("h3", "Interventions of the controller"))
-        counted: list[tuple[object, ...]] = [(note, value_text(count)) for note, count in interventions.items()]
-        parts.append(table(("", "periods"), counted))
+        parts.append(table(("", "periods"), [(note, value_text(count)) for note, count in interventions.items()]))
     if data.notes:
         parts.append(tag("h3", "What happened"))
-        notes: list[tuple[object, ...]] = [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]]
-        parts.append(table((), notes, "notes"))
+        parts.append(table((), [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]], "notes"))
         if len(data.notes) > _SHOWN:
             parts.append(tag("p", f"and {len(data.notes) - _SHOWN} more, in the log."))
     return Section("summary", "Summary", join(*parts))
@@ -143,7 +142,8 @@ def setup(data: RunData) -> Section:
 def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
-        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark"):
+        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
+                                 "notes"):  # fmt: skip
             continue
         if isinstance(value, Mapping):
             yield from _entries(value, f"{before}{key} ")
@@ -155,18 +155,15 @@ def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
     end = "not ended" if event.end_s is None else number(event.end_s, 6)
     felt = (number(entry.get(key)) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
     joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
-    return (joint, number(event.time_s, 6), end, *felt)
+    return (joint, number(event.time_s, 6), end, *felt, link_words(event))
 
 
 def _joint_table(robot: Robot, q: Array) -> Raw:
     """DH parameters, or names where the chain is not DH, with the position that is drawn."""
     dh = robot.model.dh
     if dh is None:
-        rows: list[tuple[object, ...]] = [
-            (i + 1, joint.name, number(float(value)))
-            for i, (joint, value) in enumerate(zip(robot.model.joints, q, strict=True))
-        ]
-        return table(("joint", "name", "q [rad, m]"), rows)
+        names = [(i + 1, joint.name, number(float(q[i]))) for i, joint in enumerate(robot.model.joints)]
+        return table(("joint", "name", "q [rad, m]"), names)
     rows = [
         (i + 1, *(number(float(v), 6) for v in (dh.a[i], dh.d[i], dh.alpha[i])), number(float(q[i]), 5))
         for i in range(robot.dof)
