@@ -97,6 +97,7 @@ class TimeFigure:
     bands: tuple[Band, ...] = ()
     hidden: tuple[str, ...] = ()  # names that are off at first
     smooth: bool = False
+    own_time: bool = False  # not the time that the page's other figures share
 
     def data(self) -> dict[str, Any]:
         """What the script needs, ready for JSON."""
@@ -104,7 +105,7 @@ class TimeFigure:
         rows = strided(len(self.time), 2500) if self.smooth else np.arange(len(self.time))
         time = self.time[rows]
         out: dict[str, Any] = {"id": self.identifier, "hidden": list(self.hidden)}
-        if self.smooth:
+        if self.smooth or self.own_time:
             out["t"] = floats(time)  # the others share the page's own "t", which page.py writes
         out["bands"] = [[finite(b.start), finite(b.end), b.label] for b in self.bands]
         out["panels"] = [

@@ -18,7 +18,7 @@ from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
 from tangere.observe.drive_model import DriveModel
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, command_line, page_head, table, titles
+from tangere.report.section import Section, again, bar, command_line, page_head, table, time_section, titles
 from tangere.types import Array
 
 _UNITS = {
@@ -70,23 +70,19 @@ def _head(done: Identification) -> Raw:
     if model.payload is not None:
         tiles.append(("payload", number(model.payload.mass, 4), " kg"))
     alarm = ("What to know", "\n".join(sentences(model.findings[:8]))) if model.findings else None
-    line = f"{done.robot.model.title}: drives and {_what(model.inertial)} from logs"
+    what = "friction" if model.inertial == "none" else model.inertial
+    line = f"{done.robot.model.title}: drives and {what} from logs"
     return page_head(f"{model.name} identified", line, tiles, alarm)
-
-
-def _what(inertial: str) -> str:
-    return {"links": "links", "payload": "payload"}.get(inertial, "friction")
 
 
 def _fit(done: Identification) -> Section:
     model = done.model
-    rows: list[tuple[object, ...]] = []
+    rows = []
     figures = zip(titles(done.robot), model.before, model.after, model.following, strict=True)
     for title, before, after, following in figures:
         share = after / before if before > 0.0 else np.nan
-        bar = tag("i", class_="bar", style=f"width:{min(100.0, 100.0 * float(np.nan_to_num(share))):.1f}%")
         shown = (number(float(value), 3) for value in (before, after, following, 100.0 * share))
-        rows.append((title, *shown, bar))
+        rows.append((title, *shown, bar(100.0 * share)))
     unseen = "logs that were not used" if model.unseen else "the logs that were used themselves: none was held out"
     text = (
         f"Root mean square of the momentum residual while the joint moves, on {unseen}: with the arm's data alone, and "
@@ -121,8 +117,7 @@ def _torque(done: Identification, motion: Motion, command: str) -> Section:
         "residual", "What is left: the momentum residual. At rest friction holds anything within its stiction.",
         motion.time, tuple(left),
     )  # fmt: skip
-    body = join(first.html(again(command, "torque")), second.html(again(command, "residual")))
-    return Section("torques", "Torque, measured and predicted", body, (first.data(), second.data()))
+    return time_section("torques", "Torque, measured and predicted", command, first, second)
 
 
 def _smooth(qdd: Array, h: Array) -> Array:
@@ -134,14 +129,14 @@ def _smooth(qdd: Array, h: Array) -> Array:
 
 def _friction(done: Identification, command: str) -> Section:
     robot, drive = done.model.robot(done.robot), done.model.drive
-    clouds: list[tuple[Array, Array, Array]] = []
+    clouds: list[tuple[Array, Array]] = []
     for log in done.used[:20]:
         motion = dataclasses.replace(log.motion, tau=log.motion.tau * done.model.scale)
         m = midpoints(motion, drive.delay)
         size = max(1, round(0.02 / float(np.median(m.h))))
         rest = m.tau - robot.inverse_dynamics(m.q, m.qd, _smooth(m.qdd, m.h))
-        clouds.append((m.qd[::size], rest[::size], m.q[::size]))
-    qd, rest = (np.concatenate([c[k] for c in clouds]) for k in (0, 1))
+        clouds.append((m.qd[::size], rest[::size]))
+    qd, rest = (np.concatenate(part) for part in zip(*clouds, strict=True))
     panels = []
     for j, title in enumerate(titles(done.robot)):
         use = drive.moving(qd)[:, j]
@@ -160,14 +155,13 @@ def _friction(done: Identification, command: str) -> Section:
         "Friction over speed: torque less rigid body and rotor, each dot the mean of 20 ms of motion (grey), and the "
         "law. Dots scatter by the load that the gear carries, by the ripple of its teeth and by temperature."
     )
-    return Section(
-        "friction", "Friction", xy_figure("friction-curves", caption, tuple(panels), again(command, "friction"))
-    )
+    drawn = xy_figure("friction-curves", caption, tuple(panels), again(command, "friction"))
+    return Section("friction", "Friction", drawn)
 
 
 def _twin(done: Identification) -> Section:
     head = ("", *done.twin)
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for j, title in enumerate(titles(done.robot)):
         cells = [float(1e3 * run.median[j]) for run in done.twin.values()]
         rows.append((title, *("> 1000" if value > 1000.0 else number(value, 3) for value in cells)))
@@ -197,13 +191,14 @@ def _bar(value: float, sigma: float, scale: float) -> Raw:
     )  # fmt: skip
 
 
-def _parameters(done: Identification, prefix: str, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
+def _parameters(done: Identification, title: str, prefix: str, keys: tuple[str, ...], **attributes: object) -> Raw:
+    """A table to unfold: each parameter with its standard deviation and who told it."""
     model = done.model
-    rows: list[tuple[object, ...]] = []
+    rows = []
     at = {name: k for k, name in enumerate(model.parameters)}
     for key in keys:
-        places = [at[f"{prefix} {j + 1} {key}"] for j in range(done.robot.dof)]
-        for j, k in enumerate(places):
+        for j in range(done.robot.dof):
+            k = at[f"{prefix} {j + 1} {key}"]
             value, sigma, told = float(model.values[k]), float(model.sigma[k]), model.told[k]
             said = "left out: not supported" if sigma == 0.0 else "told by the logs" if told else "the data sheet's"
             scale = max(abs(value) + 2.0 * sigma, 1e-12)
@@ -211,12 +206,13 @@ def _parameters(done: Identification, prefix: str, keys: tuple[str, ...]) -> lis
                 f"{prefix} {j + 1}, {key.replace('_', ' ')}", f"{number(value)} {_UNITS.get(key, 'kg m²')}",
                 "–" if sigma == 0.0 else f"± {number(sigma, 2)}", said, _bar(value, sigma, scale),
             ))  # fmt: skip
-    return rows
+    head = ("", "value", "", "", "0 in the middle, ± σ")
+    return tag("details", tag("summary", f"Every {title} with its standard deviation"), table(head, rows), **attributes)
 
 
 def _drives(done: Identification) -> Section:
     model, drive = done.model, done.model.drive
-    gains: list[tuple[object, ...]] = []
+    gains = []
     names = {
         "log": "the log's own targets at rest", "arm": "the arm's data", "model": "the model", "given": "given",
         "gravity": "fitted to gravity", "assumed": "assumed by the joint's size", "torque": "the log holds torque",
@@ -237,11 +233,7 @@ def _drives(done: Identification) -> Section:
         "Stiction: what a standing joint may hide. Spread: standard deviation of what is left in motion, per 20 ms."
         + lag
     )
-    terms = _parameters(done, "joint", TERMS)
-    fold = tag(
-        "details", tag("summary", "Every term with its standard deviation"),
-        table(("", "value", "", "", "0 in the middle, ± σ"), terms), open="open",
-    )  # fmt: skip
+    fold = _parameters(done, "term", "joint", TERMS, open="open")
     return Section("drives", "Drives", join(table(head, gains), tag("p", text), fold))
 
 
@@ -252,42 +244,29 @@ def _bodies(done: Identification) -> Section | None:
         at = [model.parameters.index(f"link {n} {key}") for key in ("m", "hx", "hy", "hz")]
         sigma = model.sigma[at]
         com = model.payload.com
-        rows: list[tuple[object, ...]] = [
-            ("mass", f"{number(model.payload.mass)} kg", f"± {number(float(sigma[0]), 2)}")
-        ]
+        rows = [("mass", f"{number(model.payload.mass)} kg", f"± {number(float(sigma[0]), 2)}")]
         for axis, value, error in zip("xyz", com, sigma[1:], strict=True):
             spread = 1e3 * float(error) / model.payload.mass
             rows.append((f"centre of mass, {axis}", f"{number(1e3 * float(value))} mm", f"± {number(spread, 2)}"))
         return Section("payload", "Payload", table(("in flange axes", "", ""), rows))
     if model.inertial != "links":
         return None
-    rows = []
-    for link, sheet in zip(model.links, done.robot.model.links, strict=True):
-        centre = " ".join(number(1e3 * float(v), 3) for v in link.com)
-        rows.append(
-            (
-                link.name,
-                number(link.mass),
-                number(sheet.mass),
-                centre,
-                " ".join(number(1e3 * float(v), 3) for v in sheet.com),
-            )
-        )
+    masses = []
+    for pair in zip(model.links, done.robot.model.links, strict=True):
+        centres = (" ".join(number(1e3 * float(v), 3) for v in link.com) for link in pair)
+        masses.append((pair[0].name, *(number(link.mass) for link in pair), *centres))
     text = (
         "Only combinations of these numbers move the joints: masses pass from link to link as far as the data sheet "
         "allows, and the torque is the same. Every link is a body that can exist."
     )
-    every = _parameters(done, "link", ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"))
-    fold = tag(
-        "details", tag("summary", "Every parameter with its standard deviation"),
-        table(("", "value", "", "", "0 in the middle, ± σ"), every),
-    )  # fmt: skip
+    terms = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    fold = _parameters(done, "parameter", "link", terms)
     head = ("link", "mass [kg]", "data sheet", "centre of mass [mm]", "data sheet")
-    return Section("links", "Links", join(table(head, rows), tag("p", text), fold))
+    return Section("links", "Links", join(table(head, masses), tag("p", text), fold))
 
 
 def _excitation(done: Identification) -> Section:
-    rows: list[tuple[object, ...]] = []
+    rows = []
     drive = done.model.drive
     q = np.concatenate([log.motion.q for log in done.used])
     qd = np.concatenate([log.motion.qd for log in done.used])
@@ -314,7 +293,7 @@ def _excitation(done: Identification) -> Section:
 def _logs(done: Identification, command: str) -> Section:
     used = {log.name for log in done.used}
     seen = [*done.used, *(log for log in done.judges if log.name not in used)]
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (log.name, "used" if log.name in used else "judges", number(float(np.ptp(log.motion.time)), 4),
          number(1.0 / float(np.median(np.diff(log.motion.time))), 3), tag("code", log.motion.digest[:16]),
          "; ".join(log.problems) or "–")

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tangere.apps.touch.options import extrapolated
 from tangere.figures.arm import scene
-from tangere.figures.markup import Raw, floats, join, number, tag
+from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Band, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.loop.watching import Watched
 from tangere.observe.detect import REGIMES, Event
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, command_line, page_head, table, titles
+from tangere.report.section import (
+    Section,
+    bar,
+    command_line,
+    link_name,
+    link_words,
+    page_head,
+    staged,
+    table,
+    time_section,
+    titles,
+)
 from tangere.types import Array
 
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
@@ -53,11 +64,8 @@ def _start(seen: Watched) -> float:
 
 def _head(done: Sequence[Watched]) -> Raw:
     believed = done[0].belief
-    kinds: dict[str, int] = {}
-    for seen in done:
-        for event in seen.events:
-            kinds[event.kind] = kinds.get(event.kind, 0) + 1
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1]))
+    kinds = Counter(event.kind for seen in done for event in seen.events)
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     seconds = sum(seen.seconds for seen in done)
     tiles: list[tuple[str, object, str]] = [
         ("alarms", sum(len(seen.alarms) for seen in done), ""),
@@ -78,31 +86,19 @@ def _head(done: Sequence[Watched]) -> Raw:
     return page_head(_title(done), f"{believed.robot.model.title}, held against {known}", tiles, alarm)
 
 
-def _link(event: Event) -> str:
-    if event.link is not None:
-        return f"{event.link} ({100.0 * event.link_probability:.0f} %)"
-    rest = " or ".join(f"{_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])
-    why = event.why_no_link or ("cannot tell" if rest else "–")
-    return f"{why}: {rest}" if rest else why
-
-
-def _name(link: int | None) -> str:
-    return "not one push" if link is None else f"link {link}"
-
-
 def _events(done: Sequence[Watched]) -> Section:
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for seen in done:
         first = _start(seen)
         for event in seen.events:
             name = f"{seen.log.name} · {event.number}" if len(done) > 1 else str(event.number)
             others = ", ".join(f"{kind} {100.0 * p:.0f} %" for kind, p in event.alternatives[:2])
             lasts = "open" if event.end_s is None else number(event.end_s - event.onset_s, 3)
+            below = join(tag("br"), tag("small", others)) if others else None
             rows.append((
                 name, f"{event.time_s - first:.3f}", f"{event.onset_s - first:.3f}", lasts,
-                join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %", tag("br"), tag("small", others))
-                if others else join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %"),
-                "yes" if event.alarm else "no", _link(event), event.joint, number(event.torque_nm, 3),
+                join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %", below),
+                "yes" if event.alarm else "no", link_words(event), event.joint, number(event.torque_nm, 3),
                 "–" if event.force_n is None else number(event.force_n, 3), event.channel,
             ))  # fmt: skip
     if not rows:
@@ -144,25 +140,19 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
             f"level{suffix}", f"{seen.log.name}: residual of the momentum observer, its slow level, and the level's "
             "thresholds: lower while a joint moves, higher where stiction hides something. Friction is followed: what "
             "the log has shown of its level and film by then is taken off. Events shaded from their onset to their "
-            "end.", time, tuple(level), _bands(seen),
+            "end.", time, tuple(level), _bands(seen), own_time=True,
         ),
         TimeFigure(
             f"change{suffix}", f"{seen.log.name}: change against the mean of the last quarter of a second, which a "
             "wrong mass or a warm gear leaves quiet, and its thresholds.", time, tuple(change), _bands(seen),
+            own_time=True,
         ),
     )  # fmt: skip
-    data = tuple(_own_time(figure) for figure in figures)
-    body = join(*(figure.html(again(command, figure.identifier)) for figure in figures))
-    return Section(f"touch{suffix}", f"Residual, {seen.log.name}", body, data)
+    return time_section(f"touch{suffix}", f"Residual, {seen.log.name}", command, *figures)
 
 
 def _both(bound: Array) -> tuple[Series, Series]:
     return Series("threshold", bound, "limit"), Series("threshold", -bound, "limit")
-
-
-def _own_time(figure: TimeFigure) -> dict[str, Any]:
-    """Each log has a time of its own."""
-    return figure.data() | {"t": floats(figure.time)}
 
 
 def _places(seen: Watched, k: int) -> Section | None:
@@ -180,17 +170,12 @@ def _places(seen: Watched, k: int) -> Section | None:
         name = f"arm-{k + 1}-{event.number}"
         drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, paths=paths)
         size = "" if event.force_n is None else f", {event.force_n:.0f} N"
-        said = f"Event {event.number}, {event.kind} at {event.time_s - _start(seen):.2f} s: {_link(event)}{size}."
+        said = f"Event {event.number}, {event.kind} at {event.time_s - _start(seen):.2f} s: {link_words(event)}{size}."
         likely = list(event.links)
         if event.link is not None:
             likely.insert(0, (event.link, event.link_probability))
-        rows: list[tuple[object, ...]] = [
-            (_name(link), f"{100.0 * p:.0f} %", tag("i", class_="bar", style=f"width:{100.0 * p:.1f}%"))
-            for link, p in likely[:5]
-        ]
-        parts.append(tag(
-            "figure", tag("div", drawing.still(), class_="stage"), tag("figcaption", said), table((), rows, "bars"),
-        ))  # fmt: skip
+        rows = [(link_name(link), f"{100.0 * p:.0f} %", bar(100.0 * p)) for link, p in likely[:5]]
+        parts.append(staged(drawing.still(), said, None, table((), rows, "bars")))
     text = (
         "The posture at each alarm. Where the torques tell the link, the arrow is the push on its surface; bars say "
         "how likely each link is. Few joints feel the first links, so that these are told least often."
@@ -215,7 +200,7 @@ def _arrow(seen: Watched, q: Array, event: Event) -> Array:
 
 def _thresholds(seen: Watched) -> Section:
     t = seen.belief.thresholds
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for j, title in enumerate(titles(seen.belief.robot)):
         cells = (number(float(row[g, j]), 3) for row in (t.level, t.change, t.impact) for g in range(len(REGIMES)))
         rows.append((title, *cells))
@@ -230,7 +215,7 @@ def _thresholds(seen: Watched) -> Section:
 
 
 def _logs(done: Sequence[Watched], command: str) -> Section:
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for seen in done:
         time = seen.log.motion.time
         gains = "torque" if seen.log.torque else ", ".join(
