@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import re
 import subprocess
@@ -68,6 +69,7 @@ def test_alone_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "hold", "--plant", "rigd"], "did you mean 'rigid'?"),
         (["draw", "snail", "--contrller", "both"], "did you mean '--controller'?"),
         (["fmu", "dynamic"], "did you mean 'dynamics'?"),
+        (["check", "ur5e", "--tpi", "x"], "usage: tangere check"),  # of the command that was typed
     ],
 )
 def test_a_wrong_word_is_answered_with_the_nearest(
@@ -77,6 +79,30 @@ def test_a_wrong_word_is_answered_with_the_nearest(
         main(arguments)
     assert stop.value.code == 2
     assert meant in capsys.readouterr().err
+
+
+def test_no_option_of_another_command_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["models", "--plnt", "rigid"], ["report", "x", "--vido"], ["rerun", "x", "--rbot", "ur5e"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "did you mean" not in capsys.readouterr().err
+
+
+def test_json_of_models_and_of_a_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    arms = {arm["name"]: arm for arm in json.loads(capsys.readouterr().out)["models"]}
+    assert list(arms) == list(tangere.models())
+    assert any(arm["refused"] for arm in arms.values())
+    assert main(["check", "ur5e", "--json"]) == 0
+    arm = json.loads(capsys.readouterr().out)
+    assert [link["mass"] for link in arm["links"]] == [link.mass for link in tangere.robot("ur5e").model.links]
+
+
+@pytest.mark.parametrize("command", [*(name for adds in MODULES.values() for name in adds), "models", "demo"])
+def test_the_help_of_every_command_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"examples:\n  tangere {command}" in capsys.readouterr().out
 
 
 def test_models_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

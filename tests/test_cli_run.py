@@ -131,9 +131,21 @@ def test_the_default_folder_is_out_and_the_scenario(tmp_path: Path, monkeypatch:
     assert (tmp_path / "out" / "hold" / "report.html").exists()
 
 
+def test_json_holds_what_summary_json_does(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["run", "hold", *SHORT, "--json", "--out", str(tmp_path)]) == 0
+    out, said = capsys.readouterr()
+    record = json.loads(out)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert {key: record[key] for key in summary} == summary
+    assert record["report"] == str(tmp_path / "report.html")
+    assert said == "note: nothing pushes: the push of hold starts at 3 s, the run ends at 0.3 s\n"
+    assert summary["notes"] == [said.removeprefix("note: ").strip()]
+    assert summary["notes"][0] in (tmp_path / "report.html").read_text()
+
+
 def test_an_earlier_run_in_the_folder_is_replaced_and_that_is_said(tmp_path: Path, capsys: Captured) -> None:
     for k, said in enumerate(("", f"note: {tmp_path} held an earlier run, which this one replaced\n")):
-        assert main(["run", "hold", *SHORT, "--seed", str(k), "--out", str(tmp_path)]) == 0
+        assert main(["run", "hold", *SHORT, "--push", "none", "--seed", str(k), "--out", str(tmp_path)]) == 0
         assert capsys.readouterr().err == said
 
 
@@ -288,7 +300,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_sees_a_bar_that_ends_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert main(["run", "hold", *SHORT, "--out", str(tmp_path)]) == 0
+    assert main(["run", "hold", *SHORT, "--push", "none", "--out", str(tmp_path)]) == 0
     last = terminal.getvalue().split("\r")[-1]
     assert re.fullmatch(r"\[#{30}\] +0\.3 of 0\.3 s, [\d.]+x real time +\n", last)
 
@@ -330,11 +342,11 @@ def test_the_force_on_the_wall_is_said(tmp_path: Path, capsys: Captured) -> None
 def test_a_process_of_its_own_without_a_terminal(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     done = subprocess.run(
-        [sys.executable, "-m", "tangere.cli.main", "run", "hold", *SHORT, "--out", "here"],
+        [sys.executable, "-m", "tangere.cli.main", "run", "hold", *SHORT, "--push", "none", "--out", "here"],
         env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("report: here/report.html\n")
     command = json.loads((tmp_path / "here" / "manifest.json").read_text())["command"]
-    assert command == ["tangere", "run", "hold", *SHORT, "--out", "here"]
+    assert command == ["tangere", "run", "hold", *SHORT, "--push", "none", "--out", "here"]

@@ -158,7 +158,7 @@ def test_pipe_and_file_tell_the_same(
     assert _watch("-", *words) == 0
     said = capsys.readouterr().out
     assert "raised" in said
-    assert "1 events in" in said
+    assert "1 event in" in said
 
 
 def test_following_ends_with_ctrl_c(

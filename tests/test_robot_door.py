@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -272,6 +273,9 @@ def test_solutions_are_drawn_and_listed() -> None:
     away = UR.inverse_kinematics([3.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     assert re.fullmatch(r"no solution: out of reach by \d+(\.\d)? mm", away._repr_html_())
     assert away.plot().parts == ""
+    batch = UR.inverse_kinematics(np.stack([UR.pose(Q), pose_from_ur([3.0, 0.0, 0.0, 0.0, 0.0, 0.0])]))
+    for words in ("2 poses", "<td>8</td><td>1</td>", "<td>0</td><td>1</td><td>out of reach by 2"):
+        assert words in batch._repr_html_()
     folded = UR.inverse_kinematics(UR.pose([0.0, -1.0, 0.0, 0.0, 0.0, 0.0]).tolist(), reference=[0.0] * 6)
     assert "singular elbow, singular wrist" in folded._repr_html_()
     slide = OTHER.inverse_kinematics(OTHER.pose(np.zeros(5)), reference=np.zeros(5))
@@ -339,4 +343,22 @@ def test_a_result_in_a_line_and_as_a_table() -> None:
     assert re.fullmatch(r"RunResult\(0\.3 s of ur5e, [12] events\)", repr(result))
     html = result._repr_html_()
     assert html.count("<tr>") == 1 + len(result.events)
+    assert result.summary["events"][0]["link"] == result.events[0].link
     ElementTree.fromstring(f"<div>{html}</div>")
+
+
+def test_tool_and_mounting_of_a_run_stand_in_manifest_and_page(tmp_path: Path) -> None:
+    robot = tangere.robot("ur5e", tool=(0.0, 0.0, 0.15), mounting="wall", payload=(2.0, (0.0, 0.0, 0.05)))
+    hold = tangere.control.ComputedTorque(robot, tangere.planning.Hold(robot, np.array(Q)))
+    folder = tangere.run(tangere.plants.RigidPlant(robot), hold, until=0.05, start=Q).save(tmp_path / "run")
+    told = json.loads((folder / "manifest.json").read_text())["scenario"]
+    assert (told["tool"], told["gravity"]) == ([0.0, 0.0, 0.15, 0.0, 0.0, 0.0], [0.0, -9.81, 0.0])
+    assert told["payload"] == [2.0, 0.0, 0.0, 0.05]
+    page = (folder / "report.html").read_text()
+    for words in ("tool [m, rotation vector in rad]", "0, 0, 0.15, 0, 0, 0", "0, −9.81, 0", "2, 0, 0, 0.05"):
+        assert words in page
+
+
+def test_a_tool_in_millimetres_is_doubted() -> None:
+    with pytest.warns(UserWarning, match="tool: 0, 0, 150 m is unusual"):
+        tangere.robot("ur5e", tool=(0.0, 0.0, 150.0))

@@ -254,16 +254,19 @@ def test_something_pushes_by_default_and_none_switches_it_off(name: str, moved: 
     assert event["delay_ms"] < 20.0
     assert summary["tracking_push_max_mm"] > moved  # mm: it is seen
     assert build(name, {"push": "none"}).pushes == ()
-    assert build(name, {"duration": 2.0}).pushes == ()  # too short for the scenario's own push: left out
+    short = build(name, {"duration": 2.0})  # too short for the scenario's own push: left out, and said
+    assert short.pushes == ()
+    assert short.notes == (f"nothing pushes: the push of {name} starts at 3 s, the run ends at 2 s",)
     with pytest.raises(InvalidValue, match=r"push: it starts at 3 s, after the end of the run \(2 s\)"):
         build(name, {"duration": 2.0, "push": "joint=1,torque=5,start=3"})
 
 
 def test_doubts_reach_the_summary() -> None:
-    built, _, summary = go("hold", plant="rigid", duration=0.1, kp=1e6, q="0,-1.57,1.57,-1.57,-1.57,0")
+    built, _, summary = go("hold", plant="rigid", duration=0.1, push="none", kp=1e6, q="0,-1.57,1.57,-1.57,-1.57,0")
     assert summary["notes"] == list(built.notes)
     assert [note.split(":")[0] for note in built.notes] == ["kp", "q"]
-    assert "notes" not in go("hold", plant="rigid", duration=0.1, q="0rad,-1.57rad,1.57rad,-1.57rad,-1.57rad,0rad")[2]
+    quiet = {"plant": "rigid", "duration": 0.1, "push": "none"}
+    assert "notes" not in go("hold", **quiet, q="0rad,-1.57rad,1.57rad,-1.57rad,-1.57rad,0rad")[2]
     assert build("hold", {"period": 0.1}).notes[0].startswith("period: 0.1 s is unusual")
 
 

@@ -177,6 +177,18 @@ def test_values_that_look_like_another_unit_are_doubted(told: dict[str, Any], wo
     assert words in "".join(found)
 
 
+def test_a_length_that_no_arm_has_is_doubted() -> None:
+    tool = Setting("tool", "m", None, "")
+    assert tool.doubt(100.0) == (
+        "tool: 100 m is unusual (up to 10 m is what is meant as a rule); mm or cm? write 100mm"
+    )
+    assert tool.doubt(9.9) == tool.doubt(None) == ""
+    payload = Setting("payload", "kg,m,m,m", None, "", size=(1, 4))
+    assert payload.doubt((20.0,)) == payload.doubt((20.0, 0.0, 0.0, 0.1)) == ""
+    assert payload.doubt((1.0, 0.0, 0.0, 50.0)).endswith("write 0,0,50mm")
+    assert Setting("time", "s", None, "").doubt(1e4) == ""
+
+
 @pytest.mark.parametrize(
     ("key", "given", "words"),
     [

@@ -140,7 +140,7 @@ def test_watched_logs_are_shown(folder: Path, tuned: LearnedModel, tmp_path: Pat
     assert isinstance(watched, WatchedLogs)
     assert len(watched.logs) == 2
     assert len(watched.score) == sum(len(seen.residual) for seen in watched.logs)
-    assert repr(watched).startswith("WatchedLogs(1 alarms, ")
+    assert repr(watched).startswith("WatchedLogs(1 alarm, ")
     html = watched._repr_html_()
     assert "torque [Nm]" in html
     assert html.count("<tr>") == 1 + len(watched.events)
@@ -179,7 +179,7 @@ def test_tuning_says_what_it_was_asked_for_and_what_it_did_not_count(
 def test_identify_takes_logs_and_files(folder: Path, tmp_path: Path) -> None:
     model = tangere.identify([folder / "free_0.csv", Log(columns_of(16.0, seed=2))], "ur10e", inertial="none")
     assert model.thresholds is None
-    assert repr(model) == "LearnedModel('ur10e', identified from 1 logs)"  # the other one judges
+    assert repr(model) == "LearnedModel('ur10e', identified from 1 log)"  # the other one judges
     assert "identified from" in str(model)
     assert read_model(model.save(tmp_path / "model.toml")).name == "ur10e"
     assert "<html" in model.report(tmp_path / "model.html").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING
 from typing import Any, NoReturn, TypeVar
 
@@ -24,24 +24,28 @@ class Parser(argparse.ArgumentParser):
         # a value such as -0.4,0,0.1 or -3mm,2deg is a value, not an option: argparse knows that of plain numbers only
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """A command refuses what it does not know itself, so that its own usage and its own options are named."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         """Exit code 2 with the usage; of a wrong choice or option the nearest that there is."""
         found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         known = re.findall(r"'([^']+)'|([\w-]+)", found[2]) if found else []
         word, names = (found[1], [a or b for a, b in known]) if found else ("", [])
         if wrong := re.search(r"unrecognized arguments: (--[\w-]+)", message):
-            word, names = wrong[1], list(_options(self))
-        close = difflib.get_close_matches(word, names, 1)
-        super().error(f"{message}; did you mean {close[0]!r}?" if close else message)
+            word, names = wrong[1], [name for action in self._actions for name in action.option_strings]
+        bare = {name.lstrip("-"): name for name in names}  # the dashes make any two options alike
+        close = difflib.get_close_matches(word.lstrip("-"), bare, 1)
+        super().error(f"{message}; did you mean {bare[close[0]]!r}?" if close else message)
 
 
-def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Every option of a parser and of its commands."""
-    for action in parser._actions:
-        yield from action.option_strings
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _options(command)
+def add_json(parser: Any) -> None:
+    """--json, of a command that prints figures (report.terminal.show)."""
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object instead of text")
 
 
 def add_options(

@@ -35,6 +35,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "1/s": ("gain", 1.0), "1/s2": ("stiffness of the error", 1.0),
     "1/h": ("how often", 1.0), "1/min": ("how often", 60.0), "1/day": ("how often", 1.0 / 24.0),
 }  # fmt: skip
+USUAL_LENGTHS = (0.0, 10.0)  # m: no arm, tool or path is longer; who writes 150 means mm
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)\b)\s*(.*?)\s*", re.I)
 _FLAGS = {"on": True, "off": False, "true": True, "false": False}
 
@@ -111,18 +112,23 @@ class Setting:
 
     def doubt(self, value: Any) -> str:
         """A sentence if the value looks as if another unit had been meant; "" if not."""
-        if self.usual is None or value is None:
+        if value is None or self.kind != "number":
             return ""
         numbers = value if isinstance(value, tuple) else (value,)
-        size = max(map(abs, numbers))
-        low, high = self.usual
+        unit, usual = self.unit, self.usual
+        if usual is None:  # of every length
+            unit, usual = "m", USUAL_LENGTHS
+            numbers = tuple(n for n, its in zip(numbers, _spread(self.unit, len(numbers)), strict=True) if its == "m")
+        size = max(map(abs, numbers), default=0.0)
+        low, high = usual
         if size == 0.0 or low <= size <= high:
             return ""
-        shown, unit = ",".join(f"{number:g}" for number in numbers), f" {self.unit}" if self.unit else ""
-        kind = UNITS[self.unit][0]
-        others = [other for other, (its, _) in UNITS.items() if its == kind and other not in ("", "%", self.unit)]
-        hint = f"; {' or '.join(others)}? write {shown}{others[0]}" if others and low else ""
-        return f"{self.name}: {shown}{unit} is unusual ({low:g} to {high:g}{unit} is what is meant as a rule){hint}"
+        shown, spelled = ",".join(f"{number:g}" for number in numbers), f" {unit}" if unit else ""
+        kind = UNITS[unit][0]
+        others = [other for other, (its, _) in UNITS.items() if its == kind and other not in ("", "%", unit)]
+        hint = f"; {' or '.join(others)}? write {shown}{others[0]}" if others else ""
+        range_ = f"{low:g} to {high:g}{spelled}" if low else f"up to {high:g}{spelled}"
+        return f"{self.name}: {shown}{spelled} is unusual ({range_} is what is meant as a rule){hint}"
 
     def text(self, value: Any) -> str:
         """A value as it would be typed, without its unit."""

@@ -11,12 +11,13 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
-from typing import TextIO
+from typing import Any, TextIO
 
 from tangere.errors import TangereError
-from tangere.options import Parser
-from tangere.report.terminal import paint, table, terminal_width, wants_colour
+from tangere.options import Parser, add_json
+from tangere.report.terminal import paint, show, table, terminal_width, wants_colour
 
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
 # was typed is loaded.
@@ -59,33 +60,40 @@ def models(arguments: argparse.Namespace) -> int:
     from tangere.errors import UnphysicalModel
     from tangere.model.loading import load, names, parameter_sets
 
-    def marked(name: str, parameters: str) -> str:
+    def refused(name: str, parameters: str) -> bool:
         try:
             load(name, parameters=parameters)
         except UnphysicalModel:
-            return parameters + "*"
-        return parameters
+            return True
+        return False
 
-    rows = []
+    arms: list[dict[str, Any]] = []
     for name in names():
-        model = load(name)
-        sets = ", ".join(marked(name, parameters) for parameters in parameter_sets(name))
-        rows.append((name, model.title, str(model.dof), sets))
+        model, sets = load(name), parameter_sets(name)
+        bad = [parameters for parameters in sets if refused(name, parameters)]
+        arms.append({"name": name, "title": model.title, "joints": model.dof, "parameters": sets, "refused": bad})
+    rows = [
+        (arm["name"], arm["title"], str(arm["joints"]),
+         ", ".join(one + "*" if one in arm["refused"] else one for one in arm["parameters"]))
+        for arm in arms
+    ]  # fmt: skip
     head = ("name", "title", "joints", "parameter sets (default first)")
     lines = table(rows, head, "llrl", indent=0, width=terminal_width())
     lines[0] = paint(lines[0], "heading", wants_colour())
-    if any("*" in sets for *_, sets in rows):
+    if any(arm["refused"] for arm in arms):
         lines += ["", "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"]
-    print("\n".join(lines))
+    show({"models": arms}, "\n".join(lines), arguments.json)
     return 0
 
 
 def check(arguments: argparse.Namespace) -> int:
     """Print every number of an arm with its source; an arm that cannot be is an error."""
     from tangere.model.checked import check_text
+    from tangere.model.loading import load
 
     options = {key: getattr(arguments, key) for key in ("parameters", "calibration", "tip")}
-    print(check_text(arguments.model, **options))
+    text = check_text(arguments.model, **options)
+    show(asdict(load(arguments.model, **options)) if arguments.json else {}, text, arguments.json)
     return 0
 
 
@@ -127,7 +135,11 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
     for name in wanted:
         import_module(name).add(commands)
 
-    p = commands.add_parser("models", help="list the arms that come with Tangere", description=models.__doc__)
+    p = commands.add_parser(
+        "models", help="list the arms that come with Tangere", description=models.__doc__,
+        epilog="examples:\n  tangere models\n  tangere models --json",
+    )  # fmt: skip
+    add_json(p)
     p.set_defaults(run=models)
 
     p = commands.add_parser(
@@ -135,12 +147,14 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         help="validate an arm and show its numbers with their sources",
         description="Load an arm, validate it, and show its joints, links, limits and drives, each group of numbers\n"
         "with its source and grade (vendor, measured, approximated). Exit code 1 if it cannot be loaded.",
-        epilog="examples:\n  tangere check ur5e\n  tangere check ur10e --parameters 000-C\n  tangere check my_arm.urdf",
+        epilog="examples:\n  tangere check ur5e\n  tangere check ur10e --parameters 000-C\n"
+        "  tangere check my_arm.urdf\n  tangere check ur5e --json                 every number in SI units and radians",
     )
     p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML or URDF file")
     p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
     p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
     p.add_argument("--tip", metavar="LINK", help="for a URDF with several branches: the link at which the arm ends")
+    add_json(p)
     p.set_defaults(run=check)
 
     p = commands.add_parser(
@@ -157,7 +171,10 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
     p.add_argument("--goals", action="store_true", help="show how many times faster than the peer each row has to be")
     p.set_defaults(run=bench)
 
-    p = commands.add_parser("demo", help="show a UR10e: pose, inverse kinematics, dynamics", description=demo.__doc__)
+    p = commands.add_parser(
+        "demo", help="show a UR10e: pose, inverse kinematics, dynamics", description=demo.__doc__,
+        epilog="examples:\n  tangere demo\n  tangere run circle                        the same arm in motion",
+    )  # fmt: skip
     p.set_defaults(run=demo)
     return root
 

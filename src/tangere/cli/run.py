@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tangere.apps.scenarios.common import RunSettings
-from tangere.options import add_options
-from tangere.report.terminal import Clock, filled, table, terminal_width
+from tangere.options import add_json, add_options
+from tangere.report.terminal import Clock, filled, plural, show, table, terminal_width
 
 SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
@@ -34,16 +34,26 @@ def add(commands: Any) -> None:
     add_run_options(p, "SCENARIO")
     p.set_defaults(run=run)
 
-    p = commands.add_parser("scenarios", help="list the scenarios and their settings")
+    p = commands.add_parser(
+        "scenarios", help="list the scenarios and their settings", description=scenarios.__doc__,
+        epilog="examples:\n  tangere scenarios\n  tangere scenarios circle                  every setting of one",
+    )  # fmt: skip
     p.add_argument("scenario", nargs="?", metavar="NAME", help="one of them, with all its settings")
     p.set_defaults(run=scenarios)
 
-    p = commands.add_parser("report", help="make the report of a run, a drawing or a log again")
+    p = commands.add_parser(
+        "report", help="make the report of a run, a drawing or a log again", description=report.__doc__,
+        epilog="examples:\n  tangere report out/circle\n  tangere report log.csv --out page.html",
+    )  # fmt: skip
     p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
     p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
     p.set_defaults(run=report)
 
-    p = commands.add_parser("rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit")
+    p = commands.add_parser(
+        "rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit",
+        description="Repeat a run or a drawing and compare. Exit code 1 if it differs.",
+        epilog="examples:\n  tangere rerun out/circle",
+    )  # fmt: skip
     p.add_argument("folder", metavar="DIR", help="the folder of a run or a drawing")
     p.set_defaults(run=rerun)
 
@@ -60,6 +70,7 @@ def add_run_options(p: Any, name: str) -> None:
     p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
     p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
+    add_json(p)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,10 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.video:
         _video(done)
     where = done.result.report(done.folder / "report.html", video=clip_of(done.folder))
-    for note in done.result.log.notes:
-        if note.text.startswith("program"):  # of URScript
-            print(f"{note.time:.3f} s  {note.text}")
-    _tell(done.summary, where)
+    about = {"scenario": name, "folder": done.folder, "report": where}
+    notes = done.result.log.notes
+    program = [f"{n.time:.3f} s  {n.text}" for n in notes if n.text.startswith("program")]  # of URScript
+    show(about | done.summary, "\n".join([*program, _told(done.summary, where)]), arguments.json)
     return 1 if done.result.aborted else 0
 
 
@@ -120,48 +131,48 @@ def _video(done: Any) -> None:
         print(f"no video: {problem}", file=sys.stderr)
 
 
-def _tell(summary: dict[str, Any], where: Path) -> None:
+# key of the summary or, with a blank, of a part of it -> words and unit, as a terminal shows them
+_SHOWN = {
+    "tracking_rms_mm": ("tracking rms", "mm"),
+    "tracking_max_mm": ("tracking max", "mm"),
+    "tracking_push_max_mm": ("tracking max while pushed", "mm"),
+    "realtime_factor": ("faster than real time", "x"),
+    "residual_rms_nm": ("quiet residual, largest rms", "Nm"),
+    "force mean_n": ("force of the wall, mean", "N"),
+    "force min_n": ("force of the wall, least", "N"),
+    "force max_n": ("force of the wall, most", "N"),
+    "touch peak_n": ("force of the obstacle, peak", "N"),
+    "touch remaining_n": ("the same one second later", "N"),
+    "touch felt_ms": ("felt after", "ms"),
+    "touch impulse_ns": ("impulse", "Ns"),
+    "touch energy_j": ("energy given to it, most", "J"),
+}
+
+
+def _told(summary: dict[str, Any], where: Path) -> str:
     """The few numbers that matter, and where the rest is."""
-    if summary["aborted"]:
-        print(f"aborted: {summary['aborted']}")
+    lines = [f"aborted: {summary['aborted']}"] if summary["aborted"] else []
     if summary["log_error"]:
-        print(f"log.mcap is not complete: {summary['log_error']}")
+        lines.append(f"log.mcap is not complete: {summary['log_error']}")
     rows = []
-    for key, label, unit in (
-        ("tracking_rms_mm", "tracking rms", "mm"),
-        ("tracking_max_mm", "tracking max", "mm"),
-        ("tracking_push_max_mm", "tracking max while pushed", "mm"),
-        ("realtime_factor", "faster than real time", "x"),
-    ):
-        if summary.get(key) is not None:
-            rows.append((label, f"{summary[key]:.4g}", unit))
-    if summary.get("residual_rms_nm") and "force" not in summary:
-        rows.append(("quiet residual, largest rms", f"{max(summary['residual_rms_nm']):.4g}", "Nm"))
-    if summary.get("force", {}).get("samples"):
-        force = summary["force"]
-        rows.append(("force of the wall, mean", f"{force['mean_n']:.4g}", "N"))
-        rows.append(("force of the wall, least and most", f"{force['min_n']:.4g} to {force['max_n']:.4g}", "N"))
-    touched = summary.get("touch") or {}
-    for key, label, unit in (
-        ("peak_n", "force of the obstacle, peak", "N"),
-        ("remaining_n", "the same one second later", "N"),
-        ("felt_ms", "felt after", "ms"),
-        ("impulse_ns", "impulse", "Ns"),
-        ("energy_j", "energy given to it, most", "J"),
-    ):
-        if touched.get(key) is not None:
-            rows.append((label, f"{touched[key]:.4g}", unit))
-    print("\n".join(table(rows, ("", "", ""), "lrl", indent=0)[2:]))
+    for key, (label, unit) in _SHOWN.items():
+        part, _, name = key.rpartition(" ")
+        value = ((summary.get(part) or {}) if part else summary).get(name)
+        if key == "residual_rms_nm":  # in contact all along nothing is quiet
+            value = max(value) if value and "force" not in summary else None
+        if value is not None:
+            rows.append((label, f"{value:.4g}", unit))
+    lines += table(rows, ("", "", ""), "lrl", indent=0)[2:]
     for event in summary["events"]:
         if not event.get("alarm", True):
             continue  # a stop, a wanted contact
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
         torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
         true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
-        print(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}")
-    for note, periods in summary["interventions"].items():
-        print(f"{note}: in {periods} periods")
-    print(f"report: {where}")
+        link = "" if event["link"] is None else f", link {event['link']}"
+        lines.append(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
+    lines += [f"{note}: in {plural(periods, 'period')}" for note, periods in summary["interventions"].items()]
+    return "\n".join([*lines, f"report: {where}"])
 
 
 def scenarios(arguments: argparse.Namespace) -> int:

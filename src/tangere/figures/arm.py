@@ -19,7 +19,7 @@ from tangere.model.link_shapes import Segment, base_shape, link_shapes
 from tangere.types import Array
 
 if TYPE_CHECKING:
-    from tangere.kernels.solutions import IKSolutions
+    from tangere.kernels.solutions import IKBatch, IKSolutions
     from tangere.model.model import Model
     from tangere.robots import Robot
 
@@ -283,6 +283,17 @@ def solutions_table(solutions: IKSolutions) -> str:
     units = ["°" if turning else "m" for turning in robot.revolute]
     head = (*(f"q{i + 1} [{unit}]" for i, unit in enumerate(units)), "shoulder, elbow, wrist", "")
     return join(f"{len(solutions)} solutions of {robot.name}", small_table(head, rows))
+
+
+def batch_table(batch: IKBatch) -> str:
+    """Poses by how many solutions they have, as HTML, and how far away those are that have none."""
+    counts, away = batch.count.reshape(-1), batch.distance.reshape(-1)
+    rows = []
+    for count in np.unique(counts):
+        poses = counts == count
+        gap = f"out of reach by {number(1e3 * float(away[poses].max()))} mm at most" if count == 0 else ""
+        rows.append((str(count), str(np.count_nonzero(poses)), gap))
+    return join(repr(batch), small_table(("solutions", "poses", ""), rows))
 
 
 def robot_table(robot: Robot) -> str:

@@ -264,6 +264,11 @@ class IKBatch:
         poses, reached = self.count.size, int(np.count_nonzero(self.count))
         return f"IKBatch: {poses} poses {self.count.shape} of {self.robot.name}, {reached} of them within reach"
 
+    def _repr_html_(self) -> str:
+        from tangere.figures.arm import batch_table
+
+        return batch_table(self)
+
     def nearest(self, q_ref: ArrayLike, *, limits: bool = True) -> tuple[Array, NDArray[np.bool_]]:
         """For each pose the solution nearest to q_ref (6,) or (..., 6), and whether there is one.
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from tangere.kinematics.rotation import ur_from_pose
+from tangere.logs.files import plain
 from tangere.logs.log import Log, Overview, StoredColumns
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.observe.momentum import GAIN
@@ -232,10 +234,13 @@ class RunResult:
         script = sys.argv[0] if sys.argv else ""
         command = ["python", *sys.argv] if script.endswith(".py") else []
         scenario = {"name": self.told.name or "run", "period": self.period, "duration": self.duration}
+        models, units = {}, {"period": "s", "duration": "s"}
         if self.robot is not None:
-            scenario["robot"] = self.robot.name
-        models = {} if self.robot is None else {"plant": self.robot}
-        return Manifest.of(command, scenario, models=models, units={"period": "s", "duration": "s"})
+            models, model = {"plant": self.robot}, self.robot.model
+            scenario |= {"robot": self.robot.name, "tool": ur_from_pose(model.T_flange_tcp), "gravity": model.gravity}
+            scenario["payload"] = None if model.payload is None else (model.payload.mass, *model.payload.com)
+            units |= {"tool": "m, rotation vector in rad", "gravity": "m/s2", "payload": "kg, m"}
+        return Manifest.of(command, plain(scenario), models=models, units=units)
 
     def data(self) -> RunData:
         """What the page shows, from what is in memory."""

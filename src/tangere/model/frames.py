@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ ROTATION_TOLERANCE = 1e-6
 TURNS_MAX = 1e6  # [rad] beyond it an angle's own rounding is a visible turn
 EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; below it R is taken as it is
 G0 = 9.81  # [m/s2] the value of the documents (000 eq 69, 002 section 4) and of the golden numbers, not a local one
+TOOL_MAX = 10.0  # [m] of a tool: no arm carries a longer one, who writes 100 means mm
 
 # Direction of gravity in base axes. "wall" is UR's own wall mounting, the base tilted by 90 degrees about its x axis:
 # the base z axis points away from the wall, the base y axis points up. Another wall is a vector, e.g. (-9.81, 0, 0)
@@ -172,5 +174,9 @@ def tool_transform(tool: Sequence[float] | Array) -> Array:
             f"tool must be a 4x4 transform, 6 numbers x y z rx ry rz (UR's TCP form) or 3 numbers x y z, "
             f"got shape {array.shape}"
         )
+    if np.abs(T[:3, 3]).max() > TOOL_MAX:
+        lengths = ", ".join(f"{x:g}" for x in T[:3, 3])
+        usual = f"up to {TOOL_MAX:g} m is what is meant as a rule"
+        warnings.warn(f"tool: {lengths} m is unusual ({usual}); mm?", stacklevel=4)
     T.setflags(write=False)
     return T

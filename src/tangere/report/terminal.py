@@ -10,8 +10,8 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
-from typing import TextIO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,22 @@ def wants_colour(stream: TextIO | None = None) -> bool:
 def paint(text: str, style: str, colour: bool) -> str:
     """`text` in one of STYLES if `colour`, otherwise unchanged."""
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colour else text
+
+
+def show(record: Mapping[str, Any] | Sequence[Any], text: str, as_json: bool) -> None:
+    """Print the figures of a command: as text, or with --json as one JSON object (NaN and infinity as null)."""
+    if as_json:
+        import json
+
+        from tangere.logs.files import plain
+
+        text = json.dumps(plain(record), allow_nan=False)
+    print(text, flush=as_json)
+
+
+def plural(count: int, noun: str) -> str:
+    """1 log, 2 logs, no logs."""
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 def number(value: float, decimals: int) -> str:

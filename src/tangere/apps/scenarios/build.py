@@ -147,6 +147,18 @@ def build(
     chosen = scenario_of(scenario)
     told = dict(given) if not pushes else {**given, "push": tuple(pushes)}
     settings = _fitted(chosen, told)
+    said = doubts(settings, told)
+    try:
+        return _built(chosen, settings, "push" in told, said)
+    except InvalidValue as problem:
+        if not said:
+            raise
+        # what looks like another unit is probably why
+        raise InvalidValue("; ".join((str(problem), *said))) from problem
+
+
+def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...]) -> Built:
+    """The parts; push_told: whether the push was asked for, or is the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)
     law: Friction | None = friction if known is None else known.drive
@@ -154,10 +166,11 @@ def build(
     motion = chosen.motion(world)
     end = settings.duration or motion.trajectory.duration
     late = [push for push in settings.push if push.start >= end]
-    if late and "push" in told:
+    if late and push_told:
         raise InvalidValue(f"push: it starts at {late[0].start:g} s, after the end of the run ({end:g} s)")
     if late:  # the scenario's own push, in a run that is too short for it
         settings = replace(settings, push=tuple(push for push in settings.push if push not in late))
+        said += (f"nothing pushes: the push of {chosen.name} starts at {late[0].start:g} s, the run ends at {end:g} s",)
     gain, law = settings.observer_gain, world.believed_friction
     observers: dict[str, Observer] = {"momentum": MomentumObserver(believed, gain, friction=law)}
     if settings.acceleration_residual:
@@ -166,7 +179,7 @@ def build(
     controller = Guarded(motion.controller, believed, period=settings.period, torque_max=torque_max)
     return Built(
         chosen, settings, world, motion, _plant(world, motion, settings), controller, observers,
-        _detector(world, motion, settings), doubts(settings, told),
+        _detector(world, motion, settings), said,
     )  # fmt: skip
 
 

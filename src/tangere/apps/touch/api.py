@@ -24,6 +24,7 @@ from tangere.logs.recordings import Recording, cleaned, recordings
 from tangere.loop.follow import Follower, watch_recording
 from tangere.loop.tuning import Tuned, tuning
 from tangere.loop.watching import Watched
+from tangere.report.terminal import plural
 from tangere.robots import Robot, as_robot
 from tangere.types import Array, Event
 
@@ -81,7 +82,7 @@ class LearnedModel:
     def __repr__(self) -> str:
         logs = self.learned.logs if isinstance(self.learned, Tuned) else self.learned.used
         how = "identified" if self.thresholds is None else "tuned"
-        return f"LearnedModel({self.model.name!r}, {how} from {len(logs)} logs)"
+        return f"LearnedModel({self.model.name!r}, {how} from {plural(len(logs), 'log')})"
 
     def _repr_html_(self) -> str:
         return tag("pre", str(self))
@@ -121,7 +122,8 @@ class WatchedLogs:
         return write_watched(self.logs, path)
 
     def __repr__(self) -> str:
-        return f"WatchedLogs({len(self.alarms)} alarms, {len(self.events)} events in {self.seconds:.1f} s)"
+        alarms, events = plural(len(self.alarms), "alarm"), plural(len(self.events), "event")
+        return f"WatchedLogs({alarms}, {events} in {self.seconds:.1f} s)"
 
     def _repr_html_(self) -> str:
         rows = [

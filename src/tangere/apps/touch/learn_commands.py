@@ -21,10 +21,13 @@ from tangere.apps.touch.options import (
     tell,
 )
 from tangere.errors import InvalidValue
-from tangere.report.terminal import Bar, paint, table, wants_colour
+from tangere.options import add_json
+from tangere.report.terminal import Bar, paint, plural, show, table, wants_colour
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tangere.identification.identify_logs import Identification
     from tangere.loop.tuning import Tuned
 
@@ -52,6 +55,10 @@ What helps: free motion as it will be at work - speeds, payload, a warm and a co
 identified from; hours of it. From little motion a lower rate cannot be promised: what can be is said. What clearly
 looks touched is left out and said."""
 
+_COLUMNS = (
+    "coulomb_nm", "viscous_nm_s_per_rad", "offset_nm", "rotor_inertia_kg_m2", "stiction_nm", "rms_before_nm",
+    "rms_after_nm", "rms_following_nm", "twin_mrad",
+)  # fmt: skip
 _NOTES = 8  # doubts that are told one by one
 _RATE = re.compile(r"([0-9.eE+-]+)\s*(?:(?:/|per)\s*)(s|sec|min|h|hr|hour|d|day|week)")
 _PER_HOUR = {
@@ -85,6 +92,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("--keep-gains", action="store_true", help="do not let gravity correct the gains of the joints")
     p.add_argument("--no-report", action="store_true", help="the model file only")
+    add_json(p)
     p.set_defaults(run=identify)
 
     p = commands.add_parser(
@@ -105,6 +113,7 @@ def add(commands: Any) -> None:
     p.add_argument("--sample-rate", metavar="HZ", help="samples per second of data without stamps")
     p.add_argument("--out", default="tuned.toml", metavar="FILE", help="the tuned model file (default: tuned.toml)")
     p.add_argument("--report", metavar="FILE", help="a page with the residuals of these logs and the thresholds (HTML)")
+    add_json(p)
     p.set_defaults(run=tune)
 
 
@@ -126,39 +135,59 @@ def identify(arguments: argparse.Namespace) -> int:
     finally:
         bar.end()
     done.model.write(out)
-    print(summary(done, wants_colour()))
-    print(f"\nmodel:  {out}")
+    where = None
     if not arguments.no_report:
         from tangere.apps.touch.page_identified import write_identified
 
         where = write_identified(done, out.with_suffix(".html"), "tangere " + " ".join(arguments.words))
-        print(f"report: {where}")
+    text = summary(done, wants_colour()) + _files(out, where)
+    show(found(done) | {"model": out, "report": where}, text, arguments.json)
     return 0
+
+
+def _files(model: Path, report: Path | None) -> str:
+    """Where the model file and the page are."""
+    return f"\n\nmodel:  {model}" + ("" if report is None else f"\nreport: {report}")
+
+
+def found(done: Identification) -> dict[str, Any]:
+    """What was found, as figures: per joint in Nm, rad and s; None where a joint did not move enough to tell."""
+    model, drive = done.model, done.model.drive
+    moved = np.where(model.moved, 0.0, np.nan)
+    columns = {
+        "gain_nm_per_a": done.gain, "scale": model.scale, "coulomb_nm": drive.coulomb + moved,
+        "viscous_nm_s_per_rad": drive.viscous + moved, "offset_nm": drive.offset + moved,
+        "rotor_inertia_kg_m2": drive.rotor_inertia + moved, "stiction_nm": drive.stiction + moved,
+        "rms_before_nm": model.before, "rms_after_nm": model.after, "rms_following_nm": model.following,
+        "twin_mrad": 1e3 * done.twin["identified"].median,
+    }  # fmt: skip
+    payload = None if model.payload is None else {"mass_kg": model.payload.mass, "com_m": model.payload.com}
+    return {
+        "robot": model.name, "logs": len(done.used),
+        "seconds": sum(float(np.ptp(log.motion.time)) for log in done.used),
+        "judged_on_other_logs": model.unseen, "gain_from": list(done.source), **columns, "payload": payload,
+        "base_parameters": model.excitation.base, "told": model.excitation.told,
+        "condition": model.excitation.condition, "delay_ms": 1e3 * drive.delay,
+        "notes": [str(finding) for finding in model.findings],
+    }  # fmt: skip
 
 
 def summary(done: Identification, colour: bool = False) -> str:
     """What was found, for a terminal."""
     model, drive = done.model, done.model.drive
-    seconds = sum(float(log.motion.time[-1] - log.motion.time[0]) for log in done.used)
+    told = found(done)
     others = f"{len(done.judges)} that {'was' if len(done.judges) == 1 else 'were'} not used"
     judged = f"judged on {others}" if model.unseen else "judged on the same (none was held out)"
-    logs = "1 log" if len(done.used) == 1 else f"{len(done.used)} logs"
-    lines = [f"{model.name}: identified from {logs}, {seconds:.0f} s; {judged}"]
+    logs = plural(len(done.used), "log")
+    lines = [f"{model.name}: identified from {logs}, {told['seconds']:.0f} s; {judged}"]
     lines += [paint("note: ", "bad", colour) + str(finding) for finding in model.findings[:12]]
     if len(model.findings) > 12:
         lines.append(f"note: and {len(model.findings) - 12} more, in the model file")
     rows = []
     for j in range(drive.dof):
         gain = "torque" if np.isnan(done.gain[j]) else f"{done.gain[j]:.3f} {done.source[j]}"
-        kept = model.moved[j]
-        rows.append((
-            str(j + 1), gain, f"{model.scale[j]:.3f}", *(
-                f"{value[j]:.3g}" if kept else "-"
-                for value in (drive.coulomb, drive.viscous, drive.offset, drive.rotor_inertia, drive.stiction)
-            ), _plain(model.before[j]), _plain(model.after[j]),
-            _plain(model.following[j]),
-            _plain(1e3 * done.twin["identified"].median[j], ".2g"),
-        ))  # fmt: skip
+        rest = (_plain(told[key][j], ".2g" if key == "twin_mrad" else ".3g") for key in _COLUMNS)
+        rows.append((str(j + 1), gain, f"{model.scale[j]:.3f}", *rest))
     head = (
         "joint", "gain [Nm/A]", "x", "Coulomb", "viscous", "offset", "rotor [kg m2]", "stiction [Nm]",
         "rms before", "after [Nm]", "following", "twin [mrad]",
@@ -202,8 +231,10 @@ def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
             if not (np.isfinite(alarms) and alarms > 0.0):
                 raise InvalidValue(f"--rate: false alarms above zero, such as 0.1/h, got {word!r}")
             continue
-        if "/" in word:
-            raise InvalidValue(f"--rate: false alarms as NUMBER/h, /min or /day, got {word!r}")
+        if "/" in word or not re.match(r"[\d.+-]", word.strip()):
+            raise InvalidValue(
+                f"--rate: false alarms as NUMBER/h, /min, /day or /week (0.1/h), or a sample rate (500Hz), got {word!r}"
+            )
         told = sample_rate(word, "--rate")
         # slower than two samples per second is no recording of an arm: who types 0.1 means false alarms
         if told is not None and told < 2.0 and "hz" not in word.lower():
@@ -239,14 +270,25 @@ def tune(arguments: argparse.Namespace) -> int:
     if len(done.doubts) > _NOTES:
         note(f"and {len(done.doubts) - _NOTES} more of the kind")
     done.model.write(out)
-    print(promise(done, alarms))
-    print(f"\nmodel:  {out}")
+    where = None
     if arguments.report:
         from tangere.apps.touch.page_watched import write_watched
 
         where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words))
-        print(f"report: {where}")
+    about = {"asked_per_hour": alarms, "model": out, "report": where}
+    show(promised(done) | about, promise(done, alarms) + _files(out, where), arguments.json)
     return 0
+
+
+def promised(done: Tuned) -> dict[str, Any]:
+    """Thresholds [Nm] (moving, turning, standing; each per joint) and what they promise, as figures."""
+    t = done.thresholds
+    return {
+        "robot": done.model.name, "per_hour": t.rate, "hours": t.hours, "level_nm": t.level, "change_nm": t.change,
+        "impact_nm": t.impact, "alarms_here": sum(len(seen.alarms) for seen in done.logs),
+        "stops_here": sum(event.kind == "stop" for seen in done.logs for event in seen.events),
+        "hours_here": sum(seen.seconds for seen in done.logs) / 3600.0, "notes": [*t.notes, *done.doubts],
+    }  # fmt: skip
 
 
 def promise(done: Tuned, asked: float) -> str:
@@ -262,14 +304,13 @@ def promise(done: Tuned, asked: float) -> str:
         for j in range(t.dof)
     ]
     lines += table(rows, ("joint", "level [Nm]", "change [Nm]", "impact [Nm]"), "rrrr", indent=0)
-    found = sum(len(seen.alarms) for seen in done.logs)
-    stops = sum(event.kind == "stop" for seen in done.logs for event in seen.events)
-    hours = sum(seen.seconds for seen in done.logs) / 3600.0
+    told = promised(done)
+    alarms, stops = plural(told["alarms_here"], "alarm"), plural(told["stops_here"], "stop")
     within = " (what was left out is watched too)" if any("left out" in text for text in done.doubts) else ""
     lines += [
         "moving / turning (starts, stops, reverses) / standing",
         "",
-        f"on the same {hours_text(hours)}: {found} alarms{within}, {stops} stops recognised; these logs set "
+        f"on the same {hours_text(told['hours_here'])}: {alarms}{within}, {stops} recognised; these logs set "
         "the thresholds, so that they are no judge of them",
     ]
     return "\n".join(lines)

@@ -17,7 +17,7 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.options import add_options, group_from
 from tangere.report.terminal import paint, wants_colour
-from tangere.settings import numbers, other, setting, word
+from tangere.settings import doubts, numbers, other, setting, word
 
 if TYPE_CHECKING:
     from tangere.identification import IdentifiedModel
@@ -59,6 +59,8 @@ def arm_of(arguments: argparse.Namespace) -> tuple[Robot, Any]:
     from tangere.robots import robot
 
     told = group_from(RecordedArm, arguments)
+    for text in doubts(told, {name: value for name, value in vars(arguments).items() if value is not None}):
+        note(text)
     payload = None
     if told.payload is not None:
         mass, *com = told.payload

@@ -24,7 +24,6 @@ from tangere.report.section import (
     link_name,
     link_words,
     page_head,
-    staged,
     table,
     time_section,
     titles,
@@ -175,7 +174,8 @@ def _places(seen: Watched, k: int) -> Section | None:
         if event.link is not None:
             likely.insert(0, (event.link, event.link_probability))
         rows = [(link_name(link), f"{100.0 * p:.0f} %", bar(100.0 * p)) for link, p in likely[:5]]
-        parts.append(staged(drawing.still(), said, None, table((), rows, "bars")))
+        drawn = tag("div", drawing.still(), class_="stage")
+        parts.append(tag("figure", drawn, tag("figcaption", said), table((), rows, "bars")))
     text = (
         "The posture at each alarm. Where the torques tell the link, the arrow is the push on its surface; bars say "
         "how likely each link is. Few joints feel the first links, so that these are told least often."

@@ -22,7 +22,7 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import InvalidValue
 from tangere.logs.files import plain
-from tangere.report.terminal import Bar, paint, table, wants_colour
+from tangere.report.terminal import Bar, paint, plural, table, wants_colour
 from tangere.rtde.client import Address, address
 from tangere.settings import numbers
 
@@ -207,7 +207,7 @@ def _stream(
         _said(follower, name)
         tell(name, [f"{count} {what}" for what, count in follower.problems.items()])
     if not arguments.json:
-        print(f"{len(follower.events)} events in {follower.seconds:.1f} s")
+        print(f"{plural(len(follower.events), 'event')} in {follower.seconds:.1f} s")
     return 0
 
 
@@ -307,8 +307,7 @@ def summary(done: list[Watched], colour: bool = False) -> str:
             continue
         alarms = len(seen.alarms)
         others = len(seen.events) - alarms
-        said = f"{alarms or 'no'} alarm{'' if alarms == 1 else 's'}"
-        said += f", {others} other event{'' if others == 1 else 's'}" if others else ""
+        said = plural(alarms, "alarm") + (f", {plural(others, 'other event')}" if others else "")
         lines.append(paint(f"{seen.log.name}: {said} in {seen.seconds:.1f} s", "heading", colour))
         if seen.events:
             rows = [_row(event, float(seen.log.motion.time[0])) for event in seen.events]
@@ -316,8 +315,7 @@ def summary(done: list[Watched], colour: bool = False) -> str:
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
         names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
-        what = "1 log" if len(quiet) == 1 else f"{len(quiet)} logs"
-        lines.append(f"{what} without any event in {seconds:.1f} s: {names}")
+        lines.append(f"{plural(len(quiet), 'log')} without any event in {seconds:.1f} s: {names}")
     if done:
         lines += ["", _standard(done[0].belief.thresholds)]
     return "\n".join(lines)
