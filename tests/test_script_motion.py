@@ -352,6 +352,38 @@ def test_force_mode_in_the_air_is_no_faster_than_its_limit() -> None:
     assert np.abs(p[:, :2] - arm().pose(START)[:2, 3]).max() < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("kind", "frame", "selected", "way"),
+    [
+        (1, "p[0,0,0,0,0,0]", "[0,1,0,0,0,0]", "origin"),  # towards the origin of the frame
+        (2, "p[0,0,0,0,0,1.5707963267948966]", "[1,0,0,0,0,0]", "y"),  # x of the frame is y of the base
+        (3, "p[0,0,0,0,0,0.3]", "[0,1,0,0,0,0]", "across"),  # the tool goes along x, y of the frame is across
+    ],
+)
+def test_the_frame_of_force_mode(kind: int, frame: str, selected: str, way: str) -> None:
+    """Where the tool is led by a wrench along the first or second axis, in the air."""
+    wrench = "[20,0,0,0,0,0]" if selected[1] == "1" else "[0,20,0,0,0,0]"
+    text = (
+        f"force_mode({frame}, {selected}, {wrench}, {kind}, [0.1,0.1,0.1,0.1,0.1,0.1])\n"
+        "speedl([0.02,0,0,0,0,0], 1, 1)"
+    )
+    bench = Bench(text)
+    while bench.machine.running:
+        bench.frame()
+    p = places(bench)
+    led = p[-1] - p[0]
+    start = arm().pose(START)[:3, 3]
+    if way == "origin":
+        assert led @ (-start / np.linalg.norm(start)) == pytest.approx(0.01, rel=0.1)
+    elif way == "y":
+        assert led[1] == pytest.approx(0.01, rel=0.1)
+        assert led[0] == pytest.approx(0.02, rel=0.1)
+    else:
+        assert led[1] == pytest.approx(0.01, rel=0.1)
+        assert led[0] == pytest.approx(0.02, rel=0.1)
+        assert abs(led[2]) < 1e-4
+
+
 def test_freedrive_gives_way_along_free_axes_only() -> None:
     bench = Bench("freedrive_mode([1,1,0,1,1,1])\nsleep(9)")
     bench.frame()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -48,6 +49,7 @@ class Program:
     version: Version
 
 
+@lru_cache(maxsize=8)  # clients send the same text again and again; reading a long one takes 50 ms
 def load(text: str, version: Version = NEWEST) -> Program:
     """The program of a text, ready to run. Raises ScriptError with the first thing that is wrong."""
     found = resolve(text, version)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Force mode: speed per missing force [m/s per N] and moment [rad/s per Nm]. 10 N missing move the tool with 5 mm/s; on
 # a wall of 1e5 N/m the force settles with 50 1/s, slower than the arm follows and a tenth of the frame rate.
 PER_FORCE, PER_MOMENT = 5e-4, 5e-3
+LEAST = 1e-6  # [m] or [m/s]: below it a vector has no direction
 # 1/s: how fast an axis that is not compliant comes back to the program's path
 RETURN = 10.0
 # Freedrive: spring and damper of axes that are not free [N/m, Nm/rad, Ns/m, Nms/rad]: stiff to a hand, soft to an arm
@@ -42,22 +43,46 @@ class ForceMode:
 
         v = PER_FORCE (F + F_env) along compliant axes, at most the limit     (F_env: of the environment on the arm)
 
-    F is what the arm applies to its environment, so F_env = -F where both agree. frame: task frame in base axes.
+    F is what the arm applies to its environment, so F_env = -F where both agree. frame: task frame in base axes; kind,
+    as UR numbers it: 1 its y axis points from the tool to its origin, 2 as it is, 3 its x axis is the way of the tool,
+    as far as that lies in its xy plane.
     """
 
-    def __init__(self, arm: Arm, frame: Frame, selection: Array, wrench: Array, limits: Array) -> None:
-        self.R: Array = np.array(frame[0])
+    def __init__(self, arm: Arm, frame: Frame, selection: Array, wrench: Array, kind: int, limits: Array) -> None:
+        self.frame, self.kind, self.R = frame, kind, np.array(frame[0])
         self.selected, self.wrench, self.limits = selection, wrench, limits
         self.q = arm.q
         self._v = np.zeros(6)
 
     def changed(self, other: ForceMode) -> None:
         """The same motion with new numbers: force_mode is called again and again."""
-        self.R, self.selected, self.wrench, self.limits = other.R, other.selected, other.wrench, other.limits
+        self.frame, self.kind, self.R = other.frame, other.kind, other.R
+        self.selected, self.wrench, self.limits = other.selected, other.wrench, other.limits
+
+    def _turned(self, p: Array, v: Array) -> Array:
+        """Axes of the task frame, as columns, for a tool at p that moves by v (3,) each."""
+        R, origin = np.array(self.frame[0]), np.array(self.frame[1])
+        if self.kind == 1:
+            y, along = origin - p, R[:, 2]
+            if np.linalg.norm(y) > LEAST:
+                y = y / np.linalg.norm(y)
+                x = np.cross(y, along)
+                if np.linalg.norm(x) > LEAST:
+                    x = x / np.linalg.norm(x)
+                    return np.stack([x, y, np.cross(x, y)], axis=1)
+        elif self.kind == 3:
+            z = R[:, 2]
+            x = v - (v @ z) * z
+            if np.linalg.norm(x) > LEAST:
+                x = x / np.linalg.norm(x)
+                return np.stack([x, np.cross(z, x), z], axis=1)
+        return self.R  # 2, or no direction: as before
 
     def setpoint(self, arm: Arm) -> Setpoint:
         """One frame further along the compliant axes."""
         felt = np.array(arm.wrench())
+        if self.kind != 2:
+            self.R = self._turned(np.array(arm.frame_at(self.q)[1]), (arm.jacobian(arm.q) @ arm.qd)[:3])
         R = self.R
         missing = self.wrench + np.concatenate([R.T @ felt[:3], R.T @ felt[3:]])
         wish = np.concatenate([missing[:3] * PER_FORCE, missing[3:] * PER_MOMENT]) * arm.force_gain

@@ -300,15 +300,13 @@ class ArmFunctions:
 
     @builtin()
     def force_mode(self, task_frame: Value, selection_vector: Value, wrench: Value, type: Value, limits: Value) -> None:
-        """Press with a wrench along some axes of a frame, follow the program along the others. type 2: as given."""
+        """Press with a wrench along some axes of a frame, follow the program along the others; type: see ForceMode."""
         if type not in (1, 2, 3):
             raise ScriptException(f"force_mode: type 1, 2 or 3, got {shown(type)}")
-        if type != 2:
-            raise ScriptException("force_mode: types 1 and 3, which turn the frame, are not modelled")
         arm = self._arm
         selected = six(selection_vector, "force_mode: selection_vector") != 0.0
         wish, most = six(wrench, "force_mode: wrench"), np.abs(six(limits, "force_mode: limits"))
-        new = ForceMode(arm, pose_argument(task_frame, "force_mode"), selected, wish, most)
+        new = ForceMode(arm, pose_argument(task_frame, "force_mode"), selected, wish, int(type), most)
         if isinstance(arm.compliance, ForceMode):
             arm.compliance.changed(new)
         else:

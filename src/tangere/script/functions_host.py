@@ -43,11 +43,11 @@ class HostFunctions:
         self, s: Value, title: Value = EMPTY, warning: Value = False, error: Value = False,
         blocking: Value = False,
     ) -> Answer:  # fmt: skip
-        """Show something; blocking: until somebody closes it."""
+        """Show something; blocking: until somebody closes it, a frame at least."""
         self._host.message("popup", shown(s))
-        yield
-        while blocking and self._host.popup_open():
+        while blocking:
             yield
+            blocking = self._host.popup_open()
 
     # ---------------------------------------------------------------------------------------------------- registers
 
