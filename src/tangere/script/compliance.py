@@ -49,7 +49,8 @@ class ForceMode:
     """
 
     def __init__(self, arm: Arm, frame: Frame, selection: Array, wrench: Array, kind: int, limits: Array) -> None:
-        self.frame, self.kind, self.R = frame, kind, np.array(frame[0])
+        self.frame, self.kind = frame, kind
+        self.R: Array = np.array(frame[0])
         self.selected, self.wrench, self.limits = selection, wrench, limits
         self.q = arm.q
         self._v = np.zeros(6)
@@ -61,7 +62,8 @@ class ForceMode:
 
     def _turned(self, p: Array, v: Array) -> Array:
         """Axes of the task frame, as columns, for a tool at p that moves by v (3,) each."""
-        R, origin = np.array(self.frame[0]), np.array(self.frame[1])
+        R: Array = np.array(self.frame[0])
+        origin: Array = np.array(self.frame[1])
         if self.kind == 1:
             y, along = origin - p, R[:, 2]
             if np.linalg.norm(y) > LEAST:
