@@ -33,9 +33,10 @@ from tangere.apps.fmu.part import arm_of
 from tangere.apps.scenarios import touch as touch_module
 from tangere.apps.scenarios.build import build, scenario_of
 from tangere.apps.scenarios.execute import error_shares, summary_of
+from tangere.apps.study.command import injected_text
 from tangere.apps.study.files import write_injected
 from tangere.apps.study.injected import InjectedStudy, LogResult
-from tangere.apps.study.page import studied_html
+from tangere.apps.study.page import injected_html, studied_html
 from tangere.apps.study.trials import FOUND_WITHIN, Injected, inject
 from tangere.logs.log import Log
 from tangere.loop.run import run
@@ -191,11 +192,30 @@ def test_delays_in_steps_csv_are_those_of_the_study_and_the_residuals_own(tmp_pa
     assert [(r["joint"], float(r["torque_nm"]), r["moving"]) for r in rows] == [("2", 5.0, "0"), ("3", 7.0, "1")]
 
 
+def test_page_and_terminal_tell_the_injected_steps_of_each_joint() -> None:
+    """Nine onsets, joint j moves in j of them and its step is found after 10 j ms, and 12 ms more of the model."""
+    joints = np.arange(1, 7)
+    steps = tuple(Injected(1.0 + k, np.tile(0.01 * joints, 2), True, joints > k) for k in range(9))
+    copies = tuple((int(j), float(size * j)) for size in (1.0, 2.0) for j in joints)
+    logs = (LogResult("a", 10.0, (), steps, 0.012, fold=0), LogResult("b", 20.0, (), (), 0.012, fold=1))
+    study = InjectedStudy("ur10e", logs, 1.0 * joints, copies, (), (), 0, False, 1.0)
+    rows = {row[0]: row[1:] for row in reversed(_cells(injected_html(study))) if row}  # the first table of each
+    assert (rows["a"][:2], rows["b"][:2]) == (["1", "10"], ["2", "20"])  # fold and seconds
+    lines = {words[0]: words[1:] for words in map(str.split, injected_text(study).splitlines()[-6:])}
+    for j in range(1, 7):
+        row = rows[f"joint {j}"]
+        assert (row[0], row[1], row[4]) == (f"{j}", f"{j}", f"{9 - j}")
+        assert row[3].split()[0] == lines[f"{j}"][4] == f"{10 * j + 12}"
+        assert lines[f"{j}"][:2] == [f"{j}", f"{j}"]
+
+
 def test_figures_of_the_page_of_a_study() -> None:
     touches = [
-        touch(2, answer(2), world=w, delay=d) for w in ("exact", "wrong") for d in np.linspace(0.010, 0.030, 41)
-    ]
-    motions = [dataclasses.replace(free([[0.015] * 67] * 9), world=w) for w in ("exact", "wrong")]
+        touch(2, answer(None, best=2) if k < 21 else answer(2 + (k > 35)), world=w, delay=d)  # link told: 20, right: 15
+        for w in ("exact", "wrong") for k, d in enumerate(np.linspace(0.010, 0.030, 41))
+    ]  # fmt: skip
+    steps = [[0.015] * 67] * 6 + [[0.025] * 67] * 3
+    motions = [dataclasses.replace(free(steps), world=w) for w in ("exact", "wrong")]
     done = studied(touches, motions)
     page = studied_html(done)
     size = done.plan.force
@@ -210,6 +230,8 @@ def test_figures_of_the_page_of_a_study() -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
     assert re.search(rf"100 % {size:g} N found of detectable|{size:g} N found of detectable 100 %", text), text[:600]
     assert re.search(r"15 ms its delay, median|its delay, median 15 ms", text)
+    for figure, name in (("66.7", "within 20 ms"), ("48.8", "link told"), ("75", "then right")):  # 6 of 9, 20 of 41
+        assert re.search(rf"\b{figure} % [^%]*{name}|{name} {figure} %", text), name
 
 
 def test_the_ring_of_a_roc_is_where_the_thresholds_were_learned() -> None:

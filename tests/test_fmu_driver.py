@@ -17,7 +17,7 @@ if shutil.which("cc") is None or not sys.platform.startswith("linux"):
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.build import LINUX
-from tangere.apps.fmu.driver import DriverFailed, NotLoaded, Talk, driver, run_driver
+from tangere.apps.fmu.driver import DriverFailed, NotLoaded, Talk, driver, ending, run_driver
 from tangere.apps.fmu.opened import Opened, opened
 
 ROBOT = tangere.robot("ur10e")
@@ -148,3 +148,11 @@ def test_a_crash_is_told_and_nothing_hangs(fmus, tmp_path):
     (tmp_path / "none.so").write_text("nothing")
     with pytest.raises(NotLoaded, match="cannot be loaded"):
         Talk(_Rebuilt(fmu, tmp_path / "none.so"))  # type: ignore[arg-type]
+
+
+def test_how_a_process_ended_is_said_in_words():
+    for code, words in (
+        (0, "ended with code 0"), (3, "ended with code 3"), (-11, "crashed (SIGSEGV)"), (-64, "crashed (SIGRTMAX)"),
+        (-9, "was ended by the time limit (SIGKILL)"), (-24, "was ended by the time limit (SIGXCPU)"),
+    ):  # fmt: skip
+        assert ending(code) == words
