@@ -12,7 +12,7 @@ import pytest
 
 from tangere.apps.drawing.files import figures, svg_text, write_svg
 from tangere.apps.drawing.picture.svg import read_svg
-from tangere.apps.drawing.picture.svg_attributes import clipped, subpaths
+from tangere.apps.drawing.picture.svg_attributes import clipped, length_of, subpaths
 from tangere.apps.drawing.strokes.make import on_grid, strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, length
 from tangere.errors import InvalidValue
@@ -336,3 +336,10 @@ def test_what_is_not_applied_is_said():
     assert "clip paths are not applied" in notes
     assert "markers (arrow heads) are not drawn" in notes
     assert "masks" not in notes
+
+
+def test_a_length_has_a_unit_that_is_known_and_a_finite_number():
+    assert length_of("2.54cm", None) == pytest.approx(96.0)
+    assert length_of(" 50% ", 30.0) == 15.0
+    for text, whole in (("50%", None), ("3 parsec", 1.0), ("", 1.0), (None, 1.0), ("1e999", 1.0), ("-1e999%", 1.0)):
+        assert length_of(text, whole) is None
