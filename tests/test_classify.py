@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from tangere.observe.detect.classify import SHORT, History, judged
+from tangere.observe.detect.classify import SHORT, History, Judgement, judged
 
 H = 0.01
 SPREAD = np.full(6, 0.3)
@@ -62,6 +64,17 @@ def test_an_open_event_is_not_called_short():
     assert over.confidence > open_.confidence + 0.03
     later = judged(history(0.03, 3.0 * SHORT, ended=False), None, None)
     assert later.confidence < open_.confidence or later.kind == "push"
+
+
+def test_what_grows_for_seconds_is_a_drift_where_a_slow_signal_raised_it():
+    def said(rise: float, slow: bool = True) -> Judgement:
+        return judged(dataclasses.replace(history(rise, 2.0, ended=False, noise=0.0), slow=slow), None, None)
+
+    assert said(12.0).kind == "drift"
+    assert said(12.0, slow=False).kind == "push"
+    assert said(2.5) != said(2.5, slow=False)  # beyond half of SLOW_RISE it counts a little
+    for rise in (0.5, 1.5):  # nine tenths of them are less
+        assert said(rise) == said(rise, slow=False)
 
 
 def test_the_confidence_is_between_even_and_nearly_sure_and_falls_towards_the_border():
