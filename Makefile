@@ -12,6 +12,11 @@ GENERATOR := $(shell find src/tangere/codegen src/tangere/kernels src/tangere/ki
                -name '*.py' -o -name '*.c' -o -name '*.h' 2>/dev/null | grep -v '/_generated')
 INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
 
+# Public clients of UR arms that drive our virtual one in the tests: UR's own RTDE client (in urinterface) and the torque
+# worker of airo-robots. Without what they ask for beside: pandas, plots and developers' tools that nothing here uses.
+CLIENTS := urinterface airo-robots airo-typing airo-spatial-algebra loguru spatialmath-python ansitable colored matplotlib \
+           contourpy cycler fonttools kiwisolver pyparsing python-dateutil
+
 .PHONY: help demo test soak lint bench wheel clean
 .DEFAULT_GOAL := help
 
@@ -62,6 +67,7 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video,draw,fmu]'
+	$(PIP) install -q -c constraints.txt --no-deps $(CLIENTS) || echo "without $(CLIENTS): their tests are skipped"
 	@touch $(VENV)/.core $@
 
 $(BIN)/python:

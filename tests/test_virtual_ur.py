@@ -3,73 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
+from virtual_arms import listening, until, upload, virtual
 
 import tangere
 from tangere.rtde import primary
 from tangere.rtde.client import Address, InputsTaken, Rtde
 from tangere.rtde.dashboard import Dashboard
 from tangere.rtde.rows import RtdeRows
-
-_HOSTS = count(os.getpid() % 200 + 20)
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) + 2
-
-
-@contextmanager
-def virtual(*options: str, robot: str = "ur5e", clock: str = "fast") -> Iterator[str]:
-    """The address of an arm that is ready; it must end with 0 on SIGTERM."""
-    host = f"127.{WORKER}.{os.getpid() % 250}.{next(_HOSTS) % 250 + 1}"
-    words = [sys.executable, "-m", "tangere", "virtual", robot, "--address", host, "--clock", clock, *options]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith(f"ready {robot} at {host}"), line
-        yield host
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.wait()
-
-
-def upload(host: str, text: str, port: int = 30002) -> socket.socket:
-    sock = socket.create_connection((host, port), 5)
-    sock.sendall(text.encode())
-    return sock
-
-
-def until(rtde: Rtde, what, seconds: float = 60.0) -> dict:
-    """Values as soon as they are so; seconds of the controller's clock."""
-    values = rtde.receive(20.0)
-    assert values is not None
-    end = values["timestamp"] + seconds
-    while not what(values):
-        assert values["timestamp"] < end, values
-        values = rtde.receive(20.0)
-        assert values is not None
-    return values
-
-
-def listening(host: str, *names: str) -> Rtde:
-    rtde = Rtde(host)
-    recipe = rtde.outputs(("timestamp", *names))
-    assert not recipe.missing
-    rtde.start()
-    return rtde
 
 
 def test_a_program_moves_the_arm_and_says_so() -> None:

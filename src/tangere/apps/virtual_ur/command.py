@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue
@@ -20,6 +21,7 @@ EXAMPLES = """examples:
   tangere virtual ur5e                                a UR5e on 127.0.0.1, in remote control, brakes released
   tangere virtual ur10e --address 127.0.0.42 --clock fast
   tangere virtual ur5e --draw 7                       an arm with calibration, friction and payload of its own
+  tangere virtual ur5e --wall 0.6                     something to touch: contact, force mode
   tangere virtual ur5e --polyscope 5.9.0 --profile remote-off,ethernet-ip
 
 While it runs, the line `push joint=2,torque=20,duration=1` on the dashboard's port pushes the arm.
@@ -54,6 +56,11 @@ class VirtualSettings:
     start: tuple[float, ...] | None = setting(
         None, "rad", "joints at the start [deg]", typed="deg", size=(6,), metavar="Q1,...,Q6"
     )
+    wall: float | None = setting(
+        None, "m", "a wall before the arm, at x = this in base axes, and a rod of 10 cm at the flange to touch it with",
+        low=0.1, high=3.0, metavar="X",
+    )  # fmt: skip
+    programs: str | None = word(None, "keep every program that comes, as FOLDER/001.script, ...", metavar="FOLDER")
     seconds: float | None = setting(None, "s", "end by itself after this time of the controller's clock", low=0.0)
     wait_for_ever: bool = flag(False, "lockstep: never step without its clients")
     anywhere: bool = flag(False, "listen on an address that other computers reach, too")
@@ -94,10 +101,14 @@ def main(arguments: argparse.Namespace) -> int:
         model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
         frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
         sensors=settings.sensors == "typical", payload=settings.payload,
+        wall=settings.wall,
     )  # fmt: skip
     for push in pushes_of(arguments.push):
         inside.plant.push(push)
     controller = Controller(inside, profile, name=model.name)
+    if settings.programs is not None:
+        controller.keep = Path(settings.programs)
+        controller.keep.mkdir(parents=True, exist_ok=True)
     server = Server(
         controller, settings.address, clock=settings.clock,  # type: ignore[arg-type]
         wait_for_ever=settings.wait_for_ever, anywhere=settings.anywhere,

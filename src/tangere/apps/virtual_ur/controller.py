@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ class Controller:
         self.arm: Arm = Arm(inside.belief, inside.state.q, self.frame)
         self.machine: Machine | None = None
         self.loaded = ""
+        self.keep: Path | None = None  # folder for the programs that come, for who wants to read them
+        self._uploads = 0
         self.line: int = 0
         self.said: deque[tuple[float, str, str]] = deque(maxlen=1000)  # controller's time, kind, text
         self.listeners: list[Callable[[str, str, int], None]] = []  # kind, text, line: of what programs say
@@ -177,6 +180,9 @@ class Controller:
 
         Where remote control is off, programs are refused, as a real controller does.
         """
+        self._uploads += 1
+        if self.keep is not None:
+            (self.keep / f"{self._uploads:03d}.script").write_text(text)
         if not self.remote:
             self._tell("text", "a program was refused: remote control is off", 0)
             return

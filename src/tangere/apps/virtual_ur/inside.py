@@ -16,7 +16,8 @@ from tangere.model.calibration import calibrated_by, dh_frames
 from tangere.model.model import Model, Payload
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.rigid import RigidPlant
-from tangere.plants.scene.scene import Scene
+from tangere.plants.scene.bodies import pad
+from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
 from tangere.robots import Robot
@@ -28,6 +29,10 @@ STEP = 1e-3  # [s] of the plant; the servo's own rate
 # [Nm] and viscous friction [Nm s/rad]. Middle of what is known of e-Series joints of that size (docs/conventions).
 _SIZES = ((12.0, 3.7, 0.07, 0.9, 1.0), (28.0, 8.0, 0.21, 1.7, 0.9), (56.0, 10.8, 0.59, 3.2, 3.0),
           (150.0, 10.0, 1.9, 7.2, 5.0), (330.0, 12.0, 6.0, 16.8, 20.0))  # fmt: skip
+ROD = Pen(0.1, 0.01)  # [m] what the arm touches a wall with: it weighs nothing, its round end is the tool's point
+# [N/m], [N s/m], [m]: a real arm with its joints and tool on a hard wall gives way by some 50 mm per kN; joints here
+# are rigid, so that the wall has to. A tenth of critical damping for 10 kg.
+WALL = (2e4, 90.0, (1.2, 1.2, 0.05))
 HOME = (0.0, -1.5707963267948966, 1.5707963267948966, -1.5707963267948966, -1.5707963267948966, 0.0)  # [rad] elbow up
 
 
@@ -83,6 +88,7 @@ def typical_drives(model: Model) -> Model:
 class Inside:
     """One frame after the other: a setpoint goes in, the plant moves on by 2 ms.
 
+    wall: x of a wall before the arm [m]; it then has a rod at its flange, whose end is the tool's point.
     belief: what the controller knows (calibrated, with the payload that it was told). The plant holds the truth;
     payload [kg]: what really hangs at the flange, where it is said. sensors: whether samples are noisy.
     """
@@ -95,7 +101,7 @@ class Inside:
         drawn: Drawn | None = None,
         frame: float = 2e-3,
         q: Array | None = None,
-        scene: Scene | None = None,
+        wall: float | None = None,
         sensors: bool = True,
         payload: float | None = None,
     ) -> None:
@@ -104,6 +110,11 @@ class Inside:
             raise InvalidValue(
                 f"a virtual controller drives UR arms (six joints, standard DH); {model.name} is not one"
             )
+        if wall is not None and plant != "mujoco":
+            raise InvalidValue("a wall can be touched with --plant mujoco only: rigid bodies have no contacts")
+        scene = None if wall is None else Scene((pad("wall", (wall, 0.0, 0.5), (-1.0, 0.0, 0.0), *WALL),), tool=ROD)
+        if scene is not None:
+            model = dataclasses.replace(model, T_flange_tcp=_along(ROD.length))
         self.nominal = model
         self.calibration = drawn.calibration(model)
         c = self.calibration
@@ -187,6 +198,13 @@ class Inside:
         if now != self.braked:
             self.servo.release()
         self.braked = now
+
+
+def _along(length: float) -> Array:
+    """T_flange_tcp of a point before the flange."""
+    T = np.eye(4)
+    T[2, 3] = length
+    return T
 
 
 def _payloads(drawn: Drawn) -> tuple[Payload | None, Payload | None]:

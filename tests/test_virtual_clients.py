@@ -1,0 +1,498 @@
+"""Public clients, unmodified, in processes of their own, drive a virtual arm: what they are told is checked by physics.
+
+ur_rtde 1.6.5 (Control, Receive, IO, Dashboard, Script client), UR's own RTDE client (in the package urinterface), and
+the torque worker of airo-robots.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from virtual_arms import in_child, listening, until, virtual
+
+import tangere
+from tangere.rtde.dashboard import Dashboard
+
+pytest.importorskip("rtde_control", reason="ur_rtde is not installed: its calls are not tried")
+
+HOME = [0.0, -1.57, 1.57, -1.57, -1.57, 0.0]
+AT_WALL = [0.55, 0.0, 0.35, 0.0, math.pi / 2, 0.0]  # the rod looks at the wall, 5 cm before it
+WALL = 0.6  # m
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """One arm for all calls: every client finds it as the one before has left it, as in a laboratory."""
+    with virtual("--wall", str(WALL)) as host:
+        yield host
+
+
+@pytest.fixture
+def arm(server: str) -> Iterator[str]:
+    """The arm; a test that fails does not leave it stopped for those that follow."""
+    yield server
+    with Dashboard(server) as desk, listening(server, "robot_mode") as rtde:
+        if desk.word("safetymode") != "NORMAL" or desk.word("robotmode") != "RUNNING":
+            desk.ask("restart safety")
+            desk.ask("brake release")
+            until(rtde, lambda v: v["robot_mode"] == 7)
+
+
+class Driven:
+    """ur_rtde's Control and Receive interfaces, and the controller's clock."""
+
+    def __init__(self, host: str, start: list[float] | None = None) -> None:
+        import rtde_control
+        import rtde_receive
+
+        self.host = host
+        self.now = rtde_receive.RTDEReceiveInterface(host)
+        self.control = rtde_control.RTDEControlInterface(host)
+        if start is not None:
+            assert self.control.moveJ(start, 3.0, 10.0)
+
+    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Time of the controller's clock passes, or until something is so: whether it is."""
+        end = self.now.getTimestamp() + seconds
+        while self.now.getTimestamp() < end:
+            if until():
+                return True
+            time.sleep(1e-3)
+        return until()
+
+    def q(self) -> np.ndarray:
+        self.wait(0.3)
+        return np.array(self.now.getActualQ())
+
+    def tool(self) -> np.ndarray:
+        self.wait(0.3)
+        return np.array(self.now.getActualTCPPose())
+
+    def speed(self) -> np.ndarray:
+        """Mean over some samples: the arm's tachometers are noisy."""
+        samples = []
+        for _ in range(40):
+            self.wait(0.004)
+            samples.append(self.now.getActualTCPSpeed())
+        return np.mean(samples, axis=0)
+
+    def to_wall(self) -> None:
+        assert self.control.moveJ_IK(AT_WALL, 2.0, 6.0)
+        self.wait(0.3)
+        assert self.control.zeroFtSensor()
+
+
+# ------------------------------------------------------------------------------------------------------ ur_rtde, motion
+
+
+@in_child
+def test_moves_end_where_they_were_told(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    goal = [0.2, -1.4, 1.8, -1.97, -1.57, 0.3]
+    assert c.moveJ(goal)
+    assert np.abs(robot.q() - goal).max() < 1e-4  # [rad]
+    pose = robot.tool() + [0.0, -0.05, 0.1, 0.0, 0.0, 0.0]
+    assert c.moveL(pose.tolist(), 0.5, 1.2)
+    assert np.abs(robot.tool() - pose)[:3].max() < 1e-3  # [m]
+    assert c.moveJ_IK((pose - [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]).tolist(), 2.0, 4.0)
+    assert np.abs(robot.tool() - pose + [0.0, 0.0, 0.1, 0.0, 0.0, 0.0])[:3].max() < 1e-3
+    assert c.moveL_FK(goal, 0.5, 1.2)
+    assert np.abs(robot.q() - goal).max() < 1e-4
+
+
+@in_child
+def test_speeds_are_reached_and_stopped(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    assert c.speedL([0.0, 0.05, 0.0, 0.0, 0.0, 0.0], 0.5, 0.0)
+    robot.wait(0.4)
+    assert robot.speed()[:3] == pytest.approx([0.0, 0.05, 0.0], abs=2e-3)
+    assert c.speedStop()
+    robot.wait(0.3)
+    assert np.abs(robot.speed()).max() < 3e-3
+    assert c.speedJ([0.3, 0.0, 0.0, 0.0, 0.0, 0.0], 2.0, 0.0)
+    robot.wait(0.4)
+    assert np.mean([robot.now.getActualQd()[0] for _ in range(30) if not robot.wait(0.004)]) == pytest.approx(
+        0.3, abs=5e-3
+    )
+    assert c.speedStop()
+
+
+@in_child
+def test_servo_follows_a_stream_of_goals(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    goal = np.array(HOME)
+    for _ in range(500):  # so small a step that it does not matter how many frames pass between two calls
+        goal = goal + np.array([4e-4, 0.0, 0.0, 0.0, 0.0, -4e-4])
+        assert robot.control.servoJ(goal.tolist(), 0.5, 0.5, 0.002, 0.05, 600)
+        robot.wait(0.001)
+    assert np.abs(robot.q() - goal).max() < 1e-3
+    assert robot.control.servoStop()
+    pose = robot.tool()
+    for _ in range(100):
+        pose[2] += 2e-4
+        assert robot.control.servoL(pose.tolist(), 0.5, 0.5, 0.002, 0.05, 600)
+        robot.wait(0.001)
+    assert np.abs(robot.tool() - pose)[:3].max() < 1e-3
+    assert robot.control.servoStop()
+
+
+@in_child
+def test_jog_in_three_frames(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    assert c.moveJ_IK([0.4, 0.1, 0.4, 0.0, math.pi / 2, 0.0], 2.0, 6.0)
+    turned = [0.0, 0.0, 0.0, 0.0, 0.0, math.pi / 2]
+    for feature, frame, way in (
+        (c.FEATURE_BASE, [0.0] * 6, [1, 0, 0]),
+        (c.FEATURE_TOOL, [0.0] * 6, [0, 0, -1]),  # the tool's x axis looks down
+        (c.FEATURE_CUSTOM, turned, [0, 1, 0]),
+    ):
+        assert c.jogStart([0.03, 0.0, 0.0, 0.0, 0.0, 0.0], feature, 0.5, frame)
+        robot.wait(0.3)
+        assert robot.speed()[:3] == pytest.approx(0.03 * np.array(way), abs=2e-3)
+        assert c.jogStop()
+        robot.wait(0.2)
+
+
+@in_child
+def test_path_with_blends(arm: str) -> None:
+    import rtde_control
+
+    robot = Driven(arm, HOME)
+    path, kinds = rtde_control.Path(), rtde_control.PathEntry
+    base = robot.tool()
+    corners = [base + [dx, dy, 0.0, 0.0, 0.0, 0.0] for dx, dy in ((-0.1, 0.0), (-0.1, 0.1), (0.0, 0.1))]
+    for corner, blend in zip(corners, (0.02, 0.02, 0.0), strict=True):
+        entry = [*corner.tolist(), 0.25, 1.2, blend]
+        path.addEntry(kinds(kinds.MoveL, kinds.PositionTcpPose, entry))
+    nearest = [9.0, 9.0]
+    assert robot.control.movePath(path, True)
+
+    def seen() -> bool:
+        at = np.array(robot.now.getActualTCPPose())
+        for k in range(2):
+            nearest[k] = min(nearest[k], float(np.linalg.norm(at[:3] - corners[k][:3])))
+        return robot.control.getAsyncOperationProgress() < 0
+
+    assert robot.wait(10.0, seen)
+    assert np.abs(robot.tool() - corners[-1])[:3].max() < 1e-3
+    assert all(1e-3 < gap < 0.02 for gap in nearest), nearest  # rounded, within the blend radius
+
+
+@in_child
+def test_an_asynchronous_move_is_stopped_on_its_way(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    goal = [1.0, *HOME[1:]]
+    assert c.moveJ(goal, 0.5, 1.4, True)
+    assert robot.wait(5.0, lambda: robot.now.getActualQ()[0] > 0.2)
+    assert c.getAsyncOperationProgress() >= 0
+    c.stopJ(2.0)
+    at = robot.q()[0]
+    assert 0.2 < at < 0.6
+    robot.wait(0.5)
+    assert robot.q()[0] == pytest.approx(at, abs=1e-4)  # it stands
+    assert c.moveJ(goal, 3.0, 8.0)  # and goes on when told
+    assert np.abs(robot.q() - goal).max() < 1e-4
+
+
+# ----------------------------------------------------------------------------------------------------- ur_rtde, contact
+
+
+@in_child
+def test_a_move_until_contact_ends_at_the_wall(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    robot.to_wall()
+    assert robot.control.moveUntilContact([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert robot.tool()[0] == pytest.approx(WALL, abs=1e-4)  # [m]
+    assert robot.control.moveJ_IK(AT_WALL, 1.0, 2.0)
+
+
+@in_child
+def test_force_mode_holds_ten_newtons_for_five_seconds(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    robot.to_wall()
+    c = robot.control
+    assert c.moveL([WALL - 0.002, *AT_WALL[1:]], 0.1, 0.5)
+    assert c.forceMode([0.0] * 6, [1, 0, 0, 0, 0, 0], [10.0, 0, 0, 0, 0, 0], 2, [0.05] * 3 + [0.3] * 3)
+    assert robot.wait(10.0, lambda: robot.now.getActualTCPForce()[0] < -9.5)
+    robot.wait(0.5)
+    began, felt = robot.now.getTimestamp(), []
+    while robot.now.getTimestamp() < began + 5.0:
+        felt.append(robot.now.getActualTCPForce()[:3])
+        time.sleep(1e-3)
+    force = np.array(felt)
+    assert len(force) > 50
+    assert np.abs(force[:, 0] + 10.0).max() < 1.0  # [N]; the wall pushes back
+    assert np.abs(force[:, 1:]).max() < 1.0
+    assert c.forceModeStop()
+    assert c.moveJ_IK(AT_WALL, 1.0, 2.0)
+
+
+@in_child
+def test_contact_is_detected_while_it_moves(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    robot.to_wall()
+    c = robot.control
+    assert c.toolContact([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) == 0
+    assert c.startContactDetection([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert not c.readContactDetection()
+    assert c.moveL([WALL + 0.001, *AT_WALL[1:]], 0.05, 0.5)  # 1 mm into it: 20 N
+    assert c.readContactDetection()
+    assert c.stopContactDetection()
+    assert c.moveJ_IK(AT_WALL, 1.0, 2.0)
+
+
+# ---------------------------------------------------------------------------------------- ur_rtde, settings and queries
+
+
+@in_child
+def test_settings_are_seen_by_others(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    before = c.getTCPOffset()
+    robot.wait(0.05)
+    before = c.getTCPOffset()
+    assert before[2] == pytest.approx(0.1)  # the rod
+    assert c.setPayload(1.5, [0.01, 0.0, 0.05])
+    robot.wait(0.05)
+    assert robot.now.getPayload() == 1.5
+    assert robot.now.getPayloadCog() == pytest.approx([0.01, 0.0, 0.05])
+    assert c.setTargetPayload(2.0, [0.0, 0.0, 0.04], [0.01, 0.01, 0.01, 0.0, 0.0, 0.0])
+    robot.wait(0.05)
+    assert robot.now.getPayload() == 2.0
+    assert c.setPayload(0.0, [0.0, 0.0, 0.0])
+    at = robot.tool()
+    assert c.setTcp([0.0, 0.0, 0.25, 0.0, 0.0, 0.0])
+    moved = robot.tool()
+    assert np.linalg.norm(moved[:3] - at[:3]) == pytest.approx(0.15, abs=1e-4)
+    assert c.setTcp(before)
+    assert c.setGravity([0.0, 0.0, 9.82])
+
+
+@in_child
+def test_queries_agree_with_our_model(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    ours = tangere.robot("ur5e", tool=(0.0, 0.0, 0.1), rotor_inertia=False)
+    q = [0.3, -1.2, 1.4, -1.7, -1.5, 0.2]
+    assert np.abs(np.array(c.getForwardKinematics()) - ours.pose(HOME, form="ur")).max() < 1e-3
+    pose = ours.pose(q, form="ur").tolist()
+    assert c.getInverseKinematics(pose, q) == pytest.approx(q, abs=1e-6)
+    assert c.getInverseKinematicsHasSolution(pose)
+    assert not c.getInverseKinematicsHasSolution([3.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert c.isPoseWithinSafetyLimits(pose)
+    assert c.isJointsWithinSafetyLimits(q)
+    assert not c.isJointsWithinSafetyLimits([9.0, *q[1:]])
+    assert c.poseTrans([0.1, 0, 0, 0, 0, math.pi / 2], [0.1, 0, 0, 0, 0, 0]) == pytest.approx(
+        [0.1, 0.1, 0, 0, 0, math.pi / 2]
+    )
+    assert robot.wait(10.0, c.isSteady)
+    now = robot.q()
+    M = np.array(second(robot, lambda: c.getMassMatrix(now.tolist(), False))).reshape(6, 6)
+    assert np.abs(M - ours.mass_matrix(now)).max() < 0.05 * np.abs(M).max()
+    J = np.array(second(robot, lambda: c.getJacobian())).reshape(6, 6)
+    expected = ours.jacobian(now)
+    assert min(np.abs(J - expected).max(), np.abs(J.T - expected).max()) < 1e-3
+    assert np.abs(second(robot, c.getJointTorques)).max() < 30.0
+    assert second(robot, c.getActualToolFlangePose)[:3] == pytest.approx(
+        tangere.robot("ur5e").pose(now, form="ur")[:3], abs=1e-3
+    )
+    assert second(robot, lambda: c.getActualJointPositionsHistory(5)) == pytest.approx(now, abs=1e-3)
+
+
+def second(robot: Driven, ask: Callable[[], list[float]]) -> list[float]:
+    """The answer to the second question: that to the first is what the registers held before (see below)."""
+    ask()
+    robot.wait(0.05)
+    ask()
+    robot.wait(0.05)
+    return ask()
+
+
+@in_child
+def test_outputs_slider_and_registers(arm: str) -> None:
+    import rtde_io
+
+    robot = Driven(arm, HOME)
+    io = rtde_io.RTDEIOInterface(arm)
+    assert io.setStandardDigitalOut(3, True)
+    assert io.setConfigurableDigitalOut(2, True)
+    assert io.setToolDigitalOut(1, True)
+    assert robot.wait(2.0, lambda: robot.now.getActualDigitalOutputBits() == 1 << 3 | 1 << 10 | 1 << 17)
+    for set_one in (io.setStandardDigitalOut, io.setConfigurableDigitalOut, io.setToolDigitalOut):
+        for k in range(2 if set_one == io.setToolDigitalOut else 8):
+            assert set_one(k, False)
+            robot.wait(0.01)
+    assert robot.wait(2.0, lambda: robot.now.getActualDigitalOutputBits() == 0)
+    assert io.setAnalogOutputVoltage(1, 0.25)
+    assert robot.wait(2.0, lambda: abs(robot.now.getStandardAnalogOutput1() - 0.25) < 1e-9)
+    assert io.setInputIntRegister(19, 42)
+    assert io.setSpeedSlider(0.5)
+    assert robot.wait(2.0, lambda: robot.now.getTargetSpeedFraction() == 0.5)
+    began = robot.now.getTimestamp()
+    assert robot.control.moveJ([0.5, *HOME[1:]], 1.0, 10.0)
+    slow = robot.now.getTimestamp() - began
+    assert io.setSpeedSlider(1.0)
+    assert robot.wait(2.0, lambda: robot.now.getTargetSpeedFraction() == 1.0)
+    began = robot.now.getTimestamp()
+    assert robot.control.moveJ(HOME, 1.0, 10.0)
+    assert slow / (robot.now.getTimestamp() - began) == pytest.approx(2.0, rel=0.15)
+
+
+@in_child
+def test_freedrive_and_teach_mode(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    c = robot.control
+    before = robot.q()
+    assert c.teachMode()
+    robot.wait(1.0)
+    assert np.abs(robot.q() - before).max() < 5e-3  # nobody leads it: it stays
+    assert c.endTeachMode()
+    assert c.freedriveMode([1, 1, 1, 0, 0, 0])
+    robot.wait(0.5)
+    assert c.getFreedriveStatus() in (0, 1, 2, 3)
+    assert c.endFreedriveMode()
+    assert c.moveJ(HOME, 1.0, 2.0)
+
+
+@in_child
+def test_programs_of_ones_own(arm: str) -> None:
+    import script_client
+
+    robot = Driven(arm, HOME)
+    assert robot.control.sendCustomScriptFunction("TURN", "movej([0.4, -1.57, 1.57, -1.57, -1.57, 0.0], a=5, v=2)\n")
+    assert robot.q()[0] == pytest.approx(0.4, abs=1e-4)
+    # what sendCustomScriptFunction wraps around a body: the client waits until the first output register says done
+    says = "  write_output_integer_register(0, {})\n"
+    back = "  movej([0.1, -1.57, 1.57, -1.57, -1.57, 0.0], a=5, v=2)\n"
+    assert robot.control.sendCustomScript(f"def back():\n{says.format(1)}{back}{says.format(2)}end\n")
+    assert robot.wait(5.0, lambda: abs(robot.now.getActualQ()[0] - 0.1) < 1e-4)
+    robot.control.disconnect()
+    script = script_client.ScriptClient(arm, 5, 26)
+    assert script.connect() is None or script.isConnected()
+    assert script.sendScriptCommand("movej([0.3, -1.57, 1.57, -1.57, -1.57, 0.0], a=5, v=2)\n")
+    assert robot.wait(5.0, lambda: abs(robot.now.getActualQ()[0] - 0.3) < 1e-4)
+
+
+# -------------------------------------------------------------------------------------- ur_rtde, modes and torque mode
+
+
+@in_child
+def test_watchdog_ends_the_program_of_a_silent_client(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    assert robot.control.setWatchdog(5.0)
+    robot.wait(0.05)
+    began = robot.now.getTimestamp()
+    while robot.now.getTimestamp() < began + 1.0:
+        assert robot.control.kickWatchdog()
+        time.sleep(2e-3)
+    assert robot.control.isProgramRunning()
+    assert robot.wait(5.0, lambda: robot.now.getRuntimeState() == 1)  # stopped
+    assert robot.control.reuploadScript()
+    assert robot.wait(5.0, lambda: robot.now.getRuntimeState() == 2)
+    assert robot.control.moveJ(HOME, 3.0, 10.0)
+
+
+@in_child
+def test_protective_stop_and_unlock(arm: str) -> None:
+    import dashboard_client
+
+    robot = Driven(arm, HOME)
+    desk = dashboard_client.DashboardClient(arm)
+    desk.connect()
+    assert desk.robotmode() == "Robotmode: RUNNING"
+    assert desk.safetystatus() == "Safetystatus: NORMAL"
+    assert desk.running()
+    robot.control.triggerProtectiveStop()
+    assert robot.wait(2.0, lambda: robot.now.getSafetyMode() == 3)
+    assert robot.now.isProtectiveStopped()
+    assert not robot.control.moveJ([0.3, *HOME[1:]])
+    robot.wait(5.1)
+    desk.unlockProtectiveStop()
+    assert robot.wait(2.0, lambda: robot.now.getSafetyMode() == 1)
+    desk.powerOff()
+    assert robot.wait(2.0, lambda: robot.now.getRobotMode() == 3)
+    desk.powerOn()
+    assert robot.wait(5.0, lambda: robot.now.getRobotMode() == 5)
+    desk.brakeRelease()
+    assert robot.wait(5.0, lambda: robot.now.getRobotMode() == 7)
+    assert desk.polyscopeVersion().startswith("5.26")
+    assert desk.isInRemoteControl()
+    assert robot.control.reuploadScript()
+    assert robot.wait(5.0, lambda: robot.now.getRuntimeState() == 2)
+    assert robot.control.moveJ(HOME, 3.0, 10.0)
+
+
+@in_child
+def test_zero_torque_holds(arm: str) -> None:
+    robot = Driven(arm, HOME)
+    before, began = robot.q(), robot.now.getTimestamp()
+    while robot.now.getTimestamp() < began + 3.0:
+        assert robot.control.directTorque([0.0] * 6)
+        robot.wait(0.002)
+    assert np.abs(np.array(robot.now.getActualQ()) - before).max() < 1e-3  # [rad]
+    assert robot.control.moveJ(HOME, 3.0, 10.0)
+
+
+# ----------------------------------------------------------------------------------------------------------- the others
+
+
+@in_child
+def test_universal_robots_own_client(arm: str) -> None:
+    rtde = pytest.importorskip("third_party.rtde.rtde", reason="urinterface is not installed")
+    client = rtde.RTDE(arm, 30004)
+    client.connect()
+    assert client.get_controller_version()[:2] == (5, 26)
+    with pytest.raises(ValueError, match="NOT_FOUND"):
+        client.send_output_setup(["actual_q", "nonsense"], ["VECTOR6D", "DOUBLE"])
+    assert client.send_output_setup(["timestamp", "actual_q"], ["DOUBLE", "VECTOR6D"], 250)
+    inputs = client.send_input_setup(["input_int_register_30"], ["INT32"])
+    other = rtde.RTDE(arm, 30004)
+    other.connect()
+    with pytest.raises(ValueError, match="already in use"):
+        other.send_input_setup(["input_int_register_30"], ["INT32"])
+    other.disconnect()
+    with listening(arm, "input_int_register_30") as seen:
+        assert client.send_start()
+        inputs.input_int_register_30 = 17
+        assert client.send(inputs)
+        stamps = [client.receive().timestamp for _ in range(250)]
+        while (values := seen.receive(5.0)) is not None and values["input_int_register_30"] != 17:
+            pass
+        assert values is not None
+    steps = np.diff(stamps)
+    assert np.abs(steps[steps < 5e-3] - 4e-3).max() < 1e-9  # 250 Hz: every other frame
+    assert client.send_pause()
+    client.disconnect()
+
+
+def test_torque_worker_of_airo() -> None:
+    pytest.importorskip(
+        "airo_robots.manipulators.hardware.ur_rtde_torque", reason="airo-robots is not installed: not tried"
+    )
+    with virtual(robot="ur3e", clock="real") as host:
+        airo(host=host)
+
+
+@in_child
+def airo(host: str) -> None:
+    from airo_robots.manipulators.hardware.ur_rtde_torque import URrtdeTorque
+
+    robot = URrtdeTorque(host)
+    start = robot.get_joint_configuration()
+    robot.enable_torque_control()
+    end = time.monotonic() + 60.0
+    robot.target_joint_configuration = start + [0, 0, 0, 0, 0, 0.6]
+    while abs(robot.get_joint_configuration()[5] - start[5]) < 0.2:  # friction scales do not arrive: it stops short
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    robot.disable_torque_control()
+    robot.move_to_joint_configuration(start, 1.0).wait()
+    assert np.abs(robot.get_joint_configuration() - start).max() < 1e-2
