@@ -13,6 +13,7 @@ from tangere.script.host import FRAME, QuietHost
 from tangere.script.machine import Machine
 from tangere.types import State
 
+GOAL = "[0.5, -1.2, 1.3, -1.6, -1.4, -0.4]"  # rad: another such posture, as a program writes it
 START = np.array([0.1, -1.5, 1.6, -1.7, -1.5, 0.2])  # rad: elbow up, nothing singular
 
 
@@ -61,3 +62,21 @@ def outcome(text: str, **more: object) -> object:
     ended = bench.machine.ended
     assert ended is not None, "the program goes on and on"
     return bench["x"] if ended.how in ("finished", "halted") else f"line {ended.line}: {ended.message}"
+
+
+def targets(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """Target positions, start included, and their speeds by differences."""
+    q = np.array([START, *bench.targets])
+    return q, np.diff(q, axis=0) / FRAME
+
+
+def places(bench: Bench) -> np.ndarray:
+    return np.asarray(arm().pose(np.array(bench.targets))[:, :3, 3])
+
+
+def done(text: str, **more: object) -> Bench:
+    bench = Bench(text, **more).run()  # type: ignore[arg-type]
+    ended = bench.machine.ended
+    assert ended is not None
+    assert not ended.failed, ended
+    return bench

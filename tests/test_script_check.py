@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tangere.script
 from tangere.errors import InvalidValue
 from tangere.script.builtin import NOT_MODELLED, exists, version
 from tangere.script.lexer import ScriptError
@@ -175,6 +176,24 @@ def test_functions_that_are_not_modelled_are_a_warning() -> None:
     assert not problem.error
     assert problem.line == 2
     assert not NOT_MODELLED & set(builtins())
+
+
+def test_the_package_knows_no_socket_and_no_clock() -> None:
+    """What is outside comes through the host; layers (test_layers.py) keep plants away."""
+    import ast
+
+    files = sorted(Path(str(tangere.script.__file__)).parent.glob("*.py"))
+    assert len(files) > 12
+    for file in files:
+        names = {
+            alias.name.split(".")[0] for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.Import) for alias in node.names
+        } | {
+            str(node.module).split(".")[0] for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.ImportFrom)
+        }  # fmt: skip
+        clock = {"time"} if file.stem != "cost" else set()  # what measures itself
+        assert not names & ({"socket", "select", "asyncio", "threading", "subprocess"} | clock), file.name
 
 
 def test_an_error_can_be_sent_to_another_process() -> None:

@@ -172,7 +172,7 @@ def test_what_passes_the_check_compiles_and_runs() -> None:
             ends.add("running" if ended is None else ended.how)
             ran += 1
     assert ran > COUNT // 6
-    assert ends == {"running", "finished", "exception"}
+    assert {"running", "finished", "exception"} <= ends <= {"running", "finished", "exception", "halted", "protective stop"}
 
 
 def test_the_alarm_rings() -> None:

@@ -263,8 +263,8 @@ class _Compiler:
             return _call(f"b_{LEGACY_IN[root.name]}", self._expression(node.indices[0]))
         value = self._expression(root)
         for index in node.indices:
-            known = isinstance(index, syntax.Constant) and type(index.value) is int
-            if known and isinstance(index, syntax.Constant) and not isinstance(value, ast.Constant):
+            listed = isinstance(value, ast.Name | ast.Subscript | ast.Call)  # Python warns of elements of a number
+            if listed and isinstance(index, syntax.Constant) and type(index.value) is int:
                 value = ast.Subscript(value, ast.Constant(index.value), ast.Load())
             else:
                 value = _call("element", value, self._expression(index))
