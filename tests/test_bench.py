@@ -350,3 +350,30 @@ def test_progress_is_silent_unless_on_a_terminal(
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         assert bench.main(Namespace(seconds=0.0)) == 0
         assert ("pose, single call" in capsys.readouterr().err) == terminal
+
+
+def test_rollouts_beside_mujoco(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench --rollouts --json`: the agreed keys; a ratio is that of the two rates shown; without MuJoCo none."""
+    from tangere.apps.bench import rollouts
+    from tangere.kernels.rollouts import COMPILED, available
+
+    if not COMPILED:
+        pytest.skip("the compiled rollouts are not built")
+    monkeypatch.setattr(rollouts, "ROBOTS", 3)
+    monkeypatch.setattr(rollouts, "THEIRS", 1)
+    assert bench.main(Namespace(rollouts=True, json="-", seconds=0.0)) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["device"] == "cpu"
+    assert result["threads"] == 1
+    assert result["instruction_set"] == available()[0]
+    for suffix in ("", "_rk4"):
+        ours, theirs = result[f"tangere{suffix}_steps_per_s"], result[f"mujoco_rollout{suffix}_steps_per_s"]
+        assert ours > 0.0
+        assert theirs > 0.0
+        assert result[f"ratio{suffix}"] == pytest.approx(ours / theirs, rel=1e-3)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    assert bench.main(Namespace(rollouts=True, seconds=0.0)) == 0
+    assert "Runge-Kutta" in capsys.readouterr().out
+    assert rollouts.measured(tangere.robot("ur5e"), 0.0)["ratio"] is None
+    with pytest.raises(InvalidValue, match="scara has no fused kernel; it measures UR arms"):
+        bench.main(Namespace(rollouts=True, robot="scara"))

@@ -162,13 +162,14 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         help="measure speed beside the peers that are installed",
         description="Measure single calls, batches and inverse kinematics, each contender interleaved in one run,\n"
         "against pinocchio, mujoco, ur-analytic-ik and eaik where they are installed (pip install 'tangere[bench]').",
-        epilog="examples:\n  tangere bench\n  tangere bench --quick --json",
+        epilog="examples:\n  tangere bench\n  tangere bench --quick --json\n  tangere bench --rollouts --json",
     )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON instead of tables, or write FILE")
     p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm to measure (default: ur10e)")
     p.add_argument("--seconds", type=float, metavar="S", help="seconds of measuring (default: 42, with --quick 5)")
     p.add_argument("--quick", action="store_true", help="fewer rounds: a rough answer within seconds")
     p.add_argument("--goals", action="store_true", help="show how many times faster than the peer each row has to be")
+    p.add_argument("--rollouts", action="store_true", help="measure closed loops of many robots beside mujoco.rollout")
     p.set_defaults(run=bench)
 
     p = commands.add_parser(

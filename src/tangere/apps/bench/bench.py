@@ -55,6 +55,7 @@ from tangere.robots import Robot, robot
 from tangere.types import State
 
 SECONDS = 42.0  # of measuring by default: with imports and comparisons the whole run stays below a minute
+ROLLOUT_SECONDS = 10.0  # at most with --rollouts: there is one row
 QUICK_SECONDS = 5.0  # with --quick: below ten seconds altogether
 SIZES = (1_000, 100_000)
 TOLERANCE = 1e-9  # two libraries agree to about 1e-12 (MuJoCo diagonalises inertias); a wrong convention is off by 1e-3
@@ -332,11 +333,19 @@ def _parts(answer: Any) -> tuple[Any, ...]:
     return answer if isinstance(answer, tuple) else (answer,)
 
 
+def _shown(result: Result, target: Any, table: str) -> None:
+    """JSON to the screen or into a file, else (and beside the file) the table."""
+    text = json.dumps(result, indent=2, allow_nan=False)
+    if isinstance(target, (str, os.PathLike)) and target != "-":
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    print(text if target is True or target == "-" else table)
+
+
 def main(arguments: Namespace) -> int:
     """Measure and show; returns the exit code: 1 where a peer's answer differs from ours, else 0.
 
     arguments: json (True or "-": JSON instead of the tables; a file name: JSON there and the tables here), quick,
-    seconds (of measuring), robot, goals (show what each row has to reach); each may be absent.
+    seconds (of measuring), robot, goals (show what each row has to reach), rollouts (those alone); each may be absent.
     """
     target = getattr(arguments, "json", None)
     seconds = getattr(arguments, "seconds", None)
@@ -344,19 +353,20 @@ def main(arguments: Namespace) -> int:
         seconds = QUICK_SECONDS if getattr(arguments, "quick", False) else SECONDS
     if not 0.0 <= seconds < np.inf:
         raise InvalidValue(f"--seconds must be a number >= 0, got {seconds}")
+    if getattr(arguments, "rollouts", False):
+        from tangere.apps.bench import rollouts
+
+        arm = robot(getattr(arguments, "robot", None) or "ur10e")
+        closed = rollouts.measured(arm, min(seconds, ROLLOUT_SECONDS))
+        _shown(closed, target, rollouts.text(closed))
+        return 0
     line = Line()
     bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, line)
     try:
         result = bench.run()
     finally:
         line.end()
-    text = json.dumps(result, indent=2, allow_nan=False)
-    if isinstance(target, (str, os.PathLike)) and target != "-":
-        Path(target).write_text(text + "\n", encoding="utf-8")
-    if target is True or target == "-":
-        print(text)
-    else:
-        print(bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
+    _shown(result, target, bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
     if bench.missing:
         print(f"not installed: {', '.join(bench.missing)}; pip install 'tangere[bench]' adds them", file=sys.stderr)
     return 1 if bench.disagreements else 0
