@@ -48,6 +48,8 @@ def atan2(y: Any, x: Any) -> Any:
 
 def absolute(x: Any) -> Any:
     """Absolute value."""
+    if isinstance(x, np.ndarray):
+        return np.absolute(x)
     if isinstance(x, Symbol):
         c = x.constant
         return x.graph.constant(abs(c)) if c is not None else x.graph.operation("abs", x)
@@ -63,7 +65,7 @@ def rounded(x: Any) -> Any:
 
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent."""
-    return _elementary("tanh", x)
+    return np.tanh(x) if isinstance(x, np.ndarray) else _elementary("tanh", x)  # arrays first: friction in a loop
 
 
 def expm1(x: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Follower, Goal, critical, gain
+from tangere.dynamics.laws import servo_acceleration
 from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ class ComputedTorque(Follower):
         """The torque for the coming period."""
         reference = self.trajectory.at(state.time - self._t0)
         q, qd = state.q, state.qd
-        qdd = self.kp * (reference.q - q)
-        qdd += self.kv * (reference.qd - qd)
-        qdd += reference.qdd
+        qdd = servo_acceleration(self.kp, self.kv, q, qd, reference.q, reference.qd, reference.qdd)
         tau = self.robot.inverse_dynamics(q, qd, qdd)
         if self.friction is not None:
             tau += self.friction.torque(reference.qd if self.friction_of_reference else qd)

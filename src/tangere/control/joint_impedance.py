@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Follower, Goal, Wrench, gain, wrench_of
+from tangere.dynamics.laws import spring_torque
 from tangere.errors import InvalidValue
 from tangere.types import Array, Command, Friction, State
 
@@ -55,11 +56,10 @@ class JointImpedance(Follower):
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
         reference = self.trajectory.at(state.time - self._t0)
-        tau = self.robot.gravity_torque(state.q)
-        tau += self.stiffness * (reference.q - state.q)
-        tau += self.damping * (reference.qd - state.qd)
+        q, qd, g = state.q, state.qd, self.robot.gravity_torque(state.q)
+        tau = spring_torque(self.stiffness, self.damping, q, qd, reference.q, reference.qd, g)
         if self.friction is not None:
-            tau += self.friction.torque(state.qd)
+            tau += self.friction.torque(qd)
         return Command(tau)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere.dynamics import laws
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import Array, checked
 from tangere.model.model import Drives
@@ -17,15 +19,7 @@ from tangere.model.model import Drives
 WIDTH = 0.02
 
 
-def sliding_friction(qd: Array, scale: Array | float, coulomb: Array, viscous: Array) -> Array:
-    """coulomb tanh(qd scale) + viscous qd (..., n) [Nm]: the part of friction that all laws in Python have in common.
-
-    qd (..., n) [rad/s], scale: 1 / width [s/rad], coulomb [Nm], viscous [Nm s/rad]. Not checked, it runs every period.
-    """
-    out: Array = np.tanh(qd * scale)
-    out *= coulomb
-    out += viscous * qd
-    return out
+sliding_friction: Callable[..., Array] = laws.sliding_friction  # the same law, of arrays
 
 
 @dataclass(frozen=True)

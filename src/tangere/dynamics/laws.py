@@ -10,19 +10,24 @@ from tangere.codegen.functions import absolute, expm1, tanh
 from tangere.kinematics.vectors import Scalar
 
 
-def friction_torque(
-    qd: Scalar,
-    scale: Scalar,
-    coulomb: Scalar,
-    viscous: Scalar,
-    quadratic: Scalar = 0.0,
-    offset: Scalar = 0.0,
-) -> Scalar:
-    """coulomb tanh(qd scale) + (viscous + quadratic |qd|) qd + offset [Nm].
+def sliding_friction(qd: Scalar, scale: Scalar, coulomb: Scalar, viscous: Scalar) -> Scalar:
+    """coulomb tanh(qd scale) + viscous qd [Nm]: what all laws of friction have in common.
 
-    qd [rad/s], scale: 1 / width [s/rad], coulomb [Nm], viscous [Nm s/rad], quadratic [Nm s2/rad2], offset [Nm].
+    qd [rad/s], scale: 1 / width [s/rad], coulomb [Nm], viscous [Nm s/rad].
     """
-    return coulomb * tanh(qd * scale) + (viscous + quadratic * absolute(qd)) * qd + offset
+    out = tanh(qd * scale)
+    out *= coulomb  # in place for arrays, which saves a tenth of the time
+    out += viscous * qd
+    return out
+
+
+def drive_friction(
+    qd: Scalar, scale: Scalar, coulomb: Scalar, viscous: Scalar, quadratic: Scalar, offset: Scalar
+) -> Scalar:
+    """coulomb tanh(qd scale) + (viscous + quadratic |qd|) qd + offset [Nm]; quadratic [Nm s2/rad2], offset [Nm]."""
+    out = sliding_friction(qd, scale, coulomb, viscous + quadratic * absolute(qd))
+    out += offset
+    return out
 
 
 def loaded_coulomb(coulomb: Scalar, load: Scalar, gravity_torque: Scalar) -> Scalar:
@@ -57,11 +62,16 @@ def servo_acceleration(
     kp: Scalar, kv: Scalar, q: Scalar, qd: Scalar, q_des: Scalar, qd_des: Scalar, qdd_des: Scalar
 ) -> Scalar:
     """kp (q_des - q) + kv (qd_des - qd) + qdd_des [rad/s2]: what computed torque asks of the arm (000 eq 100)."""
-    return kp * (q_des - q) + kv * (qd_des - qd) + qdd_des
+    out = kp * (q_des - q)
+    out += kv * (qd_des - qd)
+    out += qdd_des
+    return out
 
 
 def spring_torque(
     stiffness: Scalar, damping: Scalar, q: Scalar, qd: Scalar, q_des: Scalar, qd_des: Scalar, gravity_torque: Scalar
 ) -> Scalar:
     """g + k (q_des - q) + d (qd_des - qd) [Nm]: a joint on a spring and a damper, its weight taken away (003)."""
-    return gravity_torque + stiffness * (q_des - q) + damping * (qd_des - qd)
+    out = gravity_torque + stiffness * (q_des - q)
+    out += damping * (qd_des - qd)
+    return out

@@ -55,7 +55,7 @@ def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
     for j in range(N):
         loaded = laws.loaded_coulomb(coulomb[j], load[j], g[j])
         own, seen = (
-            laws.friction_torque(qd[j], scale[j], dry, viscous[j], quadratic[j], offset[j]) for dry in (mean[j], loaded)
+            laws.drive_friction(qd[j], scale[j], dry, viscous[j], quadratic[j], offset[j]) for dry in (mean[j], loaded)
         )
         out.append(tau[j] + compensated * own)
         beta.append(coriolis[j] - g[j] - known * seen)
@@ -66,7 +66,7 @@ def _accelerate(E: list[Scalar], x: Vector) -> list[Scalar]:
     """x: q, qd, torque of drives and pushes."""
     q, qd, tau = x[:N], x[N : 2 * N], x[2 * N :]
     coulomb, viscous, scale = E[-2 * N - 1 : -N - 1], E[-N - 1 : -1], E[-1]
-    left = [tau[j] - laws.friction_torque(qd[j], scale, coulomb[j], viscous[j]) for j in range(N)]
+    left = [tau[j] - laws.sliding_friction(qd[j], scale, coulomb[j], viscous[j]) for j in range(N)]
     return composite.forward_dynamics(ur.chain(E[: ur.PARAMETER_COUNT]), q, qd, left)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tangere.dynamics.laws import momentum_balance
 from tangere.errors import InvalidValue
 from tangere.kernels.backend import Momentum
 from tangere.observe.inputs import Motion, Neighbours, fitting, friction_torque, law_of, longest_period, torque_delay
@@ -130,7 +131,7 @@ class MomentumBalance(Balance):
         _, p1, beta1 = self._last = self._terms(now)
         # plain lists: for six joints one comprehension costs half of the ten array operations that it replaces
         terms = zip(p0, p1, beta0, beta1, tau.tolist(), strict=True)
-        return [(b - a) / h - t - 0.5 * (c + d) for a, b, c, d, t in terms]
+        return [momentum_balance(a, b, c, d, t, h) for a, b, c, d, t in terms]
 
     def _terms(self, motion: Motion) -> tuple[Motion, list[float], list[float]]:
         p, beta, g = self._robot.momentum_terms(*motion)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.dynamics.friction import sliding_friction
+from tangere.dynamics.laws import drive_friction, loaded_coulomb
 from tangere.errors import InvalidValue
 from tangere.model.model import Drives
 from tangere.types import Array
@@ -126,21 +126,17 @@ class DriveModel:
 
     def torque(self, qd: Array) -> Array:
         """Friction (..., n) [Nm] at the mean load and without ripple, for observers that ask with the velocity only."""
-        return self._without_ripple(qd, self._coulomb)
+        out: Array = drive_friction(qd, self._scale, self._coulomb, self.viscous, self.quadratic, self.offset)
+        return out
 
     def friction(self, q: Array, qd: Array, gravity_torque: Array) -> Array:
         """The whole law (..., n) [Nm]; gravity_torque: g(q) (..., n) [Nm] of the robot. Not checked, cheap."""
-        out = self._without_ripple(qd, self.coulomb + self.load * np.abs(gravity_torque))
+        coulomb = loaded_coulomb(self.coulomb, self.load, gravity_torque)
+        out: Array = drive_friction(qd, self._scale, coulomb, self.viscous, self.quadratic, self.offset)
         if self.orders:
             angle = q[..., None] * self._orders
             out += np.sum(self.ripple[:, 0::2] * np.sin(angle) + self.ripple[:, 1::2] * np.cos(angle), axis=-1)
-        return np.asarray(out, dtype=np.float64)
-
-    def _without_ripple(self, qd: Array, coulomb: Array) -> Array:
-        """The law of the speed (..., n) [Nm], with the Coulomb friction (..., n) [Nm] of a load."""
-        out = sliding_friction(qd, self._scale, coulomb, self.viscous + self.quadratic * np.abs(qd))
-        out += self.offset
-        return np.asarray(out, dtype=np.float64)
+        return out
 
     def moving(self, qd: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Which joints move (..., n): |qd| above the standstill speed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere.dynamics.laws import lag, lag_weight
 from tangere.observe.balance import Balance
 from tangere.observe.inputs import initial_residual, per_joint
 from tangere.robots import Robot
@@ -76,9 +77,9 @@ class LagFilter(BalanceFilter):
     def _filtered(self, y: list[float], h: float, state: State) -> Array:
         if h != self._h:
             self._h = h
-            self._weight = (-np.expm1(-h * self._gain)).tolist()
+            self._weight = lag_weight(self._gain, h).tolist()
         if self._first and self._balance.fresh:
             self._r = y
         else:
-            self._r = [r + w * (y - r) for r, w, y in zip(self._r, self._weight, y, strict=True)]
+            self._r = [lag(r, y, w) for r, w, y in zip(self._r, self._weight, y, strict=True)]
         return np.array(self._r)

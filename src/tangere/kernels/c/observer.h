@@ -75,7 +75,8 @@ TG_INLINE int tg_balance(const Momentum *m, tg_track *s, double h, int finite, c
     if (s->anchored && h > 0.0 && !(h > m->gap)) {
         found = finite;
         for (int j = 0; j < TG_DOF; j++) {
-            y[j] = (p[j] - s->p[j]) / h - tau[j] - 0.5 * (s->beta[j] + beta[j]);
+            const double x[6] = {s->p[j], p[j], s->beta[j], beta[j], tau[j], h};
+            tg_momentum_balance_w1(x, NULL, &y[j]);
             found &= fabs(y[j]) <= DBL_MAX;
         }
         s->anchored = found;
@@ -94,8 +95,10 @@ TG_INLINE void tg_filter(const Momentum *m, tg_track *s, const double *w, const 
     if (m->first && s->fresh)
         memcpy(s->r, y, sizeof s->r);
     else
-        for (int j = 0; j < TG_DOF; j++)
-            s->r[j] = s->r[j] + w[j * step] * (y[j] - s->r[j]);
+        for (int j = 0; j < TG_DOF; j++) {
+            const double x[3] = {s->r[j], y[j], w[j * step]};
+            tg_lag_w1(x, NULL, &s->r[j]);
+        }
     s->fresh = 0;
 }
 
@@ -375,11 +378,10 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
     double rows[6][TG_DOF], flat[TG_DOF * 2 * TG_ORDERS];
     if (tg_numbers(terms, "friction", 6, &rows[0][0]) < 0)
         return -1;
-    double *const to[] = {law->coulomb, law->scale, law->viscous, law->quadratic, law->load, law->offset};
     law->plain = 1;
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < TG_DOF; j++) {
-            to[i][j] = rows[i][j];
+            law->terms[j][i] = rows[i][j];
             law->plain &= i < 3 || rows[i][j] == 0.0;
         }
     const Py_ssize_t count = PySequence_Size(orders);
@@ -395,13 +397,15 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
     law->plain &= count == 0;
     for (int k = 0; k < count; k++) {
         PyObject *item = PySequence_GetItem(orders, k);
-        law->order[k] = item ? PyFloat_AsDouble(item) : -1.0;
+        const double order = item ? PyFloat_AsDouble(item) : -1.0;
         Py_XDECREF(item);
         if (PyErr_Occurred())
             return -1;
         for (int j = 0; j < TG_DOF; j++) {
-            law->sine[j][k] = flat[(j * count + k) * 2];
-            law->cosine[j][k] = flat[(j * count + k) * 2 + 1];
+            double *const to = law->ripple[j][k];
+            to[0] = order;
+            to[1] = flat[(j * count + k) * 2];
+            to[2] = flat[(j * count + k) * 2 + 1];
         }
     }
     return 0;

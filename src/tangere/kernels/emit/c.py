@@ -30,6 +30,7 @@ from tangere.codegen.polynomials import (
 from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import closed_loop, ur
 from tangere.kernels.general import JOINTS_MAX, STRUCTURES, Structure, trace_polish
+from tangere.kernels.joint_laws import JOINT_LAWS, trace_joint_law
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
@@ -210,8 +211,12 @@ TG_INLINE V TG_FN(atan2)(V y, V x)
 
 
 def kernels_text() -> str:
-    """Template text: math functions, then one function per kernel."""
-    parts = ["/* Generated from tangere/kernels/table.py when the extension is built. */\n", math_functions()]
+    """Template text: math functions, laws, then one function per kernel."""
+    parts = ["/* Generated from tangere/kernels/table.py when the extension is built. */\n"]
+    parts.append(math_functions(("expm1", "tanh")))
+    for joint in JOINT_LAWS:
+        t = trace_joint_law(joint)
+        parts.append(function(joint.name, t.graph, ["x"], t.outputs, inline=True))
     for kernel in all_kernels(ur.DOF):
         t = trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
         parts.append(function(kernel.name, t.graph, ["x"], t.outputs, angles=t.angles))
