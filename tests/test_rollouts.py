@@ -20,11 +20,18 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.joint_impedance import JointImpedance
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.kernels import counter_noise
+from tangere.identification import prior_drive
+from tangere.kernels import closed_loop, counter_noise
 from tangere.kernels import rollouts as kernel
+from tangere.kernels.emit import c as emit_c
+from tangere.kernels.emit import python as emit_python
+from tangere.kernels.laws import detection
+from tangere.kernels.step import law_of, step
+from tangere.kernels.table import trace_law
 from tangere.loop import rollouts as loop
 from tangere.loop.rollout_plan import _first_step
 from tangere.observe.detect import Detector, Thresholds
+from tangere.observe.detect.signals import alone
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, PushForce
@@ -145,6 +152,50 @@ def test_the_numbers_of_the_ordinary_loop(name: str, robot: tangere.Robot) -> No
 
 
 @compiled
+def test_the_detector_is_the_one_of_the_classes(robot: tangere.Robot) -> None:
+    """Four channels: the score of every rollout is that of the law on its own log, bit by bit, and so are its events.
+
+    The Detector of an ordinary run raises its first alarm with the same sample.
+    """
+    detector = Detector(Thresholds.of_drive(prior_drive(tangere.robot("ur10e"))))
+    rolls = tangere.rollouts(robot, count=9, record=1, **parts(robot, 1.2, detector=detector))
+    assert not rolls.why
+    assert 2 <= np.count_nonzero(rolls.events) < 9
+    lags = np.array([detection.lags(h, detector.thresholds.gain) for h in [-1.0, *[PERIOD] * 1199]])
+    for i in range(9):
+        law = step("detection", 6, alone(detector))
+        out = law.rows(np.concatenate([lags, rolls.log["residual"][i], rolls.log["qd"][i]], axis=1))
+        held = out[:, detection.NUMBERS.index("held")] > 0.5
+        begins = np.flatnonzero(held[1:] & ~held[:-1]) + 1
+        assert rolls.score[i] == out[:, 0].max()
+        assert rolls.events[i] == len(begins)
+        if len(begins):
+            assert rolls.alarm_s[i] == begins[0] * PERIOD
+            assert rolls.replay(i).events[0].time_s == rolls.alarm_s[i]
+    wide = kernel.fused(rolls.plan.job(0, 9))
+    for name in kernel.available():
+        assert kernel.fused(rolls.plan.job(0, 9), instruction_set=name).numbers.tobytes() == wide.numbers.tobytes()
+
+
+def test_one_constant_of_the_detector_changes_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a loop and `watch` run and what rollouts are compiled from is one text."""
+
+    def printed() -> tuple[str, str]:
+        closed_loop.parts.cache_clear()
+        t = trace_law(law_of("detection"), 6)
+        return emit_python.source(t.graph, ["x"], t.outputs, parameters="P", batch=False), emit_c.rollouts_text()
+
+    before = printed()
+    monkeypatch.setattr(detection, "HOLD", 0.1875)
+    after = printed()
+    monkeypatch.undo()
+    closed_loop.parts.cache_clear()
+    for old, new, text in zip(before, after, ("0.1875", (0.1875).hex()), strict=True):
+        assert text not in old
+        assert text in new
+
+
+@compiled
 def test_a_wrong_belief_is_simulated(robot: tangere.Robot) -> None:
     """The plant has parameters of its own: a payload that nobody knows of is felt as its weight."""
     given = parts(robot, 1.0, sensors=None, pushes=(), payload=3.0)
@@ -217,8 +268,8 @@ def test_pushes_act_in_whole_periods() -> None:
     starts = np.concatenate([rng.uniform(0.0, 3.0, 500), PERIOD * np.arange(500), PERIOD * (np.arange(500) + 0.5)])
     k = np.arange(3600)
     first = _first_step(starts, PERIOD)
-    for start, step in zip(starts, first, strict=True):
-        assert step == k[(k + 0.5) * PERIOD >= start][0]
+    for start, begin in zip(starts, first, strict=True):
+        assert begin == k[(k + 0.5) * PERIOD >= start][0]
     assert _first_step(np.array([np.inf]), PERIOD)[0] == kernel.ENDLESS
 
 

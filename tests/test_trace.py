@@ -12,7 +12,7 @@ import pytest
 from oracles import random_arm
 
 from tangere.codegen import functions as f
-from tangere.codegen.trace import Graph, Symbol, derivative, operation_count
+from tangere.codegen.trace import Graph, Symbol, derivative, hoisted, operation_count
 from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.table import KERNELS, trace
@@ -224,3 +224,21 @@ def test_a_kernel_must_give_what_its_table_says() -> None:
     wrong = dataclasses.replace(KERNELS[0], outputs=lambda n: ((3, 3),))
     with pytest.raises(AssertionError, match="pose gives 16 numbers, its table says 9"):
         trace(wrong, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+
+
+def test_what_parameters_alone_decide_is_computed_once() -> None:
+    """Numbers and truth values of parameters leave the graph; what is left reads them, and gives the same."""
+    graph = Graph()
+    x, y = graph.inputs("x", 2)
+    a, b = graph.inputs("P", 2, uniform=True)
+    out = [x * (a * b + 1.0), f.where((a < b) & (x < y), x, a / b), a, graph.constant(2.0), f.where(a < b, x, y)]
+    for uniform in (True, False):
+        moved, heads = hoisted(graph, out, "u", uniform=uniform)
+        left = moved[0].graph
+        assert not any(node.op == "input" and node.value[0] == "P" for node in left.nodes)  # type: ignore[index]
+        whole = emit_python.compiled(graph, ["x"], out, batch=False)
+        once = emit_python.compiled(graph, [], heads, parameters="P", batch=False)
+        rest = emit_python.compiled(left, ["x"], moved, parameters="u", batch=False)
+        for P in ([2.0, 3.0], [3.0, 2.0]):
+            for point in ([1.0, 4.0], [4.0, 1.0]):
+                assert rest(point, once(P)) == whole(point, P)

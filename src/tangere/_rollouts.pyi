@@ -30,5 +30,6 @@ def run(
     runge_kutta: bool,
     noisy: int,
     begins: bool,
+    watched: bool,
     seed: int,
 ) -> None: ...

@@ -313,8 +313,12 @@ def hoisted(graph: Graph, outputs: Sequence[Symbol], group: str, *, uniform: boo
             moved[i] = new.constant(node.value)
         elif node.uniform:
             if i in read:
-                moved[i] = new.input(group, len(heads), uniform=uniform)
-                heads.append(Symbol(graph, i))
+                number = new.input(group, len(heads), uniform=uniform)
+                head = Symbol(graph, i)
+                if node.mask:  # a group has numbers: a truth value becomes 1 or 0, and is asked again
+                    head = graph.operation("where", head, graph.constant(1.0), graph.constant(0.0))
+                moved[i] = 0.5 < number if node.mask else number
+                heads.append(head)
         elif node.op == "input":
             assert isinstance(node.value, tuple)
             moved[i] = new.input(*node.value)

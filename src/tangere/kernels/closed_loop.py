@@ -3,12 +3,13 @@
 A rollout (kernels/c/rollout.h) is a hand-written frame, loops and branches, around these parts:
 
     sense         measured state and reference -> torque of the controller, momentum p, beta of the observer
+    watch         residual and measured velocity -> the detector's signals and score (kernels.laws.detection)
     accelerate    true state and torque -> acceleration of the true arm, friction included
     pushed        true posture, a point of a link and a force -> joint torque
     turned        true posture and a direction in a link's axes -> the direction in base axes
 
-Everything that depends on parameters alone is computed once (Part.constants), not in every period: for `sense` once for
-all robots, for the others once per robot, since every robot may have masses and friction of its own.
+Everything that depends on parameters alone is computed once (Part.constants), not in every period: for `sense` and
+`watch` once for all robots, for the others once per robot, since every robot may have masses and friction of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tangere.codegen.trace import Graph, Symbol, hoisted
 from tangere.dynamics import composite, laws, newton_euler
 from tangere.kernels import ur
 from tangere.kernels.emit.python import compiled
+from tangere.kernels.laws import detection
 from tangere.kinematics import forward
 from tangere.kinematics import vectors as v
 from tangere.kinematics.vectors import Scalar, Vector
@@ -37,6 +39,8 @@ PLANT = ur.PARAMETER_COUNT + 2 * N + 1
 # coulomb, viscous, quadratic, offset, load, and coulomb as the controller has it; then whether controller and observer
 # believe in friction at all (1 or 0 each).
 BELIEF = ur.PARAMETER_COUNT + 2 * N + 7 * N + 2
+# Parameters of the detector's law: what its filters take over within a period, then its thresholds.
+WATCHED = detection.LAGS - 1 + detection.limits_size(N)
 
 
 def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
@@ -60,6 +64,19 @@ def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
         out.append(tau[j] + compensated * own)
         beta.append(coriolis[j] - g[j] - known * seen)
     return [*out, *p, *beta]
+
+
+def _watch(L: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: period [s] (-1: the first sample), residual, qd measured, state -> state, score, whether an event goes on.
+
+    The law begins and ends events by itself, as it does in no ordinary run: there a Detector looks for the onset of an
+    event and for stops of the arm as well.
+    """
+    period, residual, qd, state = x[0], x[1 : 1 + N], x[1 + N : 1 + 2 * N], x[1 + 2 * N :]
+    y = detection.step(N, L[detection.LAGS - 1 :], [period, *L[: detection.LAGS - 1]], residual, qd, state)
+    kept = detection.state_size(N)
+    numbers = dict(zip(detection.NUMBERS, y[kept : kept + len(detection.NUMBERS)], strict=True))
+    return [*y[:kept], numbers["score"], numbers["held"]]
 
 
 def _accelerate(E: list[Scalar], x: Vector) -> list[Scalar]:
@@ -115,7 +132,8 @@ class Part:
 
 
 _PARTS: dict[str, tuple[Callable[..., list[Scalar]], int, int]] = {
-    "sense": (_sense, BELIEF, 5 * N), "accelerate": (_accelerate, PLANT, 3 * N),
+    "sense": (_sense, BELIEF, 5 * N), "watch": (_watch, WATCHED, 1 + 2 * N + detection.state_size(N)),
+    "accelerate": (_accelerate, PLANT, 3 * N),
     "pushed": (_pushed, PLANT, N + 7), "turned": (_turned, PLANT, N + 4),
 }  # fmt: skip
 
@@ -134,7 +152,7 @@ def parts() -> dict[str, Part]:
         graph = Graph()
         P, x = graph.inputs("P", parameters, uniform=True), graph.inputs("x", inputs)
         outputs: list[Any] = [graph.lift(y) for y in function(P, x)]
-        shared = name == "sense"
+        shared = name in ("sense", "watch")
         moved, heads = hoisted(graph, outputs, "u", uniform=shared)
         out[name] = Part(name, inputs, moved, shared, heads)
     return out

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.kernels.closed_loop import N, parts
+from tangere.kernels.closed_loop import WATCHED, N, parts
+from tangere.kernels.laws import detection
 from tangere.model.model import Array
 
 try:
@@ -51,7 +52,8 @@ class Job:
     force is in the link's axes and turned when it begins, link (from 0; -1: none), point 3, force 3, joint torque n.
     reference (steps, 3 n): q, qd, qdd. sigma (3, n): noise of speeds, torques, positions. weight (n,): of the
     observer's lag per period, residual (n,): where it starts, first: whether with its first balance. on, off (n,): of
-    the thresholds, raise_after, release_after: samples beyond them before a touch begins or ends.
+    the thresholds, raise_after, release_after: samples beyond them before a touch begins or ends. watch (WATCHED,): of
+    the detector's law, which then decides instead.
     """
 
     period: float
@@ -71,6 +73,7 @@ class Job:
     release_after: int
     runge_kutta: bool
     seed: int
+    watch: Array | None = None
     robots: Array = field(init=False, repr=False)  # rows as rollout.h has them
 
     def __post_init__(self) -> None:
@@ -112,10 +115,11 @@ def fused(
     if name not in sets:
         raise InvalidValue(f"instruction set {name!r} is not available here; there are {', '.join(sets)}")
     count, steps, kinds = len(job.robots), len(job.reference), job.pushes.shape[1]
-    belief = np.ascontiguousarray(parts()["sense"].constants(job.belief))
+    watch = np.ones(WATCHED) if job.watch is None else job.watch
+    belief = np.concatenate([parts()["sense"].constants(job.belief), parts()["watch"].constants(watch)])
     common = np.concatenate([
         [job.period], job.tau_max, job.sigma.ravel(), job.weight, job.residual, job.on, job.off, 1.0 / job.on,
-        [job.raise_after, job.release_after],
+        [job.raise_after, job.release_after], detection.start(N),
     ])  # fmt: skip
     results = np.empty((count, _rollouts.RESULT + 3 * kinds))
     rows = -(-steps // every) if every else 0
@@ -129,7 +133,8 @@ def fused(
         part: Any = None if log is None else log[begin:end]
         _rollouts.run(
             name, single, belief, reference, common, job.robots[begin:end], results[begin:end], part, stop,
-            first + begin, end - begin, steps, max(every, 1), kinds, job.runge_kutta, noisy, job.first, job.seed,
+            first + begin, end - begin, steps, max(every, 1), kinds, job.runge_kutta, noisy, job.first,
+            job.watch is not None, job.seed,
         )  # fmt: skip
         return end - begin
 

@@ -18,9 +18,11 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.kernels import rollouts as kernel
 from tangere.kernels import ur
+from tangere.kernels.laws import detection
 from tangere.model.link_shapes import LinkSurface
 from tangere.observe.detect import Detector
 from tangere.observe.detect.hysteresis import ROUNDING, Hysteresis
+from tangere.observe.detect.signals import alone
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.inputs import law_of
 from tangere.observe.momentum import MomentumObserver
@@ -114,9 +116,12 @@ class Plan:
         laws = [law for law in (controller.friction, observer and observer.choices.friction) if law is not None]
         if any(_terms(law) is None for law in laws) or (len(laws) == 2 and laws[0] is not laws[1]):
             return "the friction that controller and observer believe in is not one law that has a kernel"
-        detector = self.detector
-        if detector is not None and not (type(detector) is Detector and detector.thresholds.hysteresis is not None):
-            return "the detector's channels have no kernel yet (Thresholds.constant has)"
+        detector: Any = self.detector
+        if detector is not None and type(detector) is not Detector:
+            return f"the detector {type(detector).__name__} has no kernel"
+        told = (detector.memory, detector.wanted, detector.payload_change) if detector is not None else ()
+        if any(part is not None for part in told):
+            return "a detector with memory of friction or masks has no kernel"
         s = self.sensors
         if s.delay or s.loss or any(np.any(np.asarray(x)) for x in (s.step_q, s.step_qd, s.step_tau)):
             return "sensors with steps, delay or loss have no kernel"
@@ -150,12 +155,17 @@ class Plan:
         seconds = (0.0, 0.0) if limits is None else (limits.minimum_duration, limits.release_duration)
         waits = [math.ceil((span - ROUNDING) / self.period) if span else 0 for span in seconds]
         begin = np.concatenate([self.begin.q, self.begin.qd])
+        detector: Any = self.detector
+        watch = None
+        if detector is not None and limits is None:
+            watch = np.concatenate([detection.lags(self.period, detector.thresholds.gain)[1:], alone(detector)])
         return kernel.Job(
             self.period, belief, self._plants(rows), np.tile(begin, (count, 1)), self.pushes_rows(rows),
             self.reference, self.robot(first).tau_max,
             np.array([_spread(self.sensors.noise_qd), _spread(self.sensors.noise_tau), _spread(self.sensors.noise_q)]),
             weight, residual, begins, np.full(n, np.inf) if limits is None else limits.on,
             np.full(n, np.inf) if limits is None else limits.off, waits[0], waits[1], self.runge_kutta, self.seed,
+            watch,
         )  # fmt: skip
 
     def _plants(self, rows: Any) -> Array:

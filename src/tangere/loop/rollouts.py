@@ -126,10 +126,11 @@ def rollouts(
     is rollout 17 of a million. dtype: float64 or float32. start: where the arms start; else where the reference begins.
     record: every n-th sample is kept; 0: none. progress(done, count): now and then.
 
-    UR arms, ComputedTorque, MomentumObserver, Thresholds.constant and white noise run in one fused kernel, several
-    robots in the lanes of a vector and in tangere.threads(n) threads: the same bits for every processor, number of
-    threads and count. Anything else runs in the Python loop, some hundred times slower, and a warning says why.
-    Ctrl-C ends it within 0.2 s.
+    UR arms, ComputedTorque, MomentumObserver, Detector and white noise run in one fused kernel, several robots in the
+    lanes of a vector and in tangere.threads(n) threads: the same bits for every processor, number of threads and count.
+    Anything else runs in the Python loop, some hundred times slower, and a warning says why. Ctrl-C ends it within
+    0.2 s. Of a Detector the law of detection alone decides there: that the arm stops by itself, and the search for the
+    onset of an event, which moves its mean, are left to `replay`.
     """
     several = not isinstance(robot, Robot | str)
     arms: Any = [as_robot(one) for one in robot] if several else as_robot(robot)  # type: ignore[union-attr, arg-type]

@@ -16,6 +16,7 @@
 #define TG_LOGGED (8 * N)          /* numbers of a row of the log */
 #define TG_RESULT (5 * N + 6)      /* numbers of a result, before 3 per push: its force in base axes */
 #define TG_LOOK 64                 /* periods between two looks at `stop`: 2 ms or so */
+#define TG_BELIEVED (TG_CONSTANTS_sense + TG_CONSTANTS_watch)
 
 typedef struct {
     const double *belief, *reference, *common, *robots;
@@ -23,12 +24,13 @@ typedef struct {
     const volatile unsigned char *stop;
     long long first, count, steps, every, rows; /* robots, periods; every n-th sample is logged, `rows` of them */
     int pushes, runge_kutta, noisy, begins; /* noisy: bits 0 speeds, 1 torques, 2 positions; begins: r starts with y */
+    int watched; /* by the detector's law instead of constant thresholds */
     unsigned long long seed;
 } tg_job;
 
 /* what `common` holds, in this order */
 enum { TG_PERIOD = 0, TG_LIMIT = 1, TG_SIGMA = 7, TG_WEIGHT = 25, TG_RESIDUAL = 31, TG_ON = 37, TG_OFF = 43,
-       TG_INVERSE = 49, TG_RAISE = 55, TG_RELEASE = 56, TG_COMMON = 57 };
+       TG_INVERSE = 49, TG_RAISE = 55, TG_RELEASE = 56, TG_MEMORY = 57, TG_COMMON = TG_MEMORY + TG_WATCH_STATE };
 #endif
 
 /* ---- noise ---------------------------------------------------------------------------------------------------- */
@@ -211,7 +213,7 @@ static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
     TG_REAL c[TG_COMMON];
     for (int i = 0; i < TG_COMMON; i++)
         c[i] = (TG_REAL)given[i];
-    for (int i = 0; i < TG_CONSTANTS_sense; i++)
+    for (int i = 0; i < TG_BELIEVED; i++)
         believed[i] = (TG_REAL)job->belief[i];
     for (long long start = 0; start < job->count; start += TG_WIDTH) {
         const int lanes = job->count - start < TG_WIDTH ? (int)(job->count - start) : TG_WIDTH;
@@ -224,7 +226,7 @@ static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
         }
         V *const push = constants + TG_PUSHES;
         V q[N], qd[N], tau[N], held[N], r[N], p0[N], beta0[N], peak[N], miss[N];
-        V x[5 * N], y[3 * N], z[20];
+        V x[5 * N], y[3 * N], z[20], seen[1 + 2 * N + TG_WATCH_STATE], told[TG_WATCH_STATE + 2];
         TG_MASK touching = TG_SPREAD_MASK(0), at_work[TG_PUSHES_MAX];
         int acts[TG_PUSHES_MAX];
         V crossed = TG_SPREAD(0.0), top = TG_SPREAD(0.0), events = TG_SPREAD(0.0), alarm = TG_SPREAD(-1.0);
@@ -237,6 +239,8 @@ static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
         }
         for (int i = 0; i < 20; i++)
             z[i] = TG_SPREAD(0.0);
+        for (int i = 0; i < TG_WATCH_STATE; i++)
+            told[i] = TG_SPREAD(c[TG_MEMORY + i]);
         for (long long k = 0; k < job->steps; k++) {
             if (k % TG_LOOK == 0 && *job->stop)
                 return;
@@ -264,7 +268,7 @@ static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
                 p0[j] = y[N + j];
                 beta0[j] = y[2 * N + j];
             }
-            /* constant thresholds with hysteresis */
+            /* the detector's law, or constant thresholds with hysteresis */
             V score = TG_SPREAD(0.0);
             TG_MASK above = TG_SPREAD_MASK(0);
             for (int j = 0; j < N; j++) {
@@ -273,6 +277,15 @@ static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
                 score = TG_FN(larger)(score, absolute * TG_SPREAD(c[TG_INVERSE + j]));
                 peak[j] = TG_FN(larger)(peak[j], absolute);
                 miss[j] = TG_FN(larger)(miss[j], error);
+            }
+            if (job->watched) {
+                seen[0] = TG_SPREAD(k ? h : (TG_REAL)-1.0);
+                memcpy(seen + 1, r, sizeof r);
+                memcpy(seen + 1 + N, x + N, sizeof r);
+                memcpy(seen + 1 + 2 * N, told, TG_WATCH_STATE * sizeof(V));
+                TG_FN(watch)(seen, believed + TG_CONSTANTS_sense, told);
+                score = told[TG_WATCH_STATE];
+                above = TG_LT(TG_SPREAD(0.5), told[TG_WATCH_STATE + 1]);
             }
             top = TG_FN(larger)(top, score);
             const TG_MASK other = above ^ touching;

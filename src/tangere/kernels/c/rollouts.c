@@ -138,9 +138,9 @@ static PyObject *module_run(PyObject *module, PyObject *args)
     PyObject *belief, *reference, *common, *robots, *results, *log;
     Py_buffer stop;
     tg_job job;
-    if (!PyArg_ParseTuple(args, "spOOOOOOy*LLLLiiiiK", &name, &single, &belief, &reference, &common, &robots, &results,
+    if (!PyArg_ParseTuple(args, "spOOOOOOy*LLLLiiiiiK", &name, &single, &belief, &reference, &common, &robots, &results,
                           &log, &stop, &job.first, &job.count, &job.steps, &job.every, &job.pushes, &job.runge_kutta,
-                          &job.noisy, &job.begins, &job.seed))
+                          &job.noisy, &job.begins, &job.watched, &job.seed))
         return NULL;
     PyObject *done = NULL;
     void *room = NULL, *believed = NULL;
@@ -156,7 +156,7 @@ static PyObject *module_run(PyObject *module, PyObject *args)
     job.rows = (job.steps + job.every - 1) / job.every;
     job.stop = (const volatile unsigned char *)stop.buf;
     job.log = NULL;
-    if (!(job.belief = tg_numbers(belief, TG_CONSTANTS_sense, "belief")) ||
+    if (!(job.belief = tg_numbers(belief, TG_BELIEVED, "belief")) ||
         !(job.reference = tg_numbers(reference, job.steps * 3 * N, "reference")) ||
         !(job.common = tg_numbers(common, TG_COMMON, "common")) ||
         !(job.robots = tg_numbers(robots, job.count * size, "robots")) ||
@@ -164,7 +164,7 @@ static PyObject *module_run(PyObject *module, PyObject *args)
         (log != Py_None && !(job.log = tg_numbers(log, job.count * job.rows * TG_LOGGED, "log"))))
         goto end;
     room = malloc((size_t)(size + 1) * 64 + 64); /* lanes of 64 bytes at most */
-    believed = malloc(TG_CONSTANTS_sense * sizeof(double));
+    believed = malloc(TG_BELIEVED * sizeof(double));
     if (!room || !believed) {
         PyErr_NoMemory();
         goto end;
@@ -185,7 +185,7 @@ end:
 }
 
 static PyMethodDef module_methods[] = {
-    {"run", module_run, METH_VARARGS, "run(set, single, belief, reference, common, robots, results, log, stop, first, count, steps, every, pushes, runge_kutta, noisy, begins, seed)"},
+    {"run", module_run, METH_VARARGS, "run(set, single, belief, reference, common, robots, results, log, stop, first, count, steps, every, pushes, runge_kutta, noisy, begins, watched, seed)"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_definition = {

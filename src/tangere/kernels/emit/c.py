@@ -31,6 +31,7 @@ from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import closed_loop, ur
 from tangere.kernels.general import JOINTS_MAX, STRUCTURES, Structure, trace_polish
 from tangere.kernels.joint_laws import JOINT_LAWS, trace_joint_law
+from tangere.kernels.laws import detection
 from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
@@ -279,6 +280,7 @@ def rollouts_text() -> str:
     lines = ["/* Generated from tangere/kernels/closed_loop.py when the extension is built. */"]
     elementary = ("tanh", "log")
     lines += ["#ifdef TG_SINGLE", math_functions(elementary, SINGLE), "#else", math_functions(elementary), "#endif"]
+    lines.append(f"#define TG_WATCH_STATE {detection.state_size(ur.DOF)}")
     for part in closed_loop.parts().values():
         groups, shared = (["x"], "u") if part.shared else (["x", "u"], "none")
         lines.append(f"#define TG_CONSTANTS_{part.name} {len(part.heads)}")

@@ -15,6 +15,7 @@ from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
 
 if TYPE_CHECKING:
+    from tangere.observe.detect.detector import Detector
     from tangere.observe.detect.thresholds import Thresholds
 
 GAIN = 50.0  # 1/s of the observer, as everywhere
@@ -184,6 +185,15 @@ def _parameters(wide: int, n: int, thresholds: Thresholds | None, stiction: Arra
     if stiction is not None:
         rest[1, :n] = stiction
     return np.concatenate((rows.ravel(), arm.ravel(), rest.ravel(), (standstill, law.SETTLING, 0.0)))
+
+
+def alone(detector: Detector) -> Array:
+    """Parameters of the law where it begins and ends events by itself, with the thresholds of a detector."""
+    thresholds = detector.thresholds
+    n = thresholds.dof
+    out = _parameters(n, n, thresholds, detector.stiction, thresholds.standstill)
+    out[-1] = 1.0
+    return out
 
 
 def scores(thresholds: Thresholds, time: Array, residual: Array, qd: Array) -> Array:
