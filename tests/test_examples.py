@@ -307,3 +307,13 @@ def test_output_in_the_readme_is_what_the_demo_prints(capsys: pytest.CaptureFixt
         found = printed.find(piece, place)
         assert found >= 0, f"the demo does not print:\n{piece}"
         place = found + len(piece)
+
+
+def test_rollouts_of_contacts_are_felt_and_one_is_replayed() -> None:
+    text = printed("rollouts_of_contacts")
+    assert "replayed to the bit: True" in text
+    assert "rollout.html" in LEFT["rollouts_of_contacts"]
+    if "(python)" not in text:
+        assert numbers(r"felt: # %", text)[0] > 60.0
+        assert numbers(r"half of these within # ms", text)[0] < 20.0
+        assert numbers(r"alarms before the push: #;", text) == [0.0]

@@ -217,6 +217,8 @@ def test_one_rollout_again_as_a_run(robot: tangere.Robot, tmp_path: Path) -> Non
             assert result.log[column].tobytes() == rolls.log[column][i].tobytes(), column
         assert [event.time_s for event in result.events if event.begins or event.end_s][:1] == [rolls.alarm_s[i]]
         assert len(result.events) == rolls.events[i]
+    assert result.setup.parts["controller"] == "ComputedTorque"
+    assert result.setup.parts["plant"] == "RigidPlant"
     folder = result.save(tmp_path / "one")
     page = (folder if folder.is_dir() else folder.parent) / "report.html"
     assert "touch" in page.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
 from tangere.kernels import rollouts as kernel
-from tangere.loop.result import RunResult
+from tangere.loop.result import RunResult, Setup
 from tangere.loop.rollout_plan import Plan, begun, per_robot, refuse_stiff
 from tangere.loop.run import run
 from tangere.plants.pushes import pushes_of
@@ -87,10 +87,13 @@ class Rollouts:
         assert again.log is not None
         played = _Played(plan, i, again.log[0])
         observers = [] if plan.observer is None else [played.observer]
-        return run(
+        result = run(
             played, played.controller, observers, detector=plan.detector, until=self.seconds, start=plan.begin,
             trajectory=plan.trajectory, log=log,
         )  # fmt: skip
+        own = [] if plan.observer is None else [plan.observer]
+        whole = Setup.of(plan.plant(i), plan.controller, own, plan.detector, plan.trajectory)
+        return replace(result, setup=whole)  # the page names the parts themselves, not who plays them
 
 
 def rollouts(
