@@ -11,8 +11,10 @@ import tangere
 from tangere import Robot
 from tangere.identification import Motion, identify, prior_drive
 from tangere.identification.findings import gravity_findings
-from tangere.identification.prior import drive_information, drive_prior, type_friction
+from tangere.identification.prior import drive_information, drive_prior, link_prior, type_friction
 from tangere.identification.samples import TERMS
+from tangere.model.model import Link
+from tangere.observe.inertial import SIZE, parameters_of_link
 
 FRICTION = [TERMS.index(name) for name in ("coulomb", "viscous", "quadratic")]
 
@@ -30,6 +32,23 @@ def test_friction_at_any_speed_is_known_to_a_share_of_itself(name: str) -> None:
             a = np.zeros(len(mean[j]))
             a[FRICTION] = 1.0, speed, speed**2
             assert np.sqrt(a @ covariance @ a) == pytest.approx(share[j] * (a @ mean[j]), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ur3e", "ur10e", "ur20"])
+def test_a_tool_that_nobody_mentioned_is_as_likely_as_another_link(name: str) -> None:
+    """On the last link 1 kg five cm out costs less than a link whose every parameter is off by its whole self."""
+    mean, information = link_prior(tangere.robot(name).model)
+    tool = parameters_of_link(Link("tool", 1.0, np.array([0.0, 0.0, 0.05]), 0.0025 * np.eye(3)))
+
+    def cost(i: int, change: np.ndarray) -> float:
+        own = slice(SIZE * i, SIZE * (i + 1))
+        return float(change @ information[own, own] @ change)
+
+    whole = [cost(i, mean[SIZE * i : SIZE * (i + 1)]) for i in range(6)]
+    assert whole[:5] == pytest.approx(5 * [whole[0]])
+    assert whole[5] < whole[0]
+    assert cost(5, tool) < whole[0]
+    assert cost(5, tool + mean[SIZE * 5 :]) == pytest.approx(whole[0])  # the two together are its whole self
 
 
 def test_identification_starts_from_what_is_watched_with() -> None:

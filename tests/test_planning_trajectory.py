@@ -32,6 +32,7 @@ from tangere.planning import (
     ramped_circle,
     wall_circle,
 )
+from tangere.planning.path_trajectory import SINGULAR
 from tangere.types import Reference, Trajectory
 
 ROBOT = tangere.robot("ur10e")
@@ -174,6 +175,11 @@ def test_through_a_wrist_singularity() -> None:
     still = [0, 1, 2, 3, 5]
     assert np.max(np.abs(motion.q[:, still] - q[still])) < 1e-4  # pose rounding 1e-15 over the damping's 1e-3, and more
     assert np.max(np.abs(motion.qd[:, still])) < 1e-3
+    least = np.linalg.svd(ROBOT.jacobian(motion.q), compute_uv=False)[:, -1]
+    assert least.min() < SINGULAR < motion.sigma_min.max()
+    assert np.all(motion.sigma_min <= least * (1.0 + 1e-9))
+    near = motion.sigma_min < SINGULAR
+    assert motion.sigma_min[near] == pytest.approx(least[near], abs=1e-12)
 
 
 @pytest.mark.parametrize("q4", [-2.0, -1.0, 1.0, 2.0])
