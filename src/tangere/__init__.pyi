@@ -1,6 +1,7 @@
 """What `import tangere` offers; each is loaded when it is first used (tangere.lazy)."""
 
 from tangere import control, identification, kinematics, logs, model, observe, planning, plants, types
+from tangere.apps.arm.live import Arm, arm
 from tangere.apps.drawing.api import draw
 from tangere.apps.fmu.package import write_fmu as fmu
 from tangere.apps.touch.api import identify, tune, watch
@@ -26,6 +27,7 @@ from tangere.rtde.consent import consent
 from tangere.types import Command, Event, State
 
 __all__ = [
+    "Arm",
     "Command",
     "Event",
     "IKBatch",
@@ -43,6 +45,7 @@ __all__ = [
     "TangereError",
     "UnknownName",
     "UnphysicalModel",
+    "arm",
     "consent",
     "control",
     "draw",

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tangere.apps.scenarios.common import RunSettings
+from tangere.errors import InvalidValue
 from tangere.options import add_json, add_options
 from tangere.report.terminal import Clock, filled, plural, show, table, terminal_width
+from tangere.rtde.consent import OPTION
+
+if TYPE_CHECKING:
+    from tangere.apps.scenarios.build import Built, OnArm
 
 SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
@@ -18,6 +24,8 @@ EXAMPLES = """examples:
   tangere run circle --model 000-C --plant rigid --set drives=off period=2ms
   tangere run hold --push link=4,force=0/0/-30,start=2,duration=1 --set friction=full
   tangere run my_scenario.toml --out out/mine
+  tangere run circle --arm 192.168.0.10 --approach
+                                            on a live arm, from where it stands; see docs/arm.md
   tangere scenarios                         what can be run, and every setting"""
 
 
@@ -32,6 +40,9 @@ def add(commands: Any) -> None:
     )
     p.add_argument("scenario", metavar="SCENARIO|FILE", help="a name from `tangere scenarios`, or a TOML file")
     add_run_options(p, "SCENARIO")
+    p.add_argument("--arm", metavar="HOST", help="run on a live arm in place of the simulated one; it moves")
+    p.add_argument("--approach", action="store_true", help="with --arm: first move slowly to where the run begins")
+    p.add_argument(OPTION, action="store_true", dest="beside", help="with --arm: the confirmation, said in advance")
     p.set_defaults(run=run)
 
     p = commands.add_parser(
@@ -82,16 +93,17 @@ def run(arguments: argparse.Namespace) -> int:
     name, told = told_of(arguments)
     out = Path(arguments.out or Path("out") / name)
     command, replaced = ["tangere", *arguments.words], holds(out)
+    arm, before = _live(arguments)
     bar = Clock()
     try:
         done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
-                       csv=arguments.csv or None)  # fmt: skip
+                       csv=arguments.csv or None, arm=arm, before=before)  # fmt: skip
     finally:
         bar.end()
     said = [f"{out} held an earlier run, which this one replaced"] if replaced else []
     if not (done.folder / "log.csv").exists():
         said.append(f"no log.csv: {len(done.result.log)} samples make a large one; log.mcap has all, --csv writes both")
-    for text in (*done.built.notes, *said):
+    for text in (*done.built.notes, *done.result.said, *said):
         print(f"note: {text}", file=sys.stderr)
     if arguments.video:
         _video(done)
@@ -101,6 +113,35 @@ def run(arguments: argparse.Namespace) -> int:
     program = [f"{n.time:.3f} s  {n.text}" for n in notes if n.text.startswith("program")]  # of URScript
     show(about | done.summary, "\n".join([*program, _told(done.summary, where)]), arguments.json)
     return 1 if done.result.aborted else 0
+
+
+def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built], None] | None]:
+    """The arm of --arm with the consent of whoever stands beside it, and what is done before the run."""
+    if arguments.arm is None:
+        if arguments.approach or arguments.beside:
+            raise InvalidValue(f"--approach and {OPTION} belong to --arm HOST")
+        return None, None
+    if arguments.paced or arguments.video:
+        raise InvalidValue("--paced and --video are for simulations; a live arm sets its own pace")
+    from tangere.apps.arm.live import Arm
+    from tangere.apps.scenarios.build import OnArm
+    from tangere.rtde import primary
+    from tangere.rtde.client import address_of
+    from tangere.rtde.consent import CHECKLIST, WORDS, consent
+
+    address = address_of(arguments.arm)
+    given = None
+    if not address.loopback:
+        if arguments.beside:
+            print(CHECKLIST.format(host=address.host), file=sys.stderr)
+        given = consent(WORDS if arguments.beside else None, host=address.host)
+    name = primary.arm_name(primary.introduction(address.host, wait=3.0))
+
+    def approach(built: Built) -> None:
+        with Arm(arguments.arm, built.world.believed, consent=given) as live:
+            live.move_joints(built.motion.trajectory.at(0.0).q)
+
+    return OnArm(arguments.arm, name, given), approach if arguments.approach else None
 
 
 def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -20,12 +20,17 @@ class Programs:
         self._sock = connect(address.host, primary.PORT, wait)
         self._messages = primary.Messages()
         self._heard: list[str] = []
+        self._head = 0
 
-    def send(self, text: str) -> None:
-        """Run a program; it replaces the one that runs, unless it is a `sec`. PlantLost: the connection is gone."""
+    def send(self, text: str, head: int = 0) -> None:
+        """Run a program; it replaces the one that runs, unless it is a `sec`. PlantLost: the connection is gone.
+
+        head: lines before those that the user knows; errors count from there.
+        """
         permit(self.address, self._consent, "a program")
         self.said()
         self._heard.clear()
+        self._head = head
         try:
             self._sock.sendall(text.rstrip("\n").encode() + b"\n")
         except OSError as error:
@@ -49,7 +54,7 @@ class Programs:
     def _hear(self, content: bytes) -> None:
         """Content of a robot message: 8 bytes of time, source, kind, and what belongs to the kind."""
         if len(content) > 18 and content[9] == primary.Note.EXCEPTION:
-            line = struct.unpack_from(">i", content, 10)[0]
+            line = struct.unpack_from(">i", content, 10)[0] - self._head
             where = f"line {line}: " if line > 0 else ""
             self._heard.append(where + content[18:].decode("utf-8", "replace").strip("\0 "))
         elif len(content) > 10 and content[9] == primary.Note.TEXT:

@@ -1,1 +1,1 @@
-"""A live arm, listened to: the commands record, calibration and doctor. Nothing here can move it."""
+"""A live arm: the commands record, calibration and doctor, which only listen; `live`, the client that also moves it."""

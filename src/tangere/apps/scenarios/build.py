@@ -27,17 +27,51 @@ from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.scene.scene import Pen
 from tangere.plants.sensors import SensorModel
+from tangere.plants.torque_loop import FRAME
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
-from tangere.settings import doubts, merged, settings_of
+from tangere.settings import doubts, merged, numbers, settings_of
 from tangere.types import Controller, Friction, Observer, Plant
 
 if TYPE_CHECKING:
     from tangere.identification.belief import Belief
+    from tangere.rtde.consent import Consent
 
 # Nm: the guard's limit for a joint whose arm states none (those of 003): beyond any arm, finite so that NaN shows
 UNLIMITED = 1e4
 _ROOM = "tangere.apps.scenarios"
+
+
+# Settings of a simulated arm, which a live one does not have; "push": people push it.
+SIMULATED = ("plant", "parameters", "path_by", "mass", "payload", "sensors", "push")
+
+
+@dataclass(frozen=True)
+class OnArm:
+    """A live arm in place of the simulated one. host: its address; name: the arm that it says it is."""
+
+    host: str
+    name: str
+    consent: Consent | None = None
+
+    def told(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a run on it; InvalidValue for those that only a simulation has."""
+        wrong = [name for name in SIMULATED if given.get(name)]
+        if wrong:
+            raise InvalidValue(f"{wrong[0]}: of a simulated arm; with --arm the arm is as it is")
+        if given.get("robot", self.name) != self.name:
+            raise InvalidValue(f"robot: {self.host} is a {self.name}, got {given['robot']!r}")
+        if float(numbers(given.get("period", FRAME), "period", "s", (1,))[0]) != FRAME:
+            raise InvalidValue(f"period: a live arm has its own, {1e3 * FRAME:g} ms, got {given['period']!r}")
+        return {**given, "robot": self.name, "period": FRAME, "push": ()}
+
+    def plant(self, world: World) -> Plant:
+        """Where the model has no friction, the drives make up for it, as far as UR's own defaults go."""
+        from tangere.plants.rtde_plant import RtdePlant
+        from tangere.script.compliance import COULOMB, VISCOUS
+
+        friction = (VISCOUS, COULOMB) if world.believed_friction is None else (0.0, 0.0)
+        return RtdePlant(self.host, world.believed, consent=self.consent, friction=friction)
 
 
 @dataclass(frozen=True)
@@ -138,18 +172,21 @@ def _friction(true: Robot, s: Any) -> JointFriction | None:
 
 
 def build(
-    scenario: str | Scenario, given: Mapping[str, Any], pushes: Sequence[Push | PushForce] = ()
+    scenario: str | Scenario, given: Mapping[str, Any], pushes: Sequence[Push | PushForce] = (),
+    arm: OnArm | None = None,
 ) -> Built:
     """Put a scenario together from its settings; everything is checked here, before anything moves.
 
-    given: settings by name, as numbers or texts with units. pushes: in place of the setting `push`.
+    given: settings by name, as numbers or texts with units. pushes: in place of the setting `push`. arm: a live one in
+    place of the simulated one; nothing moves here.
     """
     chosen = scenario_of(scenario)
     told = dict(given) if not pushes else {**given, "push": tuple(pushes)}
+    told = told if arm is None else arm.told(told)
     settings = _fitted(chosen, told)
     said = doubts(settings, told)
     try:
-        return _built(chosen, settings, "push" in told, said)
+        return _built(chosen, settings, "push" in told, said, arm)
     except InvalidValue as problem:
         if not said:
             raise
@@ -157,7 +194,9 @@ def build(
         raise InvalidValue("; ".join((str(problem), *said))) from problem
 
 
-def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...]) -> Built:
+def _built(
+    chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...], arm: OnArm | None
+) -> Built:
     """The parts; push_told: whether the push was asked for, or is the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)
@@ -178,7 +217,7 @@ def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ..
     torque_max = np.where(np.isfinite(believed.tau_max), believed.tau_max, UNLIMITED)
     controller = Guarded(motion.controller, believed, period=settings.period, torque_max=torque_max)
     return Built(
-        chosen, settings, world, motion, _plant(world, motion, settings), controller, observers,
+        chosen, settings, world, motion, _plant(world, motion, settings, arm), controller, observers,
         _detector(world, motion, settings), said,
     )  # fmt: skip
 
@@ -191,7 +230,11 @@ def _fitted(scenario: Scenario, told: Mapping[str, Any]) -> Any:
     return settings if scenario.fitted is None else scenario.fitted(settings, frozenset(told))
 
 
-def _plant(world: World, motion: Motion, settings: Any) -> Plant:
+def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Plant:
+    if arm is not None:
+        if motion.scene is not None:
+            raise InvalidValue("this scenario touches something that is only simulated; it does not run on an arm")
+        return arm.plant(world)
     options: dict[str, Any] = {"friction": world.friction, "sensors": _sensors(settings), "pushes": settings.push}
     stiction = settings.friction == "stiction"
     if settings.plant == "rigid":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tangere.apps.scenarios.build import Built, build
+from tangere.apps.scenarios.build import Built, OnArm, build
 from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
@@ -117,15 +117,22 @@ def execute(
     progress: Progress | None = None,
     paced: bool = False,
     csv: bool | None = None,
+    arm: OnArm | None = None,
+    before: Callable[[Built], None] | None = None,
 ) -> Executed:
     """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder.
 
-    csv: whether log.csv is written; where not said, if it is small (RunResult.save).
+    csv: whether log.csv is written; where not said, if it is small (RunResult.save). arm: a live one in place of the
+    simulated one. before: called when all is checked, before the run.
     """
-    built = build(scenario, given, pushes)
+    built = build(scenario, given, pushes, arm)
+    if before is not None:
+        before(built)
     folder = cleared(out)
     told = {"scenario": built.scenario.name, **plain(built.settings)}
     told["push"] = told.pop("push")  # at the end: a list in a table of numbers
+    if arm is not None:
+        told["arm"] = arm.host
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings.seed}
     units = {name: one.unit for name, one in settings_of(type(built.settings)).items() if one.unit}
@@ -137,6 +144,8 @@ def execute(
         joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
     )  # fmt: skip
     summary = summary_of(built, result)
+    if arm is not None:
+        summary["blocks"]["plant"] = f"arm {arm.host}"
     result = replace(result, told=Told(built.scenario.name, manifest, summary, built.world.true))
     result.save(folder, report=False, csv=csv)
     return Executed(built, result, summary, folder)
@@ -187,6 +196,8 @@ def again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -
     told = dict(manifest.scenario)
     if "scenario" not in told:
         raise InvalidValue(f"{folder}: the manifest names no scenario, it cannot be run again")
+    if "arm" in told:
+        raise InvalidValue(f"{folder}: a run on the arm {told['arm']}, which no simulation repeats bit by bit")
     kept = read_mcap(Path(folder) / LOG)
     with scratch() as place:
         return execute(told.pop("scenario"), told, out=place, command=manifest.command, progress=progress), kept
