@@ -117,8 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built], None] | None]:
     """The arm of --arm with the consent of whoever stands beside it, and what is done before the run."""
-    if arguments.arm is None:
-        if arguments.approach or arguments.beside:
+    if getattr(arguments, "arm", None) is None:  # `script run` has no such option
+        if getattr(arguments, "approach", False) or getattr(arguments, "beside", False):
             raise InvalidValue(f"--approach and {OPTION} belong to --arm HOST")
         return None, None
     if arguments.paced or arguments.video:
