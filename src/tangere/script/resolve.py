@@ -10,7 +10,6 @@ or calls itself. Coloured functions become generators, all others stay plain fun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -70,6 +69,11 @@ class Scope:
     calls: set[str] = field(default_factory=set)
     waits: bool = False  # takes physical time
     coloured: bool = False
+
+    def __post_init__(self) -> None:
+        defaults = (default for _, default in self.parameters if default is not None)
+        self.nodes = list(walk((*defaults, *self.body), inside=False))  # without those of functions inside it
+        self.assigned = [node for node in self.nodes if isinstance(node, Assign)]
 
 
 @dataclass
@@ -131,13 +135,6 @@ def _tell(found: Resolved, node: Node | None, message: str, error: bool = True) 
     found.problems.append(Problem(*place, message, error))
 
 
-def _assigned(body: tuple[Node, ...]) -> Iterator[Assign]:
-    """Assignments of a body, not those of functions in it; a method that changes a list is one."""
-    for node in walk(body, inside=False):
-        if isinstance(node, Assign):
-            yield node
-
-
 def _legacy(node: Assign) -> bool:
     return isinstance(node.place, syntax.Index) and node.root.name in LEGACY
 
@@ -145,13 +142,13 @@ def _legacy(node: Assign) -> bool:
 def _share(found: Resolved) -> None:
     """Which names the whole program sees, and which each function keeps."""
     for scope in found.scopes.values():
-        for node in _assigned(scope.body):
+        for node in scope.assigned:
             if node.scope == "global" or (scope.name == MAIN and not _legacy(node)):
                 found.shared.add(node.root.name)
     for scope in found.scopes.values():
-        said = {node.root.name for node in _assigned(scope.body) if node.scope == "local"}
+        said = {node.root.name for node in scope.assigned if node.scope == "local"}
         scope.local = set() if scope.name == MAIN else said | {name for name, _ in scope.parameters}
-        for node in _assigned(scope.body):
+        for node in scope.assigned:
             name = node.root.name
             if name in scope.local or _legacy(node):
                 continue
@@ -170,9 +167,8 @@ class _Checker:
     def check(self) -> None:
         scope = self.scope
         self._loops(scope.body, inside=False)
-        defaults = tuple(default for _, default in scope.parameters if default is not None)
         skip: set[int] = set()  # methods that change a list, where they stand as they should
-        for node in walk((*defaults, *scope.body), inside=False):
+        for node in scope.nodes:
             if isinstance(node, syntax.While):
                 scope.coloured = True
             elif isinstance(node, syntax.OnThread) and node.word == "join":

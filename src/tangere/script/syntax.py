@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Literal
 
 
@@ -163,12 +164,18 @@ class Expression(Node):
 # -------------------------------------------------------------------------------------------------------------- walking
 
 
-def _parts(value: Any) -> Iterator[Node]:
+@cache
+def _parts_of(kind: Any) -> tuple[str, ...]:
+    """Fields of a class of nodes that may hold other nodes."""
+    return tuple(field.name for field in fields(kind) if field.name not in ("line", "column", "name", "kind"))
+
+
+def _gather(value: Any, found: list[Node]) -> None:
     if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
+        found.append(value)
+    elif type(value) is tuple:
         for item in value:
-            yield from _parts(item)
+            _gather(item, found)
 
 
 def walk(body: tuple[Node, ...], *, inside: bool = True) -> Iterator[Node]:
@@ -179,5 +186,9 @@ def walk(body: tuple[Node, ...], *, inside: bool = True) -> Iterator[Node]:
         yield node
         if isinstance(node, Function) and not inside:
             continue
-        found = [part for field in fields(node) for part in _parts(getattr(node, field.name))]
-        waiting.extend(reversed(found))
+        found: list[Node] = []
+        kind: Any = type(node)
+        for name in _parts_of(kind):
+            _gather(getattr(node, name), found)
+        found.reverse()
+        waiting += found
