@@ -15,7 +15,8 @@ assert "site-packages" in package.parts, f"not the installed wheel: {package}"
 for compiler in ("cc", "gcc", "clang"):
     assert shutil.which(compiler) is None, f"{compiler} is on the path, so this would prove nothing"
 compiled = [f.name for f in package.rglob("*") if f.name.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))]
-assert compiled, "the wheel holds no compiled extension"
+for extension in ("_kernels", "_rollouts"):
+    assert any(name.startswith(f"{extension}.") for name in compiled), f"the wheel holds no {extension}: {compiled}"
 generated = [f.name for f in package.rglob("*.c") if f.name.startswith("_kernels")]
 assert not generated, f"generated source was shipped: {generated}"
 
