@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
+from watched_logs import model_of
 
 import tangere
 from tangere import Robot
@@ -14,6 +16,7 @@ from tangere.observe.detect import Detector, Event, PayloadChange, Thresholds, d
 from tangere.observe.detect.classify import MASS_EXPLAINED, History, payload_mass
 from tangere.observe.detect.onset import Onset
 from tangere.observe.detect.past import Past
+from tangere.observe.friction_state import FrictionState
 from tangere.types import State
 
 N = 6
@@ -230,6 +233,27 @@ def test_thresholds_of_another_arm_are_refused() -> None:
     row = np.ones((3, 4))
     with pytest.raises(InvalidValue, match="joints"):
         Detector(Thresholds(row, row, row, row, row, np.eye(4), np.zeros((3, 4, 4))), robot=robot)
+
+
+def test_a_detector_that_was_reset_is_a_new_one() -> None:
+    """Its friction's memory too: the same samples give the same scores and events again."""
+    detector = Detector(_thresholds(), memory=FrictionState(model_of(remembers=0.5).drive))
+    time = np.arange(0.0, 3.0, 0.002)
+    push = np.zeros((len(time), N))
+    push[1000:1100, 1] = 30.0
+    r, qd = _log(push, time), np.outer(np.cos(3.0 * time), np.full(N, 0.3))
+
+    def told() -> tuple[list[float], list[dict[str, Any]]]:
+        scores = []
+        for k, t in enumerate(time.tolist()):
+            detector.update(State(t, 0.002, HOME, qd[k], r[k]), r[k])
+            scores.append(detector.score)
+        return scores, [event.record() for event in detector.events]
+
+    first = told()
+    assert first[1]
+    detector.reset()
+    assert told() == first
 
 
 def test_a_sample_is_cheap() -> None:
