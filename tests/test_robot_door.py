@@ -296,7 +296,11 @@ def test_columns_are_drawn_over_time() -> None:
     assert len(lines) == 7 + 1
     assert lines[2].count("M") == 2  # a gap where the third is not a number
     texts = [e.text for e in root.iter() if e.tag.endswith("text")]
-    assert {"q [rad]", "cost", "4.0 s", "7"} <= set(texts)
+    assert {"q [rad]", "cost", "4.0 s"} <= set(texts)
+    keys = [(e.text, float(e.get("x") or 0.0)) for e in root.iter() if " key " in (e.get("class") or "")]
+    assert [name for name, _ in keys] == ["1", "2", "3", "4", "5", "6", "7"]  # one column alone needs none
+    assert keys[-1][1] == pytest.approx(702.0)
+    assert np.all(np.diff([at for _, at in keys]) > 10.0)  # px: side by side
     x = [float(pair.split()[0]) for pair in re.findall(r"[-\d.]+ [-\d.]+", lines[7])]
     assert min(x) == pytest.approx(46.0)
     assert max(x) == pytest.approx(702.0)

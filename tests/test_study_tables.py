@@ -110,6 +110,7 @@ def test_the_smallest_step_is_that_from_which_on_all_are_found():
     """100 onsets; on joint 1 the fourth size is always found, in one onset a smaller one by luck; the 99 % quantile of
     what is needed is the fourth. A joint that does not move is not counted."""
     sizes = ladder(world_of(PLAN, "exact").robot.tau_max)
+    assert sizes[[0, -1]] == pytest.approx(np.outer((0.01, 0.32), world_of(PLAN, "exact").robot.tau_max))
     delays = np.full((100, N), math.inf)
     delays[:, 0] = 0.018
     delays[:, 1 + 3 : 1 + 11] = 0.01  # joint 1, sizes 4 to 11
