@@ -20,7 +20,7 @@ import tangere
 from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.check import check_fmu
-from tangere.apps.fmu.opened import Finding, NotAnFmu
+from tangere.apps.fmu.opened import LETTERS, WORDS, Finding, NotAnFmu, judged
 from tangere.apps.fmu.part import Kind
 from tangere.cli.main import main
 from tangere.dynamics.friction import JointFriction
@@ -192,6 +192,16 @@ def test_faults_in_the_binary_are_found(files, tmp_path, old, new, where):
         for info in old_file.infolist():
             new_file.writestr(info, library.read_bytes() if info.filename.endswith(".so") else old_file.read(info))
     assert where in bad(check_fmu(tmp_path / "bad.fmu", quick=True))
+
+
+def test_many_and_long_complaints_are_shortened():
+    assert judged("file", "units", [], "all known") == Finding("file", "units", "good", "all known")
+    long = "x" * (LETTERS + 1)
+    said = judged("file", "units", ["y" * LETTERS, long, *"abcdefg"])
+    assert said.outcome == "bad"
+    first, second, *_, last = said.text.split("; ")
+    assert (first, len(second), second[-4:]) == ("y" * LETTERS, LETTERS, "x...")
+    assert (len(said.text.split("; ")), last) == (WORDS + 1, "and 4 more")
 
 
 def test_what_is_no_fmu(tmp_path, capsys):
