@@ -180,5 +180,5 @@ def test_no_paper_is_reported_and_lifted_from() -> None:
     with pytest.raises(InvalidValue, match="force"):
         PenTask(Still(), T, -1.0)
     for kp in (0.0, -1.0, float("nan")):
-        with pytest.raises(InvalidValue, match="kp"):
+        with pytest.raises(InvalidValue, match=r"kp: positive \[1/s2\]"):
             HeightPI(ROBOT, Still(), T, 5.0, kp=kp)  # type: ignore[arg-type]
