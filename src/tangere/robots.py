@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -15,15 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.errors import InvalidValue
 from tangere.kernels import general, ur
 from tangere.kernels.backend import COMPILED, Kernels, kernel, say_once
+from tangere.kernels.payloads import PayloadMap, payload_map
 from tangere.kernels.traced import TracedKernels
 from tangere.kernels.twin import twin_of
 from tangere.kinematics.checks import checked
+from tangere.model.inertia import payload_body
 from tangere.model.loading import load
 from tangere.model.model import Array, Drives, Model, Payload
 
 if TYPE_CHECKING:
     from tangere.figures.plots import Figure
     from tangere.kernels.solutions import IKBatch, IKSolutions
+
+# What robots that differ in nothing but their payload have in common.
+_SHARED = ("_payloads", "_structure", "_twin", "q_max", "q_min", "qd_max", "revolute", "tau_max")
+
 
 class Robot(Kernels):
     """A serial arm that computes: kinematics, inverse kinematics and dynamics of its model.
@@ -35,34 +42,31 @@ class Robot(Kernels):
     `drives`; rotor inertia is in M if and only if the robot was made with it. Made by tangere.robot().
     """
 
-    __slots__ = ("__weakref__", "_nominal", "model", "q_max", "q_min", "qd_max", "revolute", "rotor_inertia", "tau_max")
+    __slots__ = ("__weakref__", "_nominal", "model", "rotor_inertia", *_SHARED)
 
     model: Model
     q_min: Array  # (n,) rad or m
     q_max: Array
     qd_max: Array  # (n,) rad/s or m/s
     tau_max: Array  # (n,) Nm or N
+    _structure: int | None  # of kernels.general.STRUCTURES; None: a UR, or the Python form alone
+    _twin: Array | None
+    _payloads: PayloadMap | None
     rotor_inertia: Array  # (n,) kg m2, what is on the diagonal of M beyond the links
     revolute: NDArray[np.bool_]  # (n,)
 
     def __init__(self, model: Model, rotor_inertia: bool | ArrayLike = False, nominal: Model | None = None) -> None:
         rotor = _rotor(model, rotor_inertia)
-        traced = None
+        parameters = None
+        self._twin = self._payloads = self._structure = None
+        structure = general.structure_of(model) if COMPILED else None
         if COMPILED and ur.is_ur(model):
-            super().__init__(ur.parameters_of(model, rotor_inertia=rotor))
-        else:
-            say_once()
-            traced = TracedKernels(model, rotor_inertia=rotor, nominal=nominal)
-            structure = general.structure_of(model) if COMPILED else None
-            if structure is None:
-                super().__init__(None, traced)
-            else:
-                parameters = general.parameters_of(structure, model, rotor_inertia=rotor)
-                index = general.STRUCTURES.index(structure)
-                super().__init__(parameters, traced, index, model.dof, twin_of(model, nominal))
-        self.model = model
-        self._nominal = nominal
-        self.rotor_inertia = rotor
+            parameters = ur.parameters_of(model, rotor_inertia=rotor)
+        elif structure is not None:
+            parameters = general.parameters_of(structure, model, rotor_inertia=rotor)
+            self._structure = general.STRUCTURES.index(structure)
+            self._twin = twin_of(model, nominal)
+        self._begin(model, rotor, nominal, parameters)
         self.q_min = np.array([j.q_min for j in model.joints])
         self.q_max = np.array([j.q_max for j in model.joints])
         self.qd_max = np.array([j.qd_max for j in model.joints])
@@ -70,8 +74,37 @@ class Robot(Kernels):
         self.revolute = np.array([j.kind == "revolute" for j in model.joints])
         for array in (rotor, self.q_min, self.q_max, self.qd_max, self.tau_max, self.revolute):
             array.flags.writeable = False
-        if traced is not None:
-            traced.robot = weakref.ref(self)  # no cycle: the kernels live as long as the robot
+
+    def _begin(self, model: Model, rotor: Array, nominal: Model | None, parameters: Array | None) -> None:
+        """The kernels for these parameters, and what depends on the payload."""
+        self.model, self._nominal, self.rotor_inertia = model, nominal, rotor
+        if parameters is not None and self._structure is None:
+            super().__init__(parameters)
+            return
+        say_once()
+        traced = TracedKernels(model, rotor_inertia=rotor, nominal=nominal)
+        traced.robot = weakref.ref(self)  # no cycle: the kernels live as long as the robot
+        if self._structure is None:
+            super().__init__(None, traced)
+        else:
+            super().__init__(parameters, traced, self._structure, model.dof, self._twin)
+
+    def with_payload(self, payload: Payload | float | Sequence[Any] | None) -> Robot:
+        """The same robot with another payload, in microseconds: a gripper that has closed.
+
+        payload: mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes; None for none.
+        """
+        body = None if payload is None else payload_body(payload)
+        model = replace(self.model, payload=body)
+        if not self.compiled:
+            return Robot(model, self.rotor_inertia, self._nominal)
+        if self._payloads is None:
+            self._payloads = payload_map(self.model, self.rotor_inertia)
+        other = Robot.__new__(Robot)
+        for name in _SHARED:
+            setattr(other, name, getattr(self, name))
+        other._begin(model, self.rotor_inertia, self._nominal, self._payloads.parameters(body))
+        return other
 
     @property
     def name(self) -> str:
@@ -140,8 +173,10 @@ class Robot(Kernels):
         """All solutions of the pose T_base_tcp as an IKSolutions value (leading axes: IKBatch).
 
         T: (..., 4, 4), or UR's x y z rx ry rz (..., 6) in m and rad. `reference` (n,) settles what a singular pose
-        leaves open (q6 at a wrist singularity). Closed form for a UR, polished for a calibrated one; a numeric search
-        for other arms. A pose out of reach is an answer too: no solutions, and how far away it is.
+        leaves open (q6 at a wrist singularity). Closed form for a UR; for an arm that is nearly one (calibrated, or
+        from a URDF) the closed form of the nearest UR, polished, and next to a singularity more than eight solutions
+        may be found (a batch keeps eight); a numeric search for other arms. A pose out of reach is an answer too: no
+        solutions, and how far away it is.
         """
 
     ik = inverse_kinematics

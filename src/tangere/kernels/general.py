@@ -53,6 +53,10 @@ class Structure:
         """Length of the parameter vector."""
         return sum(self.sizes)
 
+    def com_at(self, joint: int) -> int:
+        """Where the centre of mass of a link begins in the parameter vector."""
+        return sum(self.sizes[:7]) + 3 * joint
+
     def chain(self, P: list[Scalar]) -> Chain:
         """The chain over a parameter vector, of floats or of traced symbols."""
         n = self.joints
@@ -120,30 +124,34 @@ def structure_of(model: Model) -> Structure | None:
 
 def parameters_of(structure: Structure, model: Model, *, rotor_inertia: Array) -> Array:
     """The kernels' parameter vector of a model, payload and tool included."""
-    chain = canonical(chain_of(model, rotor_inertia=rotor_inertia)).regrouped()
-    spare = structure.joints - model.dof
+    return np.array(vector(structure, canonical(chain_of(model, rotor_inertia=rotor_inertia))), dtype=np.float64)
+
+
+def vector(structure: Structure, own: Chain) -> list[Scalar]:
+    """The parameters of a canonical chain; its bodies may hold any numbers."""
+    chain, dof = own.regrouped(), own.dof
+    spare = structure.joints - dof
     joints: list[float] = []
-    for i in range(model.dof):
+    for i in range(dof):
         s, c, x, y = (chain.R[i][2][1], chain.R[i][1][1], *chain.p[i][:2]) if i else (0.0, 1.0, 0.0, 0.0)
         joints += [s, c, x, y]
     joints += [0.0, 1.0, 0.0, 0.0] * spare
     kinds = [*chain.turns, *[1.0] * spare, *chain.slides, *[0.0] * spare] if structure.sliding else []
     links = [x for R, p in zip(chain.R_link, chain.p_link, strict=True) for x in _flat(R, p)]
-    moments: list[float] = []
+    moments: list[Scalar] = []
     for b in [*chain.bodies, *[EMPTY] * spare]:
         S = b.S
         if structure.sliding:
             moments += [b.m, *b.h, S[0][0], S[1][1], S[2][2], S[0][1], S[0][2], S[1][2]]
         else:
             moments += [S[0][0], S[1][1], S[0][1], S[0][2], S[1][2], b.h[0], b.h[1]]
-    values = [
+    return [
         *chain.offsets, *[0.0] * spare, *_flat(chain.R[0], chain.p[0]), *joints, *kinds,
         *links, *_flat(IDENTITY, [0.0] * 3) * spare, *_flat(chain.R_tcp, chain.p_tcp), *moments,
         *(x for c in chain.com for x in c), *[0.0] * (3 * spare), *chain.gravity,
         *chain.rotor, *[1.0] * spare,  # [kg m2] any: M of the joints that never move must not be singular
         *chain.fixed_h,
     ]  # fmt: skip
-    return np.array(values, dtype=np.float64)
 
 
 def _flat(R: Matrix, p: Vector) -> list[float]:

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
-from tangere.kernels.shapes import argument
 from tangere.kernels.solutions import ELBOW, ELBOW_UP, NO_BRANCH, SHOULDER, WRIST, FoundSolutions, IKBatch, IKSolutions
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
+from tangere.kinematics.checks import checked
 from tangere.kinematics.inverse_search import polish, solve
 from tangere.kinematics.rotation import project_to_rotation
 from tangere.model.model import Array, Model
@@ -123,8 +123,8 @@ def _rescued(robot: Robot, T: Array, candidates: Array, reference: Array | None)
 
 def rescue(answer: Any, T: ArrayLike, reference: ArrayLike | None) -> IKSolutions:
     """A second look at an empty answer that misses by less than RESCUE; the same answer where nothing is found."""
-    pose = argument(T, "T", (4, 4))
-    ref = None if reference is None else argument(reference, "reference", (6,))
+    pose = checked(T, (4, 4), "T")
+    ref = None if reference is None else checked(reference, (6,), "reference")
     found = _rescued(answer.robot, pose, answer._candidates, ref)
     if not len(found):
         empty: IKSolutions = answer
@@ -157,8 +157,8 @@ def closed_form(
     robot: Robot, parameters: list[float], T: ArrayLike, reference: ArrayLike | None
 ) -> IKSolutions | IKBatch:
     """All solutions of a UR, as the compiled kernels find them."""
-    poses = argument(T, "T", (4, 4))
-    ref = None if reference is None else argument(reference, "reference", (6,))
+    poses = checked(T, (4, 4), "T")
+    ref = None if reference is None else checked(reference, (6,), "reference")
     if ref is not None and ref.ndim > 1 and ref.shape[:-1] != poses.shape[:-2]:
         raise InvalidValue("reference must be one joint vector (6,) or have the leading axes of the poses")
     branches, valid, correction, distance = closed_batch(parameters, poses, ref)
@@ -183,10 +183,10 @@ def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayL
     (default: the middle of the limits), and the one solution found is returned, without branch labels. `distance` is
     what the nominal arm misses [m], for other chains what the best attempt misses, with 1 rad counted as 1 m.
     """
-    poses = argument(T, "T", (4, 4))
+    poses = checked(T, (4, 4), "T")
     if poses.size and np.max(np.abs(poses[..., 3, :] - [0.0, 0.0, 0.0, 1.0])) > inverse.ROTATION_TOLERANCE:
         raise InvalidValue(f"T: {LAST_ROW}")
-    ref = None if reference is None else argument(reference, "reference", (robot.dof,))
+    ref = None if reference is None else checked(reference, (robot.dof,), "reference")
     lead = poses.shape[:-2]
     if ref is not None and ref.ndim > 1 and ref.shape[:-1] != lead:
         raise InvalidValue("reference must be one joint vector (n,) or have the leading axes of the poses")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.codegen.functions import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
 from tangere.kinematics.rotation import pose_from_ur, ur_from_pose
@@ -17,11 +16,9 @@ from tangere.model.model import Array
 if TYPE_CHECKING:
     from tangere.robots import Robot
 
-LENGTH_MAX = 1e6  # [m] squares of squares of positions must stay far from overflow
 # [rad] twice the two turns of a UR's joint: beyond it an angle is looked at twice (TG_FAR in core.c)
 MANY_TURNS = 4.0 * np.pi
 FORMS = ("matrix", "ur")  # of a pose: T (4, 4), or UR's x y z rx ry rz
-_ANGLES = ("q", "q_ref", "reference")  # arguments that are joint positions
 
 
 def broadcast(*arrays: Array) -> list[Array]:
@@ -34,21 +31,9 @@ def broadcast(*arrays: Array) -> list[Array]:
     return [np.ascontiguousarray(np.broadcast_to(a, (*lead, a.shape[-1]))) for a in arrays]
 
 
-def argument(value: ArrayLike, name: str, tail: tuple[int, ...]) -> Array:
-    """The value as a finite float64 array whose last axes are `tail`; joint positions not beyond ANGLE_MAX."""
-    array = checked(value, tail, name)
-    if name in _ANGLES and not np.all(np.abs(array) <= ANGLE_MAX):
-        worst = float(array.flat[np.argmax(np.abs(array))])
-        raise InvalidValue(f"{name}: {worst:g} rad is no joint position (exact only up to {ANGLE_MAX:g} rad)")
-    if name == "T" and not np.all(np.abs(array) <= LENGTH_MAX):
-        worst = float(array.flat[np.argmax(np.abs(array))])
-        raise InvalidValue(f"T: {worst:g} m is no place for an arm (at most {LENGTH_MAX:g} m)")
-    return array
-
-
 def refuse(value: ArrayLike, name: str, *tail: int) -> None:
     """Raise for an argument that the compiled kernels did not accept, with the sentence that says why."""
-    argument(value, name, tail)
+    checked(value, tail, name)
     raise InvalidValue(f"{name}: cannot be used as an array of float64 with shape (..., {', '.join(map(str, tail))})")
 
 
@@ -56,11 +41,11 @@ def transforms(value: ArrayLike) -> Array:
     """A pose argument as T (..., 4, 4): given so, or as UR's x y z rx ry rz (..., 6) in m and rad."""
     try:
         six = np.shape(value)[-1:] == (6,)
-    except (TypeError, ValueError):  # no array at all: `argument` finds the words
+    except (TypeError, ValueError):  # no array at all: `checked` finds the words
         six = False
     if six:
-        return argument(pose_from_ur(value), "T", (4, 4))
-    return argument(value, "T", (4, 4))
+        return checked(pose_from_ur(value), (4, 4), "T")
+    return checked(value, (4, 4), "T")
 
 
 def formed(T: Array, form: object) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue, NoSolution
-from tangere.kernels.shapes import argument
+from tangere.kinematics.checks import checked
 from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.model.model import Array
 
@@ -140,7 +140,7 @@ class IKSolutions:
             chosen: Array | None = compiled(self.q, q_ref, low, high, r.revolute)
             if chosen is not None:
                 return chosen
-        ref = argument(q_ref, "q_ref", (r.dof,))
+        ref = checked(q_ref, (r.dof,), "q_ref")
         if ref.ndim != 1:
             raise InvalidValue(f"q_ref: expected shape ({r.dof},), got {ref.shape}")
         if not self:
@@ -275,7 +275,7 @@ class IKBatch:
         Rows without a solution repeat q_ref. Distances and limits as in IKSolutions.nearest.
         """
         r = self.robot
-        ref = np.broadcast_to(argument(q_ref, "q_ref", (r.dof,)), (*self.q.shape[:-2], r.dof))
+        ref = np.broadcast_to(checked(q_ref, (r.dof,), "q_ref"), (*self.q.shape[:-2], r.dof))
         low, high = (r.q_min, r.q_max) if limits else _endless(r.dof)
         moved, inside = turns_to(self.q, ref[..., None, :], low, high, r.revolute)
         usable = inside & self.valid

@@ -20,10 +20,11 @@ from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.emit import runnable
 from tangere.kernels.inverse_kinematics import closed_form, numeric
-from tangere.kernels.shapes import MANY_TURNS, argument, broadcast, far, formed, transforms
+from tangere.kernels.shapes import MANY_TURNS, broadcast, far, formed, transforms
 from tangere.kernels.solutions import IKBatch, IKSolutions
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import Chain, chain_of
+from tangere.kinematics.checks import checked
 from tangere.model.model import Array, Model
 
 if TYPE_CHECKING:
@@ -42,9 +43,13 @@ def _forms(t: Trace, target: str) -> tuple[Form, Form]:
 
 
 @cache
+def _named(dof: int) -> dict[str, Kernel]:
+    return {k.name: k for k in all_kernels(dof)}
+
+
+@cache
 def _ur_forms(name: str, target: str) -> tuple[Form, Form]:
-    kernel = next(k for k in all_kernels(ur.DOF) if k.name == name)
-    return _forms(trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT), target)
+    return _forms(trace(_named(ur.DOF)[name], ur.DOF, ur.chain, ur.PARAMETER_COUNT), target)
 
 
 class TracedKernels:
@@ -59,10 +64,11 @@ class TracedKernels:
         self.model, self.target = model, target
         self.nominal = nominal  # a UR whose calibrated twin this is: its closed form starts the numeric search
         self.robot: Callable[[], Robot | None] = lambda: None  # weak: the robot owns its kernels
-        self._kernels = {k.name: k for k in all_kernels(model.dof)}
+        self._kernels = _named(model.dof)
         self._is_ur = ur.is_ur(model)
         self._parameters = ur.parameters_of(model, rotor_inertia=rotor_inertia).tolist() if self._is_ur else []
-        self._chain: Chain | None = None if self._is_ur else chain_of(model, rotor_inertia=rotor_inertia)
+        self._rotor = rotor_inertia
+        self._chain: Chain | None = None  # made when it is first needed
         self._compiled: dict[str, tuple[Form, Form]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -83,8 +89,9 @@ class TracedKernels:
         if self._is_ur:
             return _ur_forms(kernel.name, self.target)
         if kernel.name not in self._compiled:
+            if self._chain is None:
+                self._chain = chain_of(self.model, rotor_inertia=self._rotor)
             chain = self._chain
-            assert chain is not None
             self._compiled[kernel.name] = _forms(trace(kernel, self.model.dof, lambda _: chain, 0), self.target)
         return self._compiled[kernel.name]
 
@@ -93,7 +100,7 @@ class TracedKernels:
             raise TypeError(f"{kernel.name}() takes the arguments {', '.join(kernel.inputs)}")
         values = [*args, *(keywords[name] for name in kernel.inputs[len(args) :])]
         sizes = kernel.input_sizes(self.model.dof)
-        arrays = [argument(a, n, (s,)) for a, n, s in zip(values, kernel.inputs, sizes, strict=True)]
+        arrays = [checked(a, (s,), n) for a, n, s in zip(values, kernel.inputs, sizes, strict=True)]
         single, batch = self._functions(kernel)
         shapes = kernel.outputs(self.model.dof)
         if all(a.ndim == 1 for a in arrays):

@@ -17,11 +17,11 @@ from tangere.model.frames import inverse
 from tangere.model.model import DH, Array, Model
 
 # [rad, m] at the tool: three times what a calibration file may change. Beyond, it is another arm.
-TILT_MAX, SHIFT_MAX = 0.3, 0.1
+TWIN_TILT_MAX, TWIN_SHIFT_MAX = 0.3, 0.1
 # [1] the distance is measured at a few joint vectors and may be a little larger between them
-MARGIN = 1.5
+TWIN_MARGIN = 1.5
 # [rad] every joint at quarter turns that differ: where errors of all axes show, in all directions
-_PROBES = np.pi / 2 * np.stack(np.meshgrid(*[[0.3, 1.3, 2.3, 3.3]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+_TWIN_PROBES = np.pi / 2 * np.stack(np.meshgrid(*[[0.3, 1.3, 2.3, 3.3]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
 
 def twin_of(model: Model, nominal: Model | None) -> Array | None:
@@ -32,12 +32,13 @@ def twin_of(model: Model, nominal: Model | None) -> Array | None:
     if found is None:
         return None
     twin, base, offset = found
-    q = np.concatenate([_PROBES, _PROBES[::-1] + 0.4], axis=-1)
+    q = np.concatenate([_TWIN_PROBES, _TWIN_PROBES[::-1] + 0.4], axis=-1)
     ours, theirs = _pose(model, q), base @ _pose(twin, q + offset)
     off = ours - theirs
-    tilt = MARGIN * float(np.max(np.linalg.norm(off[..., :3, :3], axis=(-2, -1)))) / np.sqrt(2.0)  # 2 sin(angle / 2)
-    shift = MARGIN * float(np.max(np.linalg.norm(off[..., :3, 3], axis=-1)))
-    if tilt > TILT_MAX or shift > SHIFT_MAX:
+    turned = np.linalg.norm(off[..., :3, :3], axis=(-2, -1)) / np.sqrt(2.0)  # 2 sin(angle / 2)
+    tilt = TWIN_MARGIN * float(np.max(turned))
+    shift = TWIN_MARGIN * float(np.max(np.linalg.norm(off[..., :3, 3], axis=-1)))
+    if tilt > TWIN_TILT_MAX or shift > TWIN_SHIFT_MAX:
         return None
     place = [*base[:3, :3].ravel(), *base[:3, 3], *offset, tilt, shift]
     return np.array([*ur.parameters_of(twin), *place])

@@ -20,6 +20,7 @@ READY = (0.0, -90.0, 90.0, -90.0, -90.0, 0.0)
 # centres of mass 18, first moment of what regrouping moved into the base 3.
 _SIZES = (6, 9, 3, 3, 7 * DOF, DOF, 3 * DOF, 3)
 PARAMETER_COUNT = sum(_SIZES)
+COM_AT = sum(_SIZES[:6])  # where the centres of mass begin
 ROTOR = sum(_SIZES[:5])  # where the rotor inertia begins
 
 _TURNS: list[Scalar] = [1.0] * DOF

@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.errors import InvalidValue
 
 Array = NDArray[np.float64]
+LENGTH_MAX = 1e6  # [m] squares of squares of positions must stay far from overflow
+_ANGLES = ("q", "q_ref", "reference")  # names of arguments that are joint positions
 
 
 def checked(value: ArrayLike, tail: tuple[int | None, ...], name: str) -> Array:
     """`value` as a finite float array whose last axes are `tail`; None in `tail` stands for any length.
 
     Leading axes are batch axes and pass through. Raises InvalidValue naming the argument, its shape or the first
-    entry that is not a finite real number.
+    entry that is not a finite real number; joint positions (q, q_ref, reference) beyond ANGLE_MAX and poses (T) beyond
+    LENGTH_MAX are refused as well.
     """
     try:
         array = np.asarray(value)
@@ -30,6 +34,13 @@ def checked(value: ArrayLike, tail: tuple[int | None, ...], name: str) -> Array:
     if not finite.all():
         index = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InvalidValue(f"{name}: every entry must be finite, got {array[index]} at index {index}")
+    most = ANGLE_MAX if name in _ANGLES else LENGTH_MAX if name == "T" else np.inf
+    if most < np.inf and not np.all(np.abs(array) <= most):
+        worst = float(array.flat[np.argmax(np.abs(array))])
+        said = f"{worst:g} m is no place for an arm (at most {most:g} m)"
+        if name in _ANGLES:
+            said = f"{worst:g} rad is no joint position (exact only up to {most:g} rad)"
+        raise InvalidValue(f"{name}: {said}")
     return array
 
 

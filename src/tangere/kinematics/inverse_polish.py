@@ -36,12 +36,12 @@ DONE = 1e-28
 # Failed trials in a row after which a search has given up: the step is then 2e-4 of what it was.
 FAILED_MAX = 7.0
 # A squared error that no pose has: of a search before its first round.
-UNKNOWN = 1e300
+NOT_YET = 1e300
 
 
 def start(q: Vector) -> list[Scalar]:
     """The state of a search from q before its first round."""
-    return [*q, *[0.0] * JOINTS, UNKNOWN, 0.0, 1.0, 0.0, UNKNOWN]
+    return [*q, *[0.0] * JOINTS, NOT_YET, 0.0, 1.0, 0.0, NOT_YET]
 
 
 def round_of(chain: Chain, state: Vector, target: Vector, free: Scalar) -> list[Scalar]:

@@ -17,10 +17,10 @@ from tangere.codegen.functions import ANGLE_MAX, cos, sin, sqrt, where
 from tangere.codegen.trace import Graph, Symbol, derivative
 from tangere.kernels import ur
 from tangere.kernels.emit import c as emit_c
-from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, Trace, trace, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Body
+from tangere.kinematics.checks import LENGTH_MAX
 from tangere.kinematics.vectors import Matrix, Vector
 
 VALUE_MAX = 1e100  # of anything else: beyond any machine, and the product of three is still finite

@@ -56,7 +56,7 @@ TG_INLINE PyObject *tg_single(Arm *self, int k, const tg_shape *s, double *x)
     return result;
 }
 
-#define TG_CHUNK 2048 /* samples: some 10 ms of the slowest kernel, one of the fastest */
+#define TG_SAMPLES 2048 /* samples: some 10 ms of the slowest kernel, one of the fastest */
 
 typedef struct {
     const Arm *arm;
@@ -126,7 +126,7 @@ static PyObject *tg_computed(Arm *self, int k, const tg_shape *s, PyArrayObject 
         to[o] = (double *)PyArray_DATA((PyArrayObject *)out[o]);
     }
     tg_batch_work work = {self, k, s, from, to};
-    if (tg_in_chunks(tg_batch_chunk, &work, n, TG_CHUNK) < 0)
+    if (tg_in_chunks(tg_batch_chunk, &work, n, TG_SAMPLES) < 0)
         goto done;
     if (s->outputs == 1) {
         result = out[0];

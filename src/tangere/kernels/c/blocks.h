@@ -32,22 +32,26 @@ TG_MAYBE_UNUSED static void TG_FN(ik_branches)(int careful, const double *flange
     V x[TG_IK_BRANCH_INPUTS], y[TG_IK_BRANCH_OUTPUTS];
     for (int j = 0; j < 12; j++)
         x[j] = TG_SPREAD(flange[j]);
-    if (careful) {
+    if (careful == 1) {
         x[12] = TG_SPREAD(reference ? reference[0] : 0.0);
         x[13] = TG_SPREAD(reference ? reference[2] : 0.0);
         x[14] = TG_SPREAD(reference ? reference[5] : 0.0);
-        x[15] = TG_SPREAD(reference && careful == 1 ? 1.0 : 0.0);
+        x[15] = TG_SPREAD(reference ? 1.0 : 0.0);
         x[16] = TG_SPREAD(flange[12]); /* the correction */
+    } else if (careful) {
+        x[12] = x[13] = x[15] = TG_SPREAD(0.0);
+        x[16] = TG_SPREAD(flange[12]);
     }
     for (int first = 0; first < TG_IK_LANES; first += TG_WIDTH) {
         for (int j = 0; j < 3; j++)
             memcpy(&x[17 + j], &tg_ik_signs[j][first], sizeof(V));
-        if (careful == 2)
-            memcpy(&x[14], reference + first, sizeof(V));
-        if (careful)
-            TG_FN(ik_branch)(x, P, y);
-        else
+        if (!careful)
             TG_FN(ik_regular)(x, P, y);
+        else {
+            if (careful == 2)
+                memcpy(&x[14], reference + first, sizeof(V));
+            TG_FN(ik_branch)(x, P, y);
+        }
         TG_FN(scatter)(&out[first][0], y, TG_IK_BRANCH_OUTPUTS, TG_WIDTH);
     }
 }

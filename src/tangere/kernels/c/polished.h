@@ -403,8 +403,8 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
 
 static PyObject *tg_found_type; /* called with q, flags, lanes, correction, distance and the arm */
 
-static PyObject *tg_polished_one(const tg_twin *twin, const double *general, const double *T, const double *reference,
-                                 PyObject *arm)
+TG_KERNEL PyObject *tg_polished_one(const tg_twin *twin, const double *general, const double *T,
+                                    const double *reference, PyObject *arm)
 {
     tg_found found[TG_FOUND_MAX];
     double correction, distance;

@@ -32,7 +32,6 @@ from tangere.kernels import closed_loop, ur
 from tangere.kernels.general import JOINTS_MAX, STRUCTURES, Structure, trace_polish
 from tangere.kernels.joint_laws import JOINT_LAWS, trace_joint_law
 from tangere.kernels.laws import detection
-from tangere.kernels.shapes import LENGTH_MAX
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
     IK_BRANCH_OUTPUTS,
@@ -48,13 +47,14 @@ from tangere.kernels.table import (
 )
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics import inverse_polish as polish
+from tangere.kinematics.checks import LENGTH_MAX
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CALLS = {"sqrt": "TG_SQRT", "abs": "TG_ABS", "round": "TG_ROUND", "lt": "TG_LT", "le": "TG_LE"}
 _LANES_ONLY = {"power_of_two": "TG_POWER_OF_TWO", "exponent": "TG_EXPONENT", "mantissa": "TG_MANTISSA"}
 # functions of one number that are polynomials of our own, with the parts of the precision that they are printed for
 _ELEMENTARY = {"expm1": exponential_minus_one, "tanh": hyperbolic_tangent, "log": logarithm}
-POLISH = {"DONE": polish.DONE, "FAILED_MAX": polish.FAILED_MAX, "UNKNOWN": polish.UNKNOWN}
+POLISH = {"DONE": polish.DONE, "FAILED_MAX": polish.FAILED_MAX, "UNKNOWN": polish.NOT_YET}
 _SCALAR_ONLY = ("ik_prepare", "ik_project", "ik_merge")  # branches of one pose are the lanes; these run once per pose
 
 
