@@ -265,3 +265,13 @@ def test_misuse_is_refused() -> None:
         RigidPlant(ARM, friction=JointFriction.of(ARM.drives))
     geared = tangere.robot("ur10e", rotor_inertia=True)
     RigidPlant(geared, friction=JointFriction.of(geared.drives))
+
+
+def test_a_payload_of_nothing_is_none() -> None:
+    """What changes while the plant runs: 0 kg takes the payload off."""
+    plant = RigidPlant(ARM)
+    plant.change("payload", 0.0)
+    assert plant.robot.model.payload is None
+    plant.change("payload", 2.0)
+    assert plant.robot.model.payload is not None
+    assert plant.robot.model.payload.mass == 2.0

@@ -18,7 +18,6 @@ from tangere.plants.scene.mjcf import to_mjcf
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
-from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
@@ -213,7 +212,7 @@ class MujocoPlant(SimulatedArm):
             elif self._smooth is not None:
                 self._smooth = JointFriction(law.coulomb, np.zeros(self.dof), law.width)
             return
-        self.robot = twin(self.robot, payload=value)
+        self.robot = self.robot.with_payload(value or None)
         other = self._mujoco.MjModel.from_xml_string(
             to_mjcf(self.robot.model, rotor_inertia=self.robot.rotor_inertia, scene=self.scene)
         )

@@ -14,7 +14,6 @@ from tangere.errors import InvalidValue, UnknownName
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
-from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.types import Array, Command, State, Truth
 
@@ -86,7 +85,7 @@ class RigidPlant(SimulatedArm):
     def change(self, name: str, value: float) -> None:
         """While the plant runs: payload [kg] at the flange, friction as a factor on the law it was made with."""
         if changeable(name, value) == "payload":
-            self.robot = twin(self.robot, payload=value)
+            self.robot = self.robot.with_payload(value or None)
         else:
             self._friction = None if self._law is None else self._law.scaled(value)
 
