@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.kernels import shapes
 from tangere.kernels.backend import COMPILED
+from tangere.kernels.inverse_kinematics import numeric
 from tangere.kinematics.rotation import matrix_from_rotation_vector
 from tangere.model.model import Array, Model
 
@@ -139,6 +141,16 @@ def test_no_iterate_looks_like_degrees(recwarn: pytest.WarningsRecorder) -> None
     robot = calibrated("ur5e", rng)
     for q in rng.uniform(-2.0 * np.pi, 2.0 * np.pi, (100, 6)):
         robot.inverse_kinematics(robot.pose(q), q)
+    assert not recwarn.list
+
+
+def test_no_iterate_of_the_python_form_does(recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search from two turns away walks beyond them."""
+    rng = np.random.default_rng(0)
+    robot, nominal = calibrated("ur5e", rng), tangere.robot("ur5e").model
+    monkeypatch.setattr(shapes, "_said", False)
+    for q in rng.uniform(-3.0, 3.0, (5, 6)):
+        numeric(robot, nominal, robot.pose(q), 12.5 + rng.uniform(-0.1, 0.05, 6))
     assert not recwarn.list
 
 

@@ -7,6 +7,7 @@ form, other chains from a start (kinematics/inverse_search.py). Answers are IKSo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -105,11 +106,16 @@ def closed_batch(
     return branches, valid, prepared[..., 12], np.where(valid.any(axis=-1), 0.0, near)
 
 
+def _unturned(robot: Robot) -> Callable[[Array], Array]:
+    """The robot's pose as a search asks for it: iterates may be turns away, which is nobody's degrees."""
+    return lambda q: robot.pose(np.where(robot.revolute, inverse.wrapped(q), q))
+
+
 def _rescued(robot: Robot, T: Array, candidates: Array, reference: Array | None) -> Array:
     """Solutions (k, 6) by Newton's method from branches that miss by little, and their lanes in an extra column."""
     close = np.nonzero(candidates[:, 7] < inverse.RESCUE)[0]
     start = candidates[close, :6]
-    found = polish(robot.pose, robot.jacobian, T, start)
+    found = polish(_unturned(robot), robot.jacobian, T, start)
     q: Array = inverse.wrapped(found.q[found.converged])
     lanes = close[found.converged]
     keep: list[int] = []  # the nearest to the reference first, then whatever is not the same
@@ -223,11 +229,11 @@ def _one(robot: Robot, nominal: Model | None, pose: Array, reference: Array | No
     found = []
     for start in starts:
         if nominal is not None:
-            answer = polish(robot.pose, robot.jacobian, T, start)
+            answer = polish(_unturned(robot), robot.jacobian, T, start)
             if not answer.converged:
-                answer = solve(robot.pose, robot.jacobian, T, start, -free, free, restarts=0, iterations=STEPS)
+                answer = solve(_unturned(robot), robot.jacobian, T, start, -free, free, restarts=0, iterations=STEPS)
         else:
-            answer = solve(robot.pose, robot.jacobian, T, start, robot.q_min, robot.q_max)
+            answer = solve(_unturned(robot), robot.jacobian, T, start, robot.q_min, robot.q_max)
         if nominal is None:
             miss = min(miss, float(answer.position_error + answer.rotation_error))
         if answer.converged:
