@@ -132,10 +132,10 @@ class Machine:
             self._run()
         try:
             return arm.end(self.host.speed)
-        except ScriptException as problem:  # the rest of a blended move that cannot be followed
+        except ScriptException as problem:  # the rest of a blended move that cannot be followed: brake instead
             arm.tail = None
-            arm.qd = arm.qdd = arm._rest.qd * 0.0
-            self._end(Ended("protective stop", problem.message))
+            if self.ended is None:
+                self._end(Ended("protective stop", problem.message))
             return arm.end(self.host.speed)
 
     def beside(self, program: Program) -> Ended:
