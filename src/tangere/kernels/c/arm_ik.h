@@ -1,5 +1,61 @@
 /* The method inverse_kinematics of an arm: one pose or many, closed form or polished. */
 
+static PyObject *tg_found_type; /* called with q, flags, lanes, correction, distance and the arm */
+
+TG_KERNEL PyObject *tg_polished_one(const tg_twin *twin, const double *general, const double *T,
+                                    const double *reference, PyObject *arm)
+{
+    tg_found found[TG_FOUND_MAX];
+    double correction, distance;
+    const char *problem;
+    const int count = tg_solved_near(twin, general, T, reference, found, &correction, &distance, &problem);
+    if (problem)
+        return PyErr_Format(tg_invalid, "T: %s", problem);
+    npy_intp dims[2] = {count, 6};
+    PyObject *q = PyArray_SimpleNew(2, dims, NPY_DOUBLE), *flags = PyArray_SimpleNew(1, dims, NPY_UINT8);
+    PyObject *lanes = PyArray_SimpleNew(1, dims, NPY_UINT8), *result = NULL;
+    if (q && flags && lanes) {
+        for (int i = 0; i < count; i++) {
+            memcpy((double *)PyArray_DATA((PyArrayObject *)q) + 6 * i, found[i].q, sizeof found[i].q);
+            ((npy_uint8 *)PyArray_DATA((PyArrayObject *)flags))[i] = found[i].flags;
+            ((npy_uint8 *)PyArray_DATA((PyArrayObject *)lanes))[i] = found[i].lane;
+        }
+        result = PyObject_CallFunction(tg_found_type, "OOOddO", q, flags, lanes, correction, distance, arm);
+    }
+    Py_XDECREF(q);
+    Py_XDECREF(flags);
+    Py_XDECREF(lanes);
+    return result;
+}
+
+/* as ik_batch of ik.h: each solution at its branch, or at the next free place if two share one; eight of them stay */
+static npy_intp tg_polished_batch(const tg_twin *twin, const double *general, npy_intp n, const double *T,
+                                  const double *reference, npy_intp reference_step, double *q, npy_bool *valid,
+                                  npy_uint8 *flags, double *correction, double *distance, const char **problem)
+{
+    memset(q, 0, n * TG_IK_LANES * 6 * sizeof(double));
+    memset(valid, 0, n * TG_IK_LANES * sizeof(npy_bool));
+    memset(flags, 0, n * TG_IK_LANES * sizeof(npy_uint8));
+    for (npy_intp s = 0; s < n; s++) {
+        tg_found found[TG_FOUND_MAX];
+        const int count = tg_solved_near(twin, general, T + 16 * s, reference ? reference + s * reference_step : NULL,
+                                         found, correction + s, distance + s, problem);
+        if (*problem)
+            return s;
+        for (int i = 0; i < count; i++) {
+            npy_intp at = TG_IK_LANES * s + found[i].lane;
+            for (int k = 0; k < TG_IK_LANES && valid[at]; k++)
+                at = TG_IK_LANES * s + k;
+            if (valid[at])
+                break;
+            memcpy(q + 6 * at, found[i].q, sizeof found[i].q);
+            valid[at] = 1;
+            flags[at] = found[i].flags;
+        }
+    }
+    return n;
+}
+
 #define TG_IK_CHUNK 64 /* poses: 20 ms of singular poses of a calibrated arm */
 
 typedef struct {
