@@ -56,6 +56,13 @@ def test_the_noisy_run_feels_its_push_and_nothing_else(seed: int) -> None:
     _pushed(seed)
 
 
+def test_a_push_on_a_joint_that_turns_round_is_felt_as_soon() -> None:
+    """Joint 2 reverses 10 ms later: where nothing sticks, the mean before must not take the push over."""
+    _, result = _done("circle", {**NOISY, "seed": 9}, Push(2, 20.0, 3.935, 2.0))
+    (event,) = result.events
+    assert 0.0 < event.time_s - 3.935 <= 0.05
+
+
 @SOAK
 @pytest.mark.parametrize("seed", range(20))
 def test_twenty_noisy_runs_feel_their_push_and_nothing_else(seed: int) -> None:

@@ -55,15 +55,18 @@ AFTER_MOVING, AFTER_STANDING = 0.3, 1.0  # s after an event in which joints coun
 LAGS = 8  # numbers that a period is given with, see `lags`
 
 
-def lags(h: Number, gain: float, expm1: Callable[[Any], Any] = math.expm1) -> list[Number]:
+def lags(
+    h: Number, gain: float, turning: float = TURN_BASELINE, expm1: Callable[[Any], Any] = math.expm1
+) -> list[Number]:
     """A period h [s] as the law takes it: h, what each filter takes over within it, and whether K h < HARMLESS.
 
-    Shares 1 - exp(-h rate) of SLOW, FAST, the observer's own gain K [1/s], the mean, the mean of a turning joint, and
-    of EASE. A period that is none (not within 0 to GAP, not a number) starts the law again: h is then -1.
+    Shares 1 - exp(-h rate) of SLOW, FAST, the observer's own gain K [1/s], the mean, the mean of a joint that turns,
+    over `turning` [s], and of EASE. A period that is none (not within 0 to GAP, not a number) starts the law again: h
+    is then -1.
     """
     good = (0.0 < h) & (h <= GAP)
     span = where(good, h, 1.0)
-    rates = (SLOW, FAST, gain, 1.0 / BASELINE, 1.0 / TURN_BASELINE, 1.0 / EASE)
+    rates = (SLOW, FAST, gain, 1.0 / BASELINE, 1.0 / turning, 1.0 / EASE)
     return [where(good, h, -1.0), *(-expm1(span * -rate) for rate in rates), where(gain * span < HARMLESS, 1.0, 0.0)]
 
 

@@ -157,7 +157,7 @@ def of_noise(
     level, change, impact, shock = rows
     return Thresholds(
         level, change, impact, shock, spread, np.eye(n), np.zeros((len(CHANNELS) - 1, n, n)), gain, STANDSTILL,
-        notes=(note,), speed=np.full(n, SPEED),
+        notes=(note,), speed=np.full(n, SPEED), sticks=sticks,
     )  # fmt: skip
 
 

@@ -49,7 +49,8 @@ class Signals:
         thresholds: Thresholds | None = None,
         stiction: Array | None = None,
     ) -> None:
-        self.n, self._gain, self._thresholds = n, float(gain), thresholds
+        self.n, self._gain = n, float(gain)
+        self._turning = law.BASELINE if thresholds is not None and not thresholds.sticks else law.TURN_BASELINE
         self._wide = wide = joints_of(n)
         self._step = step("detection", wide, _parameters(wide, n, thresholds, stiction, standstill))
         self._update = self._step.update
@@ -135,7 +136,7 @@ class Signals:
     def _period(self, h: float) -> Array:
         if len(self._known) >= PERIODS:
             self._known.clear()
-        found = self._known[h] = np.array(law.lags(h, self._gain))
+        found = self._known[h] = np.array(law.lags(h, self._gain, self._turning))
         return found
 
     def rows(self, time: Array, residual: Array, qd: Array) -> Rows:
@@ -149,7 +150,7 @@ class Signals:
         h[~finite[new]] = -1.0
         h[1:][~finite[new][:-1]] = -1.0
         inputs = np.zeros((len(h), law.LAGS + 2 * wide))
-        inputs[:, : law.LAGS] = np.stack(law.lags(h, self._gain, np.expm1), axis=1)
+        inputs[:, : law.LAGS] = np.stack(law.lags(h, self._gain, self._turning, np.expm1), axis=1)
         inputs[:, law.LAGS : law.LAGS + n], inputs[:, law.LAGS + wide : law.LAGS + wide + n] = residual[new], qd[new]
         found = self._step.rows(inputs)
         whole = np.zeros((N, found.shape[1]))

@@ -73,6 +73,7 @@ class Thresholds:
     speed: Array | None = None  # (n,) rad/s, None: any
     sampled: float = nan  # 1/s, samples of the logs that they were learned from; nan: unknown
     hysteresis: Hysteresis | None = None
+    sticks: bool = True  # whether a joint that turns may let go of stiction at once, which is then no change
 
     def __post_init__(self) -> None:
         n = np.shape(self.level)[-1] if np.ndim(self.level) == 2 else 0
@@ -236,6 +237,8 @@ class Thresholds:
                 value = list(value)
             elif isinstance(value, Hysteresis):
                 value = {**vars(value), "on": value.on.tolist(), "off": value.off.tolist()}
+            if entry.name == "sticks" and value:
+                continue  # as ever: only what is said to be otherwise is written
             if value is not None and not (isinstance(value, float) and not isfinite(value)):
                 table[entry.name] = value
         return table
