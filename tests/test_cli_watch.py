@@ -248,6 +248,18 @@ def test_flaws_of_a_log_are_said_and_the_push_is_found(
     assert event["time_s"] == pytest.approx(105.0, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--on-event", "true"), ("--set-output", "1"), ("--seconds", "3"), ("--log", "new.mcap")]
+)
+def test_what_is_for_live_arms_and_streams_is_refused_for_a_file(
+    folder: Path, option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _watch(folder / "free_1.csv", "--robot", "ur10e", "--columns", COLUMNS, option, value) == 1
+    said = capsys.readouterr().err
+    assert f"{option}: " in said
+    assert "file" in said
+
+
 def test_wrong_columns(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = folder / "free_1.csv"
     for columns, word in (
