@@ -9,7 +9,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
 from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
-from tangere.observe.detect.tuning import UNSEEN, Watched, _margins
+from tangere.observe.detect.tuning import UNSEEN, Watched, _margins, watched
 from tangere.observe.drive_model import DriveModel
 
 N = 6
@@ -61,6 +61,18 @@ def test_keeps_the_rate_that_it_promised(heavy: bool) -> None:
     assert len([event for event in events if event.alarm]) <= 17
     # and is not kept by thresholds so high that nothing is found: eight standard deviations of the noise behind its lag
     assert thresholds.change[0, 0] < 8.0 * other.residual[:, 0].std()
+
+
+def test_logs_stand_one_after_the_other_wherever_their_clocks_begin() -> None:
+    """No excursion of one may count with the next: ten seconds lie between, and what is seen of each is its own."""
+    one = _free(1, 30.0)
+    late = FreeMotion(one.time + 1e4, one.residual, one.qd, one.name, one.digest)
+    alone, both = watched([one], 50.0, 0.02), watched([one, late], 50.0, 0.02)
+    first, second = np.split(both.time, 2)
+    assert np.array_equal(first, alone.time)
+    assert second == pytest.approx(alone.time + np.ptp(one.time) + 10.0)
+    assert both.values == pytest.approx(np.concatenate([alone.values] * 2), abs=1e-6)  # stamps of 1e4 s are rounded
+    assert both.seconds == pytest.approx(2 * alone.seconds)
 
 
 def test_rarer_alarms_need_higher_thresholds() -> None:

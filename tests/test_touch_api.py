@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import re
@@ -15,6 +16,7 @@ from watched_logs import ROBOT, columns_of, model_of
 import tangere
 from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
 from tangere.apps.touch.learn_commands import promise
+from tangere.apps.touch.options import model_of as chosen_model
 from tangere.apps.touch.page_watched import _arrow
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, ModelFileError
@@ -186,6 +188,18 @@ def test_identify_takes_logs_and_files(folder: Path, tmp_path: Path) -> None:
     drive = model_of().drive
     np.testing.assert_allclose(model.model.drive.coulomb, drive.coulomb, rtol=0.2)
     assert isinstance(tangere.tune(model, folder / "free_2.csv", rate="10/h"), LearnedModel)
+
+
+def test_a_model_of_an_arm_of_its_own_is_read_with_the_arms_file(tmp_path: Path) -> None:
+    arm, file = tmp_path / "mine.toml", tmp_path / "model.toml"
+    shipped = (Path(tangere.__file__).parent / "model" / "data" / "ur10e.toml").read_text()
+    arm.write_text(shipped.replace('name = "ur10e"', 'name = "mine"', 1))
+    dataclasses.replace(model_of(), name="mine").write(file)
+    told = argparse.Namespace(robot=str(arm), model=str(file))
+    model = chosen_model(told, tangere.robot(str(arm)))
+    assert model is not None
+    assert model.name == "mine"
+    assert model.drive.coulomb == pytest.approx(model_of().drive.coulomb)
 
 
 def test_recordings_pass_as_they_are(folder: Path) -> None:
