@@ -181,6 +181,20 @@ def test_a_joint_moves_if_it_does_in_the_first_fifth_after_the_onset(off: int) -
     assert found.moving.tolist() == [True, True, True, off == 0, True, True]
 
 
+def test_a_step_is_injected_from_the_sample_after_its_onset_on() -> None:
+    time, row, given = np.arange(1500) * 2e-3, 700, []
+
+    def observer(rows: slice, added: np.ndarray) -> np.ndarray:
+        given.append((time[rows], added.copy()))
+        return np.zeros_like(added)
+
+    free_of_touch, moving = np.zeros((1500, 6)), np.full((1500, 6), 0.3)
+    assert inject(thresholds(), time, free_of_touch, moving, observer, row, [(2, 10.0)]) is not None
+    stamps, added = given[0]
+    assert np.array_equal(added, np.where(stamps > time[row], -1.0, 0.0)[:, None] * np.ones(6))  # taken off the torque
+    assert not np.any(given[1][1])
+
+
 def test_delays_in_steps_csv_are_those_of_the_study_and_the_residuals_own(tmp_path: Path) -> None:
     steps = (Injected(1.0, np.array([0.02, 0.05]), True, np.array([True, False, True, True, True, True])),)
     log = LogResult("a", 10.0, (), steps, 0.012)
@@ -249,6 +263,15 @@ def test_joints_are_numbered_from_one_with_their_own_figures() -> None:
     assert [float(row[4].replace("−", "-")) for row in rows] == pytest.approx(np.arange(6.0))
     assert robot.model.dh is not None
     assert [float(row[2].replace("−", "-")) for row in rows] == pytest.approx(robot.model.dh.d, rel=1e-4)
+
+
+def test_costs_and_lateness_of_a_log_are_microseconds_and_recording_counts_with_its_own_row() -> None:
+    time, cost, late = 1e-3 * np.arange(4), np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 5.0, 0.0, 7.0])
+    columns = {"time": time, "q": np.zeros((4, 6))}
+    data = RunData.of(Log(columns | {"cost": 1e-6 * cost, "cost_log": 1e-6 * cost, "lateness": 1e-6 * late}))
+    assert data.lateness_us == pytest.approx(late)
+    assert data.timing_us == pytest.approx(cost + np.array([2.0, 3.0, 4.0, 0.0]))  # known with the next row
+    assert data.period == pytest.approx(1e-3)
 
 
 def test_late_samples_are_counted_against_the_period() -> None:
