@@ -14,6 +14,7 @@ from drawing_makers import rendered, snail, still_life  # noqa: E402
 from drawing_truth import check_guarantee, covered, dense, drawing, farthest, random_lines, skeleton_of  # noqa: E402
 
 from tangere.apps.drawing.draw_picture import SHIPPED, find_picture, shipped_pictures  # noqa: E402
+from tangere.apps.drawing.picture.crossings import CORNER, END, _straight_end  # noqa: E402
 from tangere.apps.drawing.picture.picture import picture_from, read_picture  # noqa: E402
 from tangere.apps.drawing.picture.skeleton import pixel_graph, thinned  # noqa: E402
 from tangere.apps.drawing.picture.tracing import fitted, trace  # noqa: E402
@@ -248,6 +249,22 @@ def test_shipped_pictures_are_what_their_makers_make():
     assert np.abs(rendered(snail(), pixel=0.2e-3, pen=0.9e-3).astype(int) - lines).max() <= 1
     with pytest.raises(UnknownName, match=r"snail\.png"):
         find_picture("mona_lisa.png")
+
+
+@pytest.mark.parametrize("away", [-0.05, 0.05])
+def test_an_end_is_laid_straight_where_it_lies_within_a_corner_of_its_width(away):
+    """away [px]: how much farther than CORNER widths and a pixel the end lies from where it would be straight."""
+    wide, long = 8.0, 12.0
+    cut = round(END * wide)
+    turn = 2.0 * np.arcsin(0.5 * (CORNER * wide + 1.0 + away) / long)
+    bent = np.linspace(0.0, long, cut + 1)[1:, None] * [np.cos(turn), np.sin(turn)]
+    line = np.concatenate([np.stack((np.arange(-30.0, 1.0), np.zeros(31)), axis=1), bent])
+    laid = _straight_end(line, wide)
+    if away > 0.0:
+        assert laid is line
+    else:
+        assert np.abs(laid[:, 1]).max() < 1e-12
+        assert laid[-1, 0] == pytest.approx(long)  # as long as it was
 
 
 def test_a_tracing_is_fitted_with_its_aspect_y_up():

@@ -284,6 +284,10 @@ def test_joint_move_reaches_its_end_within_limits(rng: np.random.Generator) -> N
         assert fastest - 1e-9 <= motion.duration < fastest + motion.period  # rounded up to a sample
     with pytest.raises(NoSolution, match="joint 3 would need a position"):
         JointMove(ROBOT, np.zeros(6), [0, 0, 3.3, 0, 0, 0])
+    for velocity, top in ((50.0, ROBOT.qd_max[0]), (0.5, 0.5)):  # as asked for, but never faster than the arm can
+        far = JointMove(ROBOT, HOME, HOME + [4.0, 0, 0, 0, 0, 0], velocity=velocity, acceleration=20.0, jerk=2000.0)
+        assert np.abs(far.qd).max() == pytest.approx(top, rel=1e-3)  # a little less, so that it ends on a sample
+        assert np.abs(far.qd).max() <= top
     slow = JointMove(ROBOT, np.zeros(6), np.ones(6), duration_min=9.0)
     assert slow.duration == pytest.approx(9.0, rel=1e-9)
     assert JointMove(ROBOT, HOME, HOME).at(0.5).q == pytest.approx(HOME, abs=0.0)
