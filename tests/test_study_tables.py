@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ import pytest
 from tangere.apps.study import tables
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.study import Study
-from tangere.apps.study.trials import FACTORS, Answer, FreeResult, Injected, Learned, TouchResult, ladder, step_copies
+from tangere.apps.study.trials import (
+    FACTORS,
+    Answer,
+    FreeResult,
+    Injected,
+    Learned,
+    TouchResult,
+    _answer,
+    ladder,
+    step_copies,
+)
 from tangere.apps.study.world import world_of
 from tangere.observe.detect import Thresholds
 
@@ -54,6 +65,18 @@ def test_found_rates_count_detectable_contacts_and_all():
     assert large.found_all.value == 0.5
     assert large.median.value == 0.03  # of 0.01, 0.03, never
     assert large.late.value == math.inf
+
+
+def test_the_best_link_is_the_one_told_else_the_likeliest_else_none():
+    def found(link, *others):
+        point, force = (np.ones(3), np.array([0.0, 3.0, 4.0])) if link is not None else (None, None)
+        rest = tuple(SimpleNamespace(link=other) for other in others)
+        return SimpleNamespace(link=link, probability=0.8, alternatives=rest, point=point, force=force)
+
+    for isolation, best in ((found(2, 3), 2), (found(None, 3, 2), 3), (found(None), None)):
+        said = _answer(isolation, 2, (1.0, 1.0, 1.0))
+        assert (said.link, said.best, said.probability) == (isolation.link, best, 0.8)
+        assert (said.force == 5.0) == (isolation.link is not None)
 
 
 def test_isolation_is_judged_by_answers_and_points():
