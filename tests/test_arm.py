@@ -14,11 +14,11 @@ from virtual_arms import virtual
 
 import tangere
 from tangere.apps.virtual_ur.inside import HOME
-from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue, PlantLost
 from tangere.kinematics.rotation import pose_from_ur
 from tangere.rtde.client import Address
 from tangere.rtde.consent import ConsentNeeded
+from tangere.types import Command
 
 GOAL = np.array((0.3, -1.3, 1.4, -1.7, -1.5, 0.2))
 
@@ -30,6 +30,8 @@ def test_where_it_is_and_moves() -> None:
         np.testing.assert_allclose(state.q, HOME, atol=1e-6)
         np.testing.assert_allclose(state.tau, arm.robot.gravity_torque(state.q), atol=0.1)  # [Nm] at rest
         assert not arm.moving
+        with tangere.arm(host) as other:  # another client before: its programs are not ours
+            other.move_joints(HOME)
         reached = arm.move_joints(GOAL, speed=1.0)
         np.testing.assert_allclose(reached.q, GOAL, atol=1e-4)  # [rad]
         T = pose_from_ur(arm.pose)
@@ -117,7 +119,7 @@ def test_a_lost_connection_is_made_anew_and_said() -> None:
 
 def test_outside_this_computer_everything_that_moves_asks(monkeypatch) -> None:
     """A virtual arm stands for one that is elsewhere: the question whether it is on this computer is answered no."""
-    with virtual() as host:
+    with virtual("--sensors", "ideal", "--wait-for-ever", clock="lockstep") as host:
         monkeypatch.setattr(Address, "loopback", False)
         with tangere.arm(host) as arm:
             before = arm.state.q
@@ -137,16 +139,29 @@ def test_outside_this_computer_everything_that_moves_asks(monkeypatch) -> None:
             plant = arm.plant()
             assert plant._ramp == 1.0
             state = plant.reset(GOAL)
-            controller = ComputedTorque(arm.robot, GOAL)
-            controller.start(state)
-            for _ in range(5):
-                plant.write(controller.step(state))
+            push = np.array((10.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # [Nm]
+            for _ in range(20):
+                before = state
+                plant.write(Command(arm.robot.gravity_torque(state.q) + push))
                 state = plant.read()
+                passed = state.tau - arm.robot.gravity_torque(before.q)
+                np.testing.assert_allclose(passed, push * before.time, atol=1e-9)  # from zero, all of it after 1 s
             plant.close()
 
 
+def test_gravity_is_that_of_the_controllers_payload() -> None:
+    with virtual("--sensors", "ideal") as host, tangere.arm(host) as arm:
+        arm.set_payload(2.0, (0.0, 0.0, 0.1))
+        loaded = tangere.robot("ur5e", payload=(2.0, (0.0, 0.0, 0.1)))
+        assert np.abs(loaded.gravity_torque(HOME) - arm.robot.gravity_torque(HOME)).max() > 5.0  # [Nm]
+        plant = arm.plant()
+        state = plant.reset(HOME)
+        np.testing.assert_allclose(state.tau, loaded.gravity_torque(state.q), atol=1e-9)
+        plant.close()
+
+
 def test_a_scenario_runs_on_the_arm(tmp_path: Path) -> None:
-    with virtual("--plant", "rigid", "--sensors", "ideal", robot="ur10e", clock="lockstep") as host:
+    with virtual("--plant", "rigid", "--sensors", "ideal", "--wait-for-ever", robot="ur10e", clock="lockstep") as host:
         line = [sys.executable, "-m", "tangere", "run", "circle", "--arm", host, "--out", str(tmp_path / "run"),
                 "--set", "duration=2.5", "friction=full"]  # fmt: skip
         done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
@@ -155,6 +170,8 @@ def test_a_scenario_runs_on_the_arm(tmp_path: Path) -> None:
         done = subprocess.run([*line, "--approach"], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "torques came late" in done.stderr
+        again = subprocess.run([*line, "--approach"], capture_output=True, text=True, timeout=120, check=False)
+        assert again.returncode == 0, again.stdout + again.stderr  # it moved back by itself
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["blocks"]["plant"] == f"arm {host}"
     assert summary["aborted"] is None or summary["aborted"] == ""

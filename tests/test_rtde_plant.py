@@ -53,7 +53,7 @@ def standing(host: str) -> np.ndarray:
 
 
 def test_zero_torque_holds() -> None:
-    with virtual("--plant", "mujoco", clock="lockstep") as host, plant(host) as arm:
+    with virtual("--plant", "mujoco", "--wait-for-ever", clock="lockstep") as host, plant(host) as arm:
         state = arm.reset(HOME)
         away = 0.0
         while state.time < 10.0:
@@ -73,6 +73,7 @@ def test_a_payload_that_nobody_told_of_sags_as_the_model_says() -> None:
     stretched = np.array((0.0, 0.0, 0.0, -np.pi / 2, 0.0, 0.0))
     viscous, coulomb, seconds = 0.9, 0.8, 0.4
     options = ("--plant", "mujoco", "--payload", "1", "--sensors", "ideal", "--start", "0,0,0,-90,0,0")
+    options += ("--wait-for-ever",)
     with virtual(*options, clock="lockstep") as host, plant(host, friction=(viscous, coulomb)) as arm:
         state = arm.reset(stretched)
         while state.time < seconds:
@@ -197,7 +198,7 @@ def test_a_killed_client_leaves_the_arm_stopped() -> None:
     rng = np.random.default_rng(3)
     context = multiprocessing.get_context("fork")
     names = ("actual_qd", "runtime_state", loop.MODE, loop.SEQUENCE, loop.WHY)
-    with virtual("--sensors", "ideal", clock="lockstep") as host, listening(host, *names) as rtde:
+    with virtual("--sensors", "ideal", "--wait-for-ever", clock="lockstep") as host, listening(host, *names) as rtde:
         for k in range(KILLS):
             client = context.Process(target=swing, args=(host, (-1.0) ** k), daemon=True)
             client.start()
@@ -245,7 +246,7 @@ def test_two_clients_are_told_who_holds_the_registers() -> None:
 def test_silence_is_told_and_the_next_run_starts_anew() -> None:
     with virtual("--sensors", "ideal", clock="lockstep") as host, plant(host) as arm:
         state = arm.reset(HOME)
-        for _ in range(50):
+        for _ in range(10):
             arm.write(weightless(arm, state))
             state = arm.read()
         with pytest.raises(PlantLost, match="did not come in time"):
@@ -260,7 +261,7 @@ def test_silence_is_told_and_the_next_run_starts_anew() -> None:
 
 def test_close_leaves_a_moving_arm_stopped() -> None:
     names = ("actual_qd", "runtime_state", loop.MODE)
-    with virtual("--sensors", "ideal", clock="lockstep") as host, listening(host, *names) as rtde:
+    with virtual("--sensors", "ideal", "--wait-for-ever", clock="lockstep") as host, listening(host, *names) as rtde:
         with plant(host) as arm:
             state = arm.reset(HOME)
             while np.abs(state.qd).max() < 0.3:
@@ -299,7 +300,8 @@ def test_another_arm_is_noticed_by_its_gravity() -> None:
 
 
 def test_versions_without_scales_have_friction_on_or_off() -> None:
-    with virtual("--polyscope", "5.24.0", clock="lockstep") as host, plant(host, friction=(0.5, 0.5)) as arm:
+    options = ("--polyscope", "5.24.0", "--wait-for-ever")
+    with virtual(*options, clock="lockstep") as host, plant(host, friction=(0.5, 0.5)) as arm:
         state = arm.reset(HOME)
         for _ in range(20):
             arm.write(weightless(arm, state))

@@ -42,6 +42,10 @@ def add(commands: Any) -> None:
     add_run_options(p, "SCENARIO")
     p.add_argument("--arm", metavar="HOST", help="run on a live arm in place of the simulated one; it moves")
     p.add_argument("--approach", action="store_true", help="with --arm: first move slowly to where the run begins")
+    p.add_argument(
+        "--hold", type=int, default=3, metavar="FRAMES",
+        help="with --arm: frames of 2 ms for which a torque is held when none comes, for a busy computer (default: 3)",
+    )  # fmt: skip
     p.add_argument(OPTION, action="store_true", dest="beside", help="with --arm: the confirmation, said in advance")
     p.set_defaults(run=run)
 
@@ -135,13 +139,13 @@ def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built]
         if arguments.beside:
             print(CHECKLIST.format(host=address.host), file=sys.stderr)
         given = consent(WORDS if arguments.beside else None, host=address.host)
-    name = primary.arm_name(primary.introduction(address.host, wait=3.0))
+    name = primary.arm_name(primary.introduction(address.host, wait=5.0))
 
     def approach(built: Built) -> None:
         with Arm(arguments.arm, built.world.believed, consent=given) as live:
             live.move_joints(built.motion.trajectory.at(0.0).q)
 
-    return OnArm(arguments.arm, name, given), approach if arguments.approach else None
+    return OnArm(arguments.arm, name, given, arguments.hold), approach if arguments.approach else None
 
 
 def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -20,6 +20,7 @@ from tangere.rtde import primary
 from tangere.rtde.client import InputsTaken, Rtde, address_of
 from tangere.rtde.consent import Consent, permit
 from tangere.rtde.programs import Programs
+from tangere.rtde.rows import SILENT
 from tangere.types import Array, Command, State
 
 FIELDS = (
@@ -31,9 +32,9 @@ SLOW = 0.02  # [rad/s] below which the arm counts as at rest
 # Share of a joint's limit, and Nm, by which the controller's own torque at rest may differ from our gravity: 1.6 Nm of
 # a UR5e's shoulder. Beyond it payload, mounting or model differ, and torques would be wrong by as much.
 GRAVITY_SHARE, GRAVITY_OFF = 0.01, 0.1
-STARTING = 4.0  # [s] that a program may take to run, once it was sent
-SILENT = 0.5  # [s] without a package after which the arm counts as lost; the loop has stopped it long before
-ENDING = 1.0  # [s] that the loop may take to stop the arm
+STARTING = 10.0  # [s] that a program may take to run, once it was sent: a second on a busy computer, ten on a hung one
+SAYING = 0.5  # [s] after its end for what a program has to say: another port, which may be slower
+ENDING = 3.0  # [s] that the loop may take to stop the arm; it takes 0.3 s
 RAMP = 1.0  # [s] in which torques grow from zero outside this computer: long enough to reach for the stop
 LATE_SHARE, LATE_AFTER = 0.1, 500  # share of late frames that ends a run, once there were that many [frames]
 MODES = {7: "running", 5: "idle: release the brakes", 3: "powered off", 4: "powered on", 2: "booting"}
@@ -118,14 +119,9 @@ class RtdePlant:
     def read(self) -> State:
         """The next sample; the newest where several wait. PlantLost says why the arm has stopped."""
         values = self._received()
-        connection = self._open()
-        while connection.waiting:
-            self.lost += 1
-            values = self._received()
         self._check(values)
         step = self._step_of(values)
-        if step - self._step > 1:
-            self.lost += step - self._step - 1
+        self.lost += max(step - self._step - 1, 0)
         # The gravity that the controller added is that of the sample before; where samples were lost, of the newest
         # one that is known. Both differ by some mNm.
         tau = np.array([values[name] for name in loop.PASSED], dtype=np.float64) + self._gravity
@@ -139,6 +135,8 @@ class RtdePlant:
         tau = command.tau - self._gravity
         if not np.isfinite(tau.dot(tau)):
             raise InvalidValue(f"a torque that is no number: {command.tau.tolist()}")
+        if self._sequence == 0:
+            self._first()
         if self._state.time < self._ramp:
             tau = tau * (self._state.time / self._ramp)
         self._sequence += 1
@@ -252,13 +250,22 @@ class RtdePlant:
 
     # --------------------------------------------------------------------------------------------------------- frames
 
+    def _first(self) -> None:
+        """The run's clock begins with its first torque, however long its maker took since `reset`; the arm stood."""
+        connection = self._open()
+        if connection.waiting:
+            values = self._received()
+            self._check(values)
+            self._step0 = self._step = self._step_of(values)
+
     def _open(self) -> Rtde:
         if self._rtde is None:
             raise PlantLost(f"{self.address.host}: not started, or closed; reset comes first")
         return self._rtde
 
     def _received(self) -> Mapping[str, Any]:
-        values = self._open().receive(SILENT)
+        """The newest values; one package is enough of a backlog."""
+        values, _ = self._open().newest(SILENT)
         if values is None:
             raise PlantLost(f"{self.address.host} has been silent for {SILENT:g} s")
         return values
@@ -290,7 +297,7 @@ class RtdePlant:
         if mode in (loop.Mode.FADING, loop.Mode.STOPPED):
             raise PlantLost(f"{host}: the torque loop has stopped the arm: {loop.reason(int(values[loop.WHY]))}")
         if values["runtime_state"] != 2:
-            said = "" if self._programs is None else self._programs.said()
+            said = "" if self._programs is None else self._programs.said(SAYING)
             raise PlantLost(f"{host}: the torque loop has ended{f': {said}' if said else ''}")
         if self.frames > LATE_AFTER and self.late_share > LATE_SHARE:
             raise PlantLost(f"{host}: {100 * self.late_share:.0f} % of the torques came late, more than the loop bears")

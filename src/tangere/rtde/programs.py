@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import struct
+import time
 
 from tangere.errors import PlantLost
 from tangere.rtde import primary
@@ -37,10 +38,14 @@ class Programs:
             why = error.strerror or error
             raise PlantLost(f"the primary interface of {self.address.host} is gone: {why}") from None
 
-    def said(self) -> str:
-        """What the controller has said since the last program was sent: runtime errors, text messages; "": nothing."""
+    def said(self, wait: float = 0.0) -> str:
+        """What the controller has said since the last program was sent: runtime errors, text messages; "": nothing.
+
+        wait [s]: for the first of it.
+        """
+        end = time.monotonic() + wait
         try:
-            while select.select([self._sock], [], [], 0.0)[0]:
+            while select.select([self._sock], [], [], 0.0 if self._heard else max(0.0, end - time.monotonic()))[0]:
                 chunk = self._sock.recv(1 << 16)
                 if not chunk:
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import threading
 import time
@@ -15,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, PlantLost
 from tangere.kinematics.rotation import ur_from_pose
-from tangere.plants.rtde_plant import SLOW, RtdePlant, controllers_arm, stop
+from tangere.plants.rtde_plant import SAYING, SLOW, STARTING, RtdePlant, controllers_arm
+from tangere.plants.torque_loop import STOP
 from tangere.robots import Robot, as_robot
 from tangere.rtde import primary
 from tangere.rtde.client import Address, Rtde, address_of
@@ -34,11 +34,8 @@ MORE = (
     f"output_int_register_{BEGUN}", f"output_int_register_{DONE}",
 )  # fmt: skip
 TOLD = ("payload", "payload_cog", "payload_inertia", "target_gravity")  # what the controller takes to hang there
-STARTING = 4.0  # [s] that a program may take to begin
-ENDING = 2.0  # [s] that an arm may take to stop
 HEAD = 2  # lines that stand before a program of the user in ours
 SIGNALS = (("standard", 8), ("configurable", 8), ("tool", 2))  # digital outputs, in the order of their numbers
-_NUMBERS = itertools.count(1)
 
 
 def arm(
@@ -171,13 +168,7 @@ class Arm:
 
     def stop(self) -> None:
         """Stop the arm; whatever program runs is replaced by the stop."""
-        stop(self.address.host, self._consent)
-        deadline = time.monotonic() + ENDING
-        self._until(lambda values: True)  # one sample that is newer than the stop
-        while self.moving:
-            if time.monotonic() > deadline:
-                raise PlantLost(f"{self.address.host} did not stop within {ENDING:g} s: use the emergency stop")
-            self._until(lambda values: True)
+        self._run(f"  stopj({STOP})", replace=True)
 
     def plant(self, **options: Any) -> RtdePlant:
         """The arm for torques: what tangere.run takes. options: as RtdePlant has them."""
@@ -278,12 +269,14 @@ class Arm:
             self._programs = Programs(self.address, self._consent)
         return self._programs
 
-    def _run(self, body: str, *, wait: bool = True) -> None:
-        """A program of ours that says when it has begun and when it is done."""
-        number = next(_NUMBERS)
+    def _run(self, body: str, *, wait: bool = True, replace: bool = False) -> None:
+        """A program of ours that says when it has begun and when it is done; replace: of one that runs."""
+        values = self._values()
+        # registers outlive programs and clients: a number that stands in neither of them
+        number = (max(int(values[f"output_int_register_{k}"]) for k in (BEGUN, DONE)) + 1) % 2**30
         told = "write_output_integer_register({}, {})"
         begun, done = told.format(BEGUN, number), told.format(DONE, number)
-        if int(self._values()["runtime_state"]) == 2:
+        if int(values["runtime_state"]) == 2 and not replace:
             raise PlantLost(f"{self.address.host} runs a program already; stop() ends it")
         programs = self._open()
         programs.send(f"def tangere_{number}():\n  {begun}\n{body}\n  {done}\nend", HEAD)
@@ -294,13 +287,14 @@ class Arm:
         if not self._until(started, STARTING) or not started(self._newest):
             why = "is it in remote control, with its brakes released?"
             raise PlantLost(f"{self.address.host} did not run the program: {programs.said() or why}")
-        while wait and int(self._values()[f"output_int_register_{DONE}"]) != number:
-            if int(self._values()["runtime_state"]) != 2 and self._until(lambda values: True):
-                if int(self._newest[f"output_int_register_{DONE}"]) == number:
+        while wait:
+            values = self._values()
+            if int(values["runtime_state"]) != 2:
+                if int(values[f"output_int_register_{DONE}"]) == number:
                     return
-                safety = int(self._newest["safety_mode"])
+                safety = int(values["safety_mode"])
                 why = "" if safety in (1, 2) else f"the arm was stopped (safety mode {safety})"
-                why = why or programs.said() or "it was ended from outside"
+                why = why or programs.said(SAYING) or "it was ended from outside"
                 raise PlantLost(f"{self.address.host}: the program did not come to its end: {why}")
             self._until(lambda values: True)
 

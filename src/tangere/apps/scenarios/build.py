@@ -27,7 +27,7 @@ from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.scene.scene import Pen
 from tangere.plants.sensors import SensorModel
-from tangere.plants.torque_loop import FRAME
+from tangere.plants.torque_loop import FRAME, HOLD
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
 from tangere.settings import doubts, merged, numbers, settings_of
@@ -48,11 +48,12 @@ SIMULATED = ("plant", "parameters", "path_by", "mass", "payload", "sensors", "pu
 
 @dataclass(frozen=True)
 class OnArm:
-    """A live arm in place of the simulated one. host: its address; name: the arm that it says it is."""
+    """A live arm in place of the simulated one."""
 
     host: str
-    name: str
+    name: str  # the arm that it says it is
     consent: Consent | None = None
+    hold: int = HOLD  # frames for which a torque is held when none comes
 
     def told(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run on it; InvalidValue for those that only a simulation has."""
@@ -63,7 +64,8 @@ class OnArm:
             raise InvalidValue(f"robot: {self.host} is a {self.name}, got {given['robot']!r}")
         if float(numbers(given.get("period", FRAME), "period", "s", (1,))[0]) != FRAME:
             raise InvalidValue(f"period: a live arm has its own, {1e3 * FRAME:g} ms, got {given['period']!r}")
-        return {**given, "robot": self.name, "period": FRAME, "push": ()}
+        # thresholds allow for what such sensors are like; they were measured on a UR10e
+        return {**given, "robot": self.name, "period": FRAME, "push": (), "sensors": "ur10e"}
 
     def plant(self, world: World) -> Plant:
         """Where the model has no friction, the drives make up for it, as far as UR's own defaults go."""
@@ -71,7 +73,7 @@ class OnArm:
         from tangere.script.compliance import COULOMB, VISCOUS
 
         friction = (VISCOUS, COULOMB) if world.believed_friction is None else (0.0, 0.0)
-        return RtdePlant(self.host, world.believed, consent=self.consent, friction=friction)
+        return RtdePlant(self.host, world.believed, consent=self.consent, friction=friction, hold=self.hold)
 
 
 @dataclass(frozen=True)

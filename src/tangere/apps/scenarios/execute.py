@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tangere.apps.scenarios.build import Built, OnArm, build
+from tangere.apps.scenarios.build import SIMULATED, Built, OnArm, build
 from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
@@ -132,7 +132,7 @@ def execute(
     told = {"scenario": built.scenario.name, **plain(built.settings)}
     told["push"] = told.pop("push")  # at the end: a list in a table of numbers
     if arm is not None:
-        told["arm"] = arm.host
+        told = {"arm": arm.host} | {name: value for name, value in told.items() if name not in SIMULATED}
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings.seed}
     units = {name: one.unit for name, one in settings_of(type(built.settings)).items() if one.unit}
