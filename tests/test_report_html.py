@@ -35,9 +35,7 @@ class Page(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.scripts: list[str] = []
-        self.open: list[str] = []
+        self.text, self.scripts, self.open = list[str](), list[str](), list[str]()
         self.feed(page)
         self.close()
 
@@ -399,5 +397,4 @@ def test_events_are_shaded_while_they_last_and_told_as_the_summary_knows_them(da
     assert "2 (stop, no alarm)" in report_html(stop)
     assert "felt at joint" not in report_html(stop)  # what raises no alarm is no touch
     assert "felt at joint 2" in report_html(data)
-    ((_, alone),) = replace(data, summary={}).judged
-    assert alone == {"torque_nm": 5.1}  # what the event itself says
+    assert replace(data, summary={}).judged[0][1] == {"torque_nm": 5.1}  # what the event itself says

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.identification.belief import belief
-from tangere.identification.touch_logs import touch_log
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, cleaned, read
 from tangere.observe.detect import Detector, Thresholds
@@ -53,6 +51,7 @@ def parts_of(
 
 
 def _watched(recording: Recording, robot: Robot) -> tuple[Any, dict[str, Observer], AnyDetector]:
+    from tangere.identification.belief import belief
     from tangere.loop.follow import StreamSource, watching  # which run the loop themselves
 
     source = StreamSource(recording.rows(), robot, belief(robot), robot.model.payload, name=recording.name)
@@ -63,6 +62,8 @@ def _in_torque(log: Log, robot: Robot | None) -> ReplaySource:
     """A recording of currents, or of torques without gravity, as samples in Nm."""
     if robot is None or not {"actual_current", "actual_current_as_torque"} & set(log.columns):
         return ReplaySource.of(log.columns)  # which says what is missing
+    from tangere.identification.touch_logs import touch_log  # not needed where there are torques
+
     recording = cleaned("recording", log, "")
     found = touch_log(recording, robot)
     motion = found.motion

@@ -15,7 +15,7 @@ from tangere.report.terminal import Bar, paint, wants_colour
 from tangere.settings import flag, setting, word
 
 if TYPE_CHECKING:
-    from tangere.apps.arm.doctor import Examination
+    from tangere.apps.arm.examination import Examination
     from tangere.rtde.client import Address
 
 HOST = "the arm: an IPv4 address, or rtde://HOST[:PORT]"
@@ -160,7 +160,8 @@ def _bundle(path: str, address: Address, seen: Examination) -> None:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from tangere.apps.arm.doctor import PORTS, first_bytes
+    from tangere.apps.arm.doctor import PORTS
+    from tangere.apps.arm.examination import first_bytes
     from tangere.apps.arm.record import record as recorded
 
     if not path.endswith(".zip"):

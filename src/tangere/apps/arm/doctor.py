@@ -10,12 +10,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
+from tangere.apps.arm.examination import Examination, Finding, Status, first_line
 from tangere.errors import PlantLost, TangereError
 from tangere.kinematics.rotation import pose_from_ur
 from tangere.plants.rtde_plant import GRAVITY_OFF, GRAVITY_SHARE, SLOW, controllers_arm
@@ -28,7 +27,6 @@ from tangere.rtde.rows import FIELDS, RtdeRows
 from tangere.rtde.wire import ProtocolError
 from tangere.types import Array
 
-Status = Literal["ok", "warning", "fault", "skipped"]
 PORTS = {
     29999: "dashboard",
     30001: "primary interface",
@@ -39,44 +37,6 @@ PORTS = {
 JITTER = 5e-3  # [s] of round trips above which a network is no place for 500 packages a second
 LATE = 0.01  # share of late packages that a torque loop still bears
 CALIBRATED, NOMINAL = 1e-4, 5e-3  # [m] between our pose and the arm's: with its calibration, and by its type alone
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check: what was found, why it may be so, what to do."""
-
-    check: str
-    status: Status
-    found: str
-    cause: str = ""
-    cure: str = ""
-    kind: str = ""  # a word for programs: remote_off, inputs_taken, old_version, wrong_model, wrong_payload, ...
-
-
-@dataclass
-class Examination:
-    """Everything that was found, and the verdict."""
-
-    host: str
-    findings: list[Finding] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
-    torque_blocked: list[str] = field(default_factory=list)
-    passive_blocked: list[str] = field(default_factory=list)
-
-    @property
-    def verdict(self) -> str:
-        """In three words at most."""
-        return "not OK" if self.passive_blocked else "passive OK" if self.torque_blocked else "torque OK"
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "host": self.host,
-            "verdict": self.verdict,
-            "findings": [asdict(one) for one in self.findings],
-            "problems": [one.kind for one in self.findings if one.kind],
-            "figures": self.figures,
-        }
 
 
 def examine(
@@ -410,7 +370,7 @@ class _Doctor:
 
     def _computer(self) -> None:
         load, cores = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0, os.cpu_count() or 1
-        governor = _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+        governor = first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
         real_time = "PREEMPT_RT" in platform.version()
         self.seen.figures |= {"load": load, "cores": cores, "governor": governor, "real_time_kernel": real_time}
         busy = load > cores
@@ -420,30 +380,3 @@ class _Doctor:
             "this computer", "warning" if busy else "ok", text, "other programs compute" if busy else "",
             "end them before torque control" if busy else "", "busy" if busy else "",
         )  # fmt: skip
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text().splitlines()[0]
-    except (OSError, IndexError):
-        return ""
-
-
-def first_bytes(address: Address, port: int, seconds: float = 5.0) -> bytes:
-    """What a port sends by itself in its first seconds, at most 4 MB; empty where it is closed."""
-    got = b""
-    try:
-        with connect(address.host, port, 2.0) as sock:
-            deadline = time.monotonic() + seconds
-            while (left := deadline - time.monotonic()) > 0 and len(got) < 1 << 22:
-                sock.settimeout(left)
-                try:
-                    chunk = sock.recv(1 << 16)
-                except TimeoutError:
-                    break
-                if not chunk:
-                    break
-                got += chunk
-    except (PlantLost, ProtocolError, OSError):
-        pass
-    return got
