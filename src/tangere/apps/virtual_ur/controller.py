@@ -14,7 +14,7 @@ import numpy as np
 
 from tangere.apps.virtual_ur.inside import Inside
 from tangere.apps.virtual_ur.modes import Profile, RobotMode, Runtime, SafetyMode
-from tangere.apps.virtual_ur.shown import shown
+from tangere.apps.virtual_ur.exchange import shown
 from tangere.errors import TangereError
 from tangere.plants.pushes import push_of
 from tangere.rtde import fields
