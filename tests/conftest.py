@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,21 @@ def pushed_run() -> tuple[list[State], float]:
 def rng() -> np.random.Generator:
     """A generator seeded afresh for every test, so that a failure repeats alone and in any order."""
     return np.random.default_rng(20240501)
+
+
+@pytest.fixture(scope="module")
+def walled() -> Iterator[str]:
+    """The address of a virtual UR5e before a wall: every client finds it as the one before left it, as in a cell."""
+    from virtual_arms import WALL, virtual
+
+    with virtual("--wall", str(WALL)) as host:
+        yield host
+
+
+@pytest.fixture
+def arm(walled: str) -> Iterator[str]:
+    """The same; a test that fails does not leave it stopped for those that follow."""
+    from virtual_arms import recover
+
+    yield walled
+    recover(walled)

@@ -3,43 +3,64 @@
 from __future__ import annotations
 
 import functools
+import math
 import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tangere.rtde.client import Rtde
+from tangere.rtde.dashboard import Dashboard
 
+HOME = [0.0, -1.57, 1.57, -1.57, -1.57, 0.0]
+AT_WALL = [0.55, 0.0, 0.35, 0.0, math.pi / 2, 0.0]  # the rod looks at the wall, 5 cm before it
+WALL = 0.6  # m
 _HOSTS = count(os.getpid() % 200 + 20)
-CHILD = 120.0  # [s] after which a client counts as hung; a whole test takes a few seconds
+CHILD = 60.0  # [s] after which a client counts as hung; a whole test takes a few seconds
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) + 2
 
 
+def address() -> str:
+    """A place on loopback that no other test uses."""
+    return f"127.{WORKER}.{os.getpid() % 250}.{next(_HOSTS) % 250 + 1}"
+
+
 @contextmanager
-def virtual(*options: str, robot: str = "ur5e", clock: str = "fast") -> Iterator[str]:
-    """The address of an arm that is ready; it must end with 0 on SIGTERM."""
-    host = f"127.{WORKER}.{os.getpid() % 250}.{next(_HOSTS) % 250 + 1}"
+def ready(
+    host: str, *options: str, robot: str = "ur5e", clock: str = "fast"
+) -> Iterator[subprocess.Popen[str]]:
+    """The process of an arm that is ready there; whatever happens, it is gone afterwards."""
     words = [sys.executable, "-m", "tangere", "virtual", robot, "--address", host, "--clock", clock, *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith(f"ready {robot} at {host}"), line
-        yield host
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        yield process
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def virtual(*options: str, robot: str = "ur5e", clock: str = "fast") -> Iterator[str]:
+    """The address of an arm that is ready; it must end with 0 on SIGTERM."""
+    host = address()
+    with ready(host, *options, robot=robot, clock=clock) as process:
+        yield host
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
 
 
 def upload(host: str, text: str, port: int = 30002) -> socket.socket:
@@ -66,6 +87,17 @@ def listening(host: str, *names: str) -> Rtde:
     assert not recipe.missing
     rtde.start()
     return rtde
+
+
+def recover(host: str) -> None:
+    """Power on and release the brakes where something has stopped the arm."""
+    with Dashboard(host) as desk:
+        if desk.word("safetymode") == "NORMAL" and desk.word("robotmode") == "RUNNING":
+            return
+        desk.ask("restart safety")
+        desk.ask("brake release")
+    with listening(host, "robot_mode") as rtde:  # opened now: what it tells is younger than the commands
+        until(rtde, lambda v: v["robot_mode"] == 7)
 
 
 def in_child(test: Callable[..., None]) -> Callable[..., None]:
@@ -101,3 +133,47 @@ def in_child(test: Callable[..., None]) -> Callable[..., None]:
             pytest.fail(said, pytrace=False)
 
     return run
+
+
+class Driven:
+    """ur_rtde's Control and Receive interfaces, and the controller's clock."""
+
+    def __init__(self, host: str, start: list[float] | None = None) -> None:
+        import rtde_control
+        import rtde_receive
+
+        self.host = host
+        self.now = rtde_receive.RTDEReceiveInterface(host)
+        self.control = rtde_control.RTDEControlInterface(host)
+        if start is not None:
+            assert self.control.moveJ(start, 3.0, 10.0)
+
+    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Time of the controller's clock passes, or until something is so: whether it is."""
+        end = self.now.getTimestamp() + seconds
+        while self.now.getTimestamp() < end:
+            if until():
+                return True
+            time.sleep(1e-3)
+        return until()
+
+    def q(self) -> np.ndarray:
+        self.wait(0.3)
+        return np.array(self.now.getActualQ())
+
+    def tool(self) -> np.ndarray:
+        self.wait(0.3)
+        return np.array(self.now.getActualTCPPose())
+
+    def speed(self) -> np.ndarray:
+        """Mean over some samples: the arm's tachometers are noisy."""
+        samples = []
+        for _ in range(40):
+            self.wait(0.004)
+            samples.append(self.now.getActualTCPSpeed())
+        return np.mean(samples, axis=0)
+
+    def to_wall(self) -> None:
+        assert self.control.moveJ_IK(AT_WALL, 2.0, 6.0)
+        self.wait(0.3)
+        assert self.control.zeroFtSensor()

@@ -26,12 +26,12 @@ class JointServo:
         if not 0.0 < pole < 1e4:
             raise InvalidValue(f"pole: positive, below 1e4 [1/s], got {pole!r}")
         self.robot, self.friction, self._p = robot, friction, pole
-        self._sum = np.zeros(robot.dof)
+        self._sum = self._nothing = np.zeros(robot.dof)
         self.effort = np.zeros(robot.dof)  # [Nm] of the last torque: what goes beyond the model's torque for the target
 
     def release(self) -> None:
         """Forget the integral: somebody else moves the arm."""
-        self._sum = np.zeros(self.robot.dof)
+        self._sum = self._nothing
 
     def torque(self, state: State, q: Array, qd: Array, qdd: Array, period: float) -> Array:
         """The torque (n,) [Nm] for the coming period [s] towards the target (n,) each."""
@@ -42,6 +42,6 @@ class JointServo:
         if self.friction is not None:
             tau = tau + self.friction.torque(qd)
         limit = self.robot.tau_max
-        inside = np.abs(tau) < limit
-        self._sum = self._sum + np.where(inside, error * period, 0.0)
-        return np.clip(tau, -limit, limit)
+        cut: Array = np.minimum(np.maximum(tau, -limit), limit)
+        self._sum = self._sum + (tau == cut) * (error * period)
+        return cut

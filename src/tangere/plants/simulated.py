@@ -47,6 +47,10 @@ class SimulatedArm:
             raise PlantLost(f"the simulation left the finite numbers at {self._count * self.period:.6g} s")
         return self._state
 
+    def exact(self) -> State:
+        """The state as it is now, without sensors: what the drives' own encoders know, at a rate of their own."""
+        return State(self._count * self.period, self.period, self._q, self._qd, self._actuators.reported)
+
     def push(self, push: Push | PushForce) -> None:
         """One more push, while the plant runs."""
         self._pushes.add(push)

@@ -98,13 +98,17 @@ class Recipe:
                 flat.extend(value)
         return _layout(self.types)[0].pack(*flat)
 
-    def unpack(self, payload: bytes) -> dict[str, Value]:
-        """Values by name; bytes beyond the recipe are passed over."""
+    def values(self, payload: bytes) -> list[Value]:
+        """Values in the recipe's order; bytes beyond it are passed over."""
         layout, places = _layout(self.types)
         if len(payload) < layout.size:
             raise ProtocolError(f"{len(payload)} bytes of data, the recipe has {layout.size}")
         flat = layout.unpack_from(payload)
-        return {name: flat[place] for name, place in zip(self.names, places, strict=True)}
+        return [flat[place] for place in places]
+
+    def unpack(self, payload: bytes) -> dict[str, Value]:
+        """Values by name."""
+        return dict(zip(self.names, self.values(payload), strict=True))
 
 
 @cache

@@ -52,6 +52,8 @@ class HostFunctions:
     # ---------------------------------------------------------------------------------------------------- registers
 
     def _entry(self, of: list[Value], address: Value, what: str) -> int:
+        if type(address) is int and 0 <= address < len(of):  # what nearly all of them are
+            return address
         if isinstance(address, bool) or not isinstance(address, int | float) or address != int(address):
             raise ScriptException(f"{what}: the address is a whole number, got {shown(address)}")
         if not 0 <= address < len(of):

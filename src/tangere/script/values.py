@@ -150,6 +150,8 @@ def _whole(index: Value) -> int:
 
 def element(value: Value, index: Value) -> Value:
     """value[index], counted from 0."""
+    if type(index) is int and isinstance(value, tuple) and 0 <= index < len(value):  # what nearly all of them are
+        return value[index]
     if not isinstance(value, tuple):
         raise ScriptException(f"{shown(value)} has no elements")
     i = index if type(index) is int else _whole(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import sys
@@ -80,12 +81,16 @@ def add(commands: Any) -> None:
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
         help="something pushes, start counts from the beginning; may be given several times",
     )  # fmt: skip
+    p.add_argument("--bench", action="store_true", help="measure how many frames a second it can do, and end")
+    p.add_argument("--json", action="store_true", help="with --bench: the figures as JSON")
     add_options(p, VirtualSettings)
     p.set_defaults(run=main)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until told to end."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # while it starts there is nothing to put away
+        signal.signal(number, lambda *_: sys.exit(0))
     settings = group_from(VirtualSettings, arguments)
     profile = profile_of(settings.polyscope, settings.profile)
     import numpy as np
@@ -97,11 +102,16 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.plants.pushes import pushes_of
 
     model = load(arguments.robot)
+    if arguments.bench:
+        from tangere.apps.virtual_ur.bench import measured, text
+
+        found = measured(model, settings.address)
+        print(json.dumps(found) if arguments.json else text(found))
+        return 0
     inside = Inside(
         model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
         frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
-        sensors=settings.sensors == "typical", payload=settings.payload,
-        wall=settings.wall,
+        sensors=settings.sensors == "typical", payload=settings.payload, wall=settings.wall,
     )  # fmt: skip
     for push in pushes_of(arguments.push):
         inside.plant.push(push)

@@ -1,14 +1,15 @@
-"""What a virtual controller shows: the value of every output field, from its state."""
+"""The data exchange of a virtual controller: the value of every output field, and what every input field does."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tangere.rtde import fields
-from tangere.rtde.wire import TYPES, Value
+from tangere.rtde.wire import TYPES, Kind, Recipe, Value
 from tangere.script.poses import rotation_vector
 from tangere.types import Array
 
@@ -20,27 +21,121 @@ RUNNING, IDLE, OFF = 253, 255, 239
 TEMPERATURE = 30.0  # [C] of motors that nobody heats
 
 
-def shown(controller: Controller, name: str) -> Callable[[], Value]:
-    """A function that gives the field's value at the end of a frame."""
-    held = fields.register(name)
-    if held is not None:
-        way, kind, number = held
-        registers = controller.registers
-        sides: dict[str, dict[str, list[Any]]] = {
-            "input": {"int": registers.in_int, "double": registers.in_float, "bit": registers.in_bit},
-            "output": {"int": registers.out_int, "double": registers.out_float, "bit": registers.out_bit},
-        }
-        table = sides[way][kind]
-        return lambda: table[number]
-    special = _TABLE.get(name)
-    if special is not None:
-        return lambda: special(controller)
-    kind = fields.output_type(name, (99,)) or "DOUBLE"
-    code = TYPES[kind]
-    count = int(code[0]) if code[0].isdigit() else 0
-    nothing: Value = False if code == "?" else 0.0 if code == "d" else 0
-    empty: Value = ((0.0 if code.endswith("d") else 0),) * count if count else nothing
-    return lambda: empty
+class Exchange:
+    """Output and input fields of one controller, as functions that are made once and called in every frame.
+
+    What takes time (poses, torques of the model) is computed once a frame, however many clients ask for it.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._by: dict[str, Callable[[], Value]] = {}
+        registers, signals = controller.registers, controller.signals
+        self._tables: dict[tuple[str, str], list[Any]] = {
+            ("input", "int"): registers.in_int, ("input", "double"): registers.in_float,
+            ("input", "bit"): registers.in_bit, ("output", "int"): registers.out_int,
+            ("output", "double"): registers.out_float, ("output", "bit"): registers.out_bit,
+        }  # fmt: skip
+        self._digital, self._analog = signals.digital_out, signals.analog_out
+
+    def shown(self, name: str) -> Callable[[], Value]:
+        """A function that gives the field's value at the end of a frame; zeros for what a simulation does not have."""
+        if name not in self._by:
+            self._by[name] = self._made(name)
+        return self._by[name]
+
+    def _made(self, name: str) -> Callable[[], Value]:
+        held = fields.register(name)
+        if held is not None:
+            way, kind, number = held
+            table = self._tables[way, kind]
+            return lambda: table[number]
+        c = self._controller
+        if name in _ARM:
+            return _once(c, _ARM[name])
+        if name in _NOW:
+            now = _NOW[name]
+            return lambda: now(c)
+        code = TYPES[fields.output_type(name, (99,)) or "DOUBLE"]
+        count = int(code[0]) if code[0].isdigit() else 0
+        nothing: Value = False if code == "?" else 0.0 if code == "d" else 0
+        empty: Value = ((0.0 if code.endswith("d") else 0),) * count if count else nothing
+        return lambda: empty
+
+    def packer(self, recipe: Recipe, protocol: int) -> Callable[[], bytes]:
+        """A function that gives the data package of a frame."""
+        kinds = [TYPES[kind] for kind in recipe.types]
+        getters = [(self.shown(name), len(kind) > 1) for name, kind in zip(recipe.names, kinds, strict=True)]
+        layout = struct.Struct((">HBB" if protocol >= 2 else ">HB") + "".join(kinds))
+        head = (layout.size, int(Kind.DATA), recipe.number)[: 3 if protocol >= 2 else 2]
+
+        def packed() -> bytes:
+            flat: list[Any] = [*head]
+            for get, many in getters:
+                if many:
+                    flat += get()  # type: ignore[arg-type]
+                else:
+                    flat.append(get())
+            return layout.pack(*flat)
+
+        return packed
+
+    def taker(self, names: Sequence[str]) -> Callable[[Sequence[Any]], None]:
+        """A function that takes a package of input values, in the order of the names."""
+        places = []
+        others: list[tuple[str, int]] = []
+        for k, name in enumerate(names):
+            held = fields.register(name)
+            if held is None:
+                others.append((name, k))
+            else:
+                places.append((self._tables["input", held[1]], held[2], k))
+        written = frozenset(names)
+        c = self._controller
+
+        def take(values: Sequence[Any]) -> None:
+            for table, number, k in places:
+                table[number] = values[k]
+            c.written |= written
+            if others:
+                self._act({name: values[k] for name, k in others})
+
+        return take
+
+    def _act(self, values: dict[str, Any]) -> None:
+        """Inputs with a mask: they act once for each package."""
+        c = self._controller
+        if values.get("speed_slider_mask"):
+            wish = float(values.get("speed_slider_fraction", c.slider))
+            c.slider = min(max(wish, 0.0), 1.0) if wish == wish else c.slider
+        for kind, first, count in (("standard", 0, 8), ("configurable", 8, 8), ("tool", 16, 2)):
+            mask, bits = values.get(f"{kind}_digital_output_mask", 0), values.get(f"{kind}_digital_output", 0)
+            for k in range(count):
+                if int(mask) >> k & 1:
+                    self._digital[first + k] = bool(int(bits) >> k & 1)
+        mask = int(values.get("standard_analog_output_mask", 0))
+        for k in range(2):
+            if mask >> k & 1 and f"standard_analog_output_{k}" in values:
+                self._analog[k] = float(values[f"standard_analog_output_{k}"])
+        for name in ("input_bit_registers0_to_31", "input_bit_registers32_to_63"):
+            if name in values:
+                first = 0 if name.endswith("31") else 32
+                table = self._tables["input", "bit"]
+                table[first : first + 32] = [bool(int(values[name]) >> k & 1) for k in range(32)]
+
+
+def _once(c: Controller, compute: Callable[[Controller], Value]) -> Callable[[], Value]:
+    """The value at the end of a frame, computed when it is first asked for."""
+    step: int = -1
+    value: Value = 0
+
+    def get() -> Value:
+        nonlocal step, value
+        if step != c.step:
+            step, value = c.step, compute(c)
+        return value
+
+    return get
 
 
 def _six(values: Array) -> tuple[float, ...]:
@@ -105,9 +200,8 @@ def _deviation(c: Controller) -> float:
     return float(np.abs(c.setpoint.q - c.inside.state.q).max() / 0.2) if c.setpoint.tau is None else 0.0
 
 
-_TABLE: dict[str, Callable[[Controller], Value]] = {
-    "timestamp": lambda c: c.time,
-    "control_step": lambda c: c.step,
+# What follows from the arm's state and target: the same for everybody until the next frame.
+_ARM: dict[str, Callable[[Controller], Value]] = {
     "target_q": lambda c: _six(c.setpoint.q),
     "target_qd": lambda c: _six(c.setpoint.qd),
     "target_qdd": lambda c: _six(c.setpoint.qdd),
@@ -126,6 +220,16 @@ _TABLE: dict[str, Callable[[Controller], Value]] = {
     "ft_raw_wrench": _raw_force,
     "wrench_calc_from_currents": _raw_force,
     "tcp_force_scalar": lambda c: float(np.linalg.norm(c.arm.wrench()[:3])),
+    "actual_tool_accelerometer": lambda c: tuple(
+        float(x) for x in np.array(c.arm.frame_at(c.inside.state.q)[0]).T @ -c.inside.belief.model.gravity
+    ),
+    "actual_robot_current": lambda c: float(np.abs(c.inside.state.tau / c.inside.belief.drives.gain).sum()),
+    "joint_position_deviation_ratio": _deviation,
+}
+# What clients and programs may change at any time.
+_NOW: dict[str, Callable[[Controller], Value]] = {
+    "timestamp": lambda c: c.time,
+    "control_step": lambda c: c.step,
     "tcp_offset": lambda c: (*c.arm.tcp[1], *rotation_vector(c.arm.tcp[0])),
     "payload": lambda c: float(c.arm.payload.mass),
     "payload_cog": lambda c: tuple(float(x) for x in c.arm.payload.com),
@@ -133,9 +237,6 @@ _TABLE: dict[str, Callable[[Controller], Value]] = {
         float(c.arm.payload.inertia[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
     ),
     "target_gravity": lambda c: tuple(float(-x) for x in c.inside.belief.model.gravity),
-    "actual_tool_accelerometer": lambda c: tuple(
-        float(x) for x in np.array(c.arm.frame_at(c.inside.state.q)[0]).T @ -c.inside.belief.model.gravity
-    ),
     "speed_scaling": lambda c: c.speed,
     "target_speed_fraction": lambda c: c.slider,
     "robot_mode": lambda c: int(c.robot_mode),
@@ -149,8 +250,6 @@ _TABLE: dict[str, Callable[[Controller], Value]] = {
     "actual_joint_voltage": lambda c: (48.0,) * 6,
     "actual_main_voltage": lambda c: 48.0,
     "actual_robot_voltage": lambda c: 48.0,
-    "actual_robot_current": lambda c: float(np.abs(c.inside.state.tau / c.inside.belief.drives.gain).sum()),
-    "joint_position_deviation_ratio": _deviation,
     "script_control_line": lambda c: c.line,
     "actual_execution_time": lambda c: 0.1,
     "actual_digital_input_bits": lambda c: _bits(c.signals.digital_in),

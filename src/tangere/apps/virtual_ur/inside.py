@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tangere.control.joint_servo import JointServo
-from tangere.dynamics.friction import JointFriction
+from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue
 from tangere.model.calibration import calibrated_by, dh_frames
 from tangere.model.model import Model, Payload
@@ -139,6 +139,8 @@ class Inside:
         self.servo = JointServo(self.belief, self.typical)
         self.state = self.plant.reset(np.array(HOME) if q is None else q)
         self.braked = True
+        self._scales: tuple[Array | None, Array | None] = (self.typical.viscous, None)  # shares of friction made up for
+        self._made_up = (np.zeros(6), np.zeros(6))  # viscous and coulomb, times their shares
         self._hold = self.state.q
 
     def believe(self, robot: Robot) -> None:
@@ -157,16 +159,21 @@ class Inside:
         self._hold = self.state.q
         return self.state
 
-    def apply(self, tau: Array, viscous: Array, coulomb: Array) -> State:
+    def apply(self, tau: Array, viscous: Array | None, coulomb: Array | None) -> State:
         """One frame in torque mode: gravity of the believed arm and a share of its friction are added."""
         self._braked(False)
         self.servo.release()
-        total = tau + self.belief.gravity_torque(self.state.q)
-        law, qd = self.typical, self.state.qd
-        total = total + viscous * law.viscous * qd + coulomb * law.coulomb * np.tanh(qd / law.width)
-        limit = self.belief.tau_max
-        total = np.clip(total, -limit, limit)
-        for _ in range(self._steps):
+        qd = self.state.qd
+        total = self.belief.gravity_torque(self.state.q)
+        total += tau
+        if viscous is not self._scales[0] or coulomb is not self._scales[1]:
+            self._scales = (viscous, coulomb)
+            self._made_up = (
+                self.typical.viscous * (0.0 if viscous is None else viscous),
+                self.typical.coulomb * (0.0 if coulomb is None else coulomb),
+            )
+        total += sliding_friction(qd, 1.0 / self.typical.width, self._made_up[1], self._made_up[0])
+        for _ in range(self._steps):  # the plant cuts what is beyond the drives' limits
             self._step(total)
         self._hold = self.state.q
         return self.state
@@ -191,8 +198,7 @@ class Inside:
 
     def _sensed(self) -> State:
         """What the drives' own encoders say, at a rate far above the frames: taken as free of noise."""
-        truth = self.plant.truth()
-        return dataclasses.replace(self.state, q=truth.q, qd=truth.qd)
+        return self.plant.exact()
 
     def _braked(self, now: bool) -> None:
         if now != self.braked:

@@ -83,7 +83,7 @@ def note(c: Controller, kind: str, text: str, line: int) -> bytes:
 def realtime(c: Controller) -> bytes:
     """The package of port 30003: doubles in the documented order, 1220 bytes (layout of later versions: modelled)."""
     s, belief = c.inside.state, c.inside.belief
-    get = c.field
+    get = c.exchange.shown
     names = (
         "target_q", "target_qd", "target_qdd", "target_current", "target_moment", "actual_q", "actual_qd",
         "actual_current", "joint_control_output", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
@@ -118,7 +118,7 @@ def _mode(c: Controller) -> bytes:
 def _joints(c: Controller) -> bytes:
     s = c.inside.state
     current = s.tau / c.inside.belief.drives.gain
-    mode = c.field("joint_mode")()[0]  # type: ignore[index]
+    mode = c.exchange.shown("joint_mode")()[0]  # type: ignore[index]
     rows = [
         struct.pack(">3d4fB", s.q[k], c.setpoint.q[k], s.qd[k], current[k], 48.0, 30.0, 30.0, mode) for k in range(6)
     ]
@@ -141,7 +141,8 @@ def _board(c: Controller) -> bytes:
 
 
 def _cartesian(c: Controller) -> bytes:
-    return message(Part.CARTESIAN, struct.pack(">12d", *c.field("actual_TCP_pose")(), *c.field("tcp_offset")()))  # type: ignore[misc]
+    pose, offset = (c.exchange.shown(name)() for name in ("actual_TCP_pose", "tcp_offset"))
+    return message(Part.CARTESIAN, struct.pack(">12d", *pose, *offset))  # type: ignore[misc]
 
 
 def _configuration(c: Controller) -> bytes:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tangere.rtde import fields, wire
-from tangere.rtde.wire import IN_USE, NOT_FOUND, Kind, Recipe, Value
+from tangere.rtde.wire import IN_USE, NOT_FOUND, Kind, Recipe
 
 if TYPE_CHECKING:
     from tangere.apps.virtual_ur.controller import Controller
+
+
+# First versions that answer to questions for properties (read, not tried: modelled).
+PROPERTIES: dict[int, tuple[int, ...]] = {5: (5, 26), 10: (10, 13)}
 
 
 class Owners:
@@ -40,9 +44,9 @@ class RtdePort:
         self._packages = wire.Packages()
         self.protocol, self.started = 1, False
         self._recipe: Recipe | None = None
-        self._getters: tuple[Callable[[], Value], ...] = ()
+        self._packed: Callable[[], bytes] = bytes
         self._every, self._frame = 1, 0
-        self._inputs: dict[int, Recipe] = {}
+        self._inputs: dict[int, tuple[Recipe, Callable[[Sequence[Any]], None]]] = {}
         self.fresh = False  # whether inputs have come since the last frame (lock-step waits for them)
         self.dropped = 0  # packages with inputs that fit no recipe
 
@@ -62,7 +66,7 @@ class RtdePort:
         self._frame += 1
         if self._frame % self._every:
             return b""
-        return wire.data(self._recipe, [get() for get in self._getters], self.protocol, output=True)
+        return self._packed()
 
     def close(self) -> None:
         """The connection has ended."""
@@ -90,6 +94,8 @@ class RtdePort:
             return self._take(payload)
         if kind == Kind.TEXT:
             return b""
+        if kind == Kind.PROPERTIES and self._exchange.version >= PROPERTIES.get(self._exchange.version[0], (99,)):
+            return self._properties(payload)
         raise wire.ProtocolError(f"a package of type {kind}")
 
     def _set_outputs(self, frequency: float, names: tuple[str, ...]) -> bytes:
@@ -98,7 +104,8 @@ class RtdePort:
         whole = NOT_FOUND not in types and bool(names)
         recipe = Recipe(1 if whole else 0, names, types)
         self.started, self._recipe = False, recipe if whole else None
-        self._getters = tuple(self._exchange.field(name) for name in names) if whole else ()
+        if whole:
+            self._packed = self._exchange.exchange.packer(recipe, self.protocol)
         rate = self._exchange.rate
         wanted = frequency if 0.0 < frequency <= rate else float(rate)
         self._every, self._frame = max(1, round(rate / wanted)), -1
@@ -115,16 +122,34 @@ class RtdePort:
         whole = bool(names) and not {NOT_FOUND, IN_USE} & set(types) and len(self._inputs) < 255
         recipe = Recipe(len(self._inputs) + 1 if whole else 0, names, types)
         if whole:
-            self._inputs[recipe.number] = recipe
+            self._inputs[recipe.number] = (recipe, self._exchange.exchange.taker(names))
             self._owners.claim(names, self)
         return wire.recipe_answer(Kind.INPUTS, recipe, self.protocol)
 
     def _take(self, payload: bytes) -> bytes:
-        recipe = self._inputs.get(payload[0]) if payload else None
-        if recipe is None or len(payload) - 1 < recipe.width:
+        found = self._inputs.get(payload[0]) if payload else None
+        if found is None or len(payload) - 1 < found[0].width:
+            why = "no such recipe" if found is None else f"{len(payload) - 1} bytes, its recipe has {found[0].width}"
+            if not self.dropped:  # once a connection: who sends one sends thousands
+                self._exchange.tell("text", f"RTDE: inputs dropped: {why}", 0)
             self.dropped += 1
-            why = "no such recipe" if recipe is None else f"{len(payload) - 1} bytes, its recipe has {recipe.width}"
             return wire.text(f"inputs dropped: {why}", "RTDE", 2, self.protocol)
-        self._exchange.take(recipe.unpack(payload[1:]))
+        recipe, take = found
+        take(recipe.values(payload[1:]))
         self.fresh = True
         return b""
+
+    def _properties(self, payload: bytes) -> bytes:
+        """Constants by name; where one is not known, no values at all."""
+        major, minor, bugfix, build = self._exchange.version
+        known = {
+            "v1.software.version": ("UINT64", major << 48 | minor << 32 | bugfix << 16 | build),
+            "v1.control_box.type": ("UINT32", 1 << 24 | (2 if self._exchange.profile.e_series else 1) << 16),
+            "v1.robot_arm.tool_flange.type": ("UINT32", 1 << 24),
+        }
+        found = [known.get(name, (NOT_FOUND, 0)) for name in wire.names_of(payload)]
+        types = ",".join(kind for kind, _ in found).encode()
+        values = b""
+        if all(kind != NOT_FOUND for kind, _ in found):
+            values = b"".join(struct.pack(">" + wire.TYPES[kind], value) for kind, value in found)
+        return wire.package(Kind.PROPERTIES, struct.pack(">H", len(types)) + types + values)

@@ -1,0 +1,315 @@
+"""A virtual controller's ports as bytes: a transcript, hostile messages by the thousand, clients that behave badly."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from virtual_arms import address, listening, ready, until, virtual
+
+from tangere.apps.virtual_ur import primary_port
+from tangere.apps.virtual_ur.controller import Controller
+from tangere.apps.virtual_ur.dashboard_port import DashboardPort
+from tangere.apps.virtual_ur.inside import Inside
+from tangere.apps.virtual_ur.modes import Profile
+from tangere.apps.virtual_ur.primary_port import Programs
+from tangere.apps.virtual_ur.rtde_port import Owners, RtdePort
+from tangere.model.loading import load
+from tangere.rtde import wire
+
+SOAK = bool(os.environ.get("TANGERE_SOAK"))
+MESSAGES = 100_000 if SOAK else 2_000
+
+
+def made(version: tuple[int, int, int, int] = (5, 26, 0, 0)) -> Controller:
+    """A controller without ports, its clock in our hands."""
+    return Controller(Inside(load("ur5e"), plant="rigid"), Profile(version))
+
+
+# ---------------------------------------------------------------------------------------------------------- transcript
+
+# Question and answer of two clients, as hexadecimal numbers and quoted text.
+FIRST = """
+> 000556 0003                                        < 000456 00
+> 000556 0002                                        < 000456 01
+> 000376                                             < 001376 000000050000001a0000000000000000
+> 001c4f 405f400000000000 "actual_q,nonsense"        < 00164f 00 "VECTOR6D,NOT_FOUND"
+> 004a4f 405f400000000000 "timestamp,robot_mode,safety_status_bits,output_int_register_24,"
+  < 001d4f 01 "DOUBLE,INT32,UINT32,INT32"
+> 003149 "input_int_register_24,input_double_register_24"   < 001049 01 "INT32,DOUBLE"
+> 002a52 "v1.software.version,v1.control_box.type"   < 001e52 000d "UINT64,UINT32" 0005001a00000000 01020000
+> 000a52 "v1.none"                                   < 000e52 0009 "NOT_FOUND"
+"""
+SECOND = """
+> 001849 "input_int_register_24"                     < 000a49 00 "IN_USE"
+> 000353                                             < 000453 00
+"""
+STARTED = """
+> 001055 01 00000007 3ff8000000000000 000353         < 000453 01
+"""
+
+
+def read(text: str) -> list[tuple[bytes, bytes]]:
+    """(question, answer) of a transcript."""
+    return [(_bytes(question), _bytes(answer)) for question, answer in re.findall(r">([^<>]*)<([^<>]*)", text)]
+
+
+def _bytes(text: str) -> bytes:
+    words = re.findall(r'"[^"]*"|\S+', text)
+    return b"".join(word[1:-1].encode() if word.startswith('"') else bytes.fromhex(word) for word in words)
+
+
+def exchange(sock: socket.socket, text: str) -> None:
+    for question, answer in read(text):
+        sock.sendall(question)
+        found = b""
+        while len(found) < len(answer):
+            found += sock.recv(len(answer) - len(found))
+        assert found == answer, question
+
+
+def test_transcript_byte_by_byte() -> None:
+    with (
+        virtual("--plant", "rigid") as host,
+        socket.create_connection((host, 30004), 20) as one,
+        socket.create_connection((host, 30004), 20) as two,
+    ):
+        exchange(one, FIRST)
+        exchange(two, SECOND)
+        exchange(one, STARTED)
+        cut, data = wire.Packages(), []
+        while len(data) < 5:
+            data += [wire.package(kind, payload) for kind, payload in cut.feed(one.recv(4096))]
+        for package in data:
+            assert package[:4] == bytes.fromhex("00185501")
+            assert package[12:] == bytes.fromhex("000000070000000100000000")
+        stamps = [struct.unpack_from(">d", package, 4)[0] for package in data]
+        assert np.diff(stamps) == pytest.approx(8e-3, abs=1e-9)  # 125 Hz were asked for: every fourth frame
+        one.sendall(bytes.fromhex("000350"))
+        seen: list[int] = []
+        while 80 not in seen:  # data may stand between question and answer
+            seen += [kind for kind, _ in cut.feed(one.recv(4096))]
+        assert set(seen) <= {80, 85}
+
+
+def test_the_client_sends_and_reads_the_same_bytes() -> None:
+    names = ("timestamp", "robot_mode", "safety_status_bits", "output_int_register_24")
+    assert wire.version_request(2) == bytes.fromhex("0005560002")
+    assert wire.outputs_request((*names, ""), 125.0, 2) == _bytes('004a4f 405f400000000000 "' + ",".join(names) + ',"')
+    inputs = wire.Recipe(1, ("input_int_register_24", "input_double_register_24"), ("INT32", "DOUBLE"))
+    assert wire.inputs_request(inputs.names) == _bytes('003149 "input_int_register_24,input_double_register_24"')
+    assert wire.data(inputs, (7, 1.5)) == bytes.fromhex("00105501000000073ff8000000000000")
+    assert wire.text("hello", "RTDE", 3, 2) == _bytes('000f4d 05 "hello" 04 "RTDE" 03')
+    recipe = wire.read_recipe(wire.Kind.OUTPUTS, names, b"\x01DOUBLE,INT32,UINT32,INT32", 2)
+    values = recipe.unpack(bytes.fromhex("4059160418937484000000070000000100000000"))
+    assert list(values.values()) == pytest.approx([100.344, 7, 1, 0])
+
+
+# --------------------------------------------------------------------------------------------------------------- fuzzed
+
+
+def broken(rng: np.random.Generator, good: list[bytes], count: int) -> Iterator[bytes]:
+    """Good messages with bytes changed, cut, repeated or glued together, and plain noise."""
+    for _ in range(count):
+        message = bytearray(good[int(rng.integers(len(good)))])
+        how = int(rng.integers(6))
+        if how == 0:
+            message = bytearray(rng.bytes(int(rng.integers(1, 60))))
+        elif how == 1 and message:
+            for _ in range(int(rng.integers(1, 4))):
+                message[int(rng.integers(len(message)))] = int(rng.integers(256))
+        elif how == 2:
+            message = message[: int(rng.integers(len(message) + 1))]
+        elif how == 3:
+            message += rng.bytes(int(rng.integers(1, 20)))
+        elif how == 4:
+            message *= int(rng.integers(2, 5))
+        yield bytes(message)
+
+
+def test_fuzzed_rtde() -> None:
+    """Every message is answered with whole packages, or the connection is closed: nothing else comes out."""
+    controller = made()
+    rng = np.random.default_rng(3)
+    names = ("timestamp", "actual_q", "actual_TCP_pose", "robot_mode")
+    good = [
+        wire.version_request(2), wire.version_request(1), wire.package(wire.Kind.CONTROLLER),
+        wire.outputs_request(names, 125.0, 2), wire.inputs_request(("input_int_register_24", "speed_slider_mask")),
+        wire.package(wire.Kind.START), wire.package(wire.Kind.PAUSE), bytes.fromhex("000c5501000000073f800000"),
+        wire.package(wire.Kind.TEXT, b"\x05hello\x00\x03"), wire.package(wire.Kind.PROPERTIES, b"v1.software.version"),
+        wire.outputs_request(names, float("nan"), 2), wire.package(wire.Kind.INPUTS, b"external_force_torque,,"),
+    ]  # fmt: skip
+    owners = Owners()
+    port, closed, answered = RtdePort(controller, owners), 0, 0
+    for k, message in enumerate(broken(rng, good, MESSAGES)):
+        try:
+            answer = port.feed(message)
+            answered += len(list(wire.Packages().feed(answer)))
+        except wire.ProtocolError:
+            closed += 1
+            port.close()
+            port = RtdePort(controller, owners)
+        if k % 8 == 0:  # a size that is too large swallows what follows: a new connection every now and then
+            port.close()
+            port = RtdePort(controller, owners)
+        if k % 20 == 4:
+            controller.tick()
+            out = port.outputs()
+            assert not out or struct.unpack_from(">H", out)[0] == len(out)
+    assert closed > MESSAGES / 200
+    assert answered > MESSAGES / 10
+    assert np.isfinite(controller.inside.state.q).all()
+    assert controller.safety_mode == 1
+
+
+def test_fuzzed_dashboard() -> None:
+    """One line in, one line out, whatever stands in it."""
+    controller = made()
+    rng = np.random.default_rng(4)
+    good = [
+        b"robotmode\n", b"power on\n", b"brake release\n", b"popup hello\n", b"load x.urp\n", b"play\n",
+        b"set operational mode automatic\n", b"unlock protective stop\n", b"addToLog x\n", b"push joint=2,torque=1\n",
+        b"programState\r\n", b"push joint=99,torque=1e999\n", b"\xff\xfe\n",
+        b"load installation " + b"x" * 5000 + b"\n", b"get robot model\n",
+    ]  # fmt: skip
+    port = DashboardPort(controller)
+    for k, message in enumerate(broken(rng, good, MESSAGES)):
+        answer = port.feed(message)
+        assert answer.count(b"\n") <= message.count(b"\n") + message.count(b"\r")
+        assert not answer or answer.endswith(b"\n")
+        if port.ended:
+            port = DashboardPort(controller)
+        if k % 50 == 0:
+            controller.tick()
+
+
+def test_fuzzed_programs() -> None:
+    """Text that is no program is told about, and the controller goes on with the next one."""
+    controller = made()
+    rng = np.random.default_rng(5)
+    good = [
+        b"def go():\n  movej([0,-1.5,1.5,-1.5,-1.5,0])\nend\n", b"sec s():\n  set_digital_out(1, True)\nend\n",
+        b"thread t():\n  sync()\nend\n", b"stopj(2)\n", b"def a():\n  while True:\n    speedl([0,0,0.1,0,0,0],1,0.1)\n",
+        b"end\n", b"textmsg(1)\n", b"def f():\n  x = [1,2\n end\n", b"set_payload(1, [0,0,0])\n",
+    ]  # fmt: skip
+    cut = Programs()
+    uploads = 0
+    for k, message in enumerate(broken(rng, good, MESSAGES)):
+        if k % 4 == 0:  # a program without an end waits for it: a new connection every now and then
+            cut = Programs()
+        for text in cut.feed(message):
+            controller.upload(text)
+            uploads += 1
+            controller.tick()
+    assert uploads > MESSAGES / 4
+    assert np.isfinite(controller.inside.state.q).all()
+    controller.restart_safety()
+    controller.brake_release()
+    for _ in range(2000):
+        controller.tick()
+    controller.upload("def go():\n  write_output_integer_register(5, 11)\nend\n")
+    controller.tick()
+    assert controller.registers.out_int[5] == 11
+
+
+# ----------------------------------------------------------------------------------------------------- clients and ends
+
+
+def test_messages_have_the_sizes_of_their_version() -> None:
+    for version, size in (((3, 4, 0, 0), 46), ((3, 15, 8, 0), 47), ((5, 26, 0, 0), 47)):
+        state = primary_port.state(made(version), whole=True)
+        parts, k = {}, 5
+        while k < len(state):
+            length, kind = struct.unpack_from(">iB", state, k)
+            parts[kind], k = length, k + length
+        assert k == len(state) == struct.unpack_from(">i", state)[0]
+        assert parts == {0: size, 1: 251, 2: 37, 3: 75, 4: 101, 5: 225, 6: 445, 7: 61, 8: 8}
+
+
+def test_a_client_that_never_reads_harms_nobody() -> None:
+    with virtual("--plant", "rigid") as host, listening(host, "actual_q") as rtde:
+        deaf = [socket.create_connection((host, 30004), 5) for _ in range(3)]
+        for sock in deaf:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.sendall(wire.version_request(2))
+            sock.sendall(wire.outputs_request(("timestamp", "actual_q", "actual_qd", "target_q"), 500.0, 2))
+            sock.sendall(wire.package(wire.Kind.START))
+        deaf.append(socket.create_connection((host, 30003), 5))
+        stamps = [until(rtde, lambda v: True)["timestamp"] for _ in range(20_000 if SOAK else 4_000)]
+        assert np.diff(stamps) == pytest.approx(2e-3, abs=1e-9)  # those who read miss nothing
+        for sock in deaf:
+            sock.close()
+
+
+def test_half_packages_arrive_whole() -> None:
+    with virtual("--plant", "rigid") as host, socket.create_connection((host, 30004), 20) as sock:
+        for byte in bytes.fromhex("0005560002"):
+            sock.sendall(bytes([byte]))
+            time.sleep(0.01)
+        assert sock.recv(10) == bytes.fromhex("00045601")
+
+
+@pytest.mark.parametrize("moment", range(6 if SOAK else 3))
+def test_ends_cleanly_at_any_moment(moment: int) -> None:
+    """SIGTERM while it starts, while clients connect, while a program moves the arm: exit 0."""
+    host = address()
+    with ready(host, "--plant", "rigid", clock="fast") as process:
+        if moment >= 1:
+            socks = [socket.create_connection((host, port), 5) for port in (29999, 30001, 30002, 30003, 30004)]
+        if moment >= 2:
+            moves = b"    movej([0,-1,1,-1,-1,0])\n    movej([1,-1,1,-1,-1,0])\n"
+            socks[2].sendall(b"def go():\n  while True:\n" + moves + b"  end\nend\n")
+            time.sleep(0.1 * moment)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_two_arms_beside_each_other_and_none_twice() -> None:
+    with virtual("--plant", "rigid") as one, virtual("--plant", "rigid", robot="ur10e") as two:
+        with listening(one, "actual_q") as a, listening(two, "actual_q") as b:
+            until(a, lambda v: True)
+            until(b, lambda v: True)
+        words = [sys.executable, "-m", "tangere", "virtual", "ur5e", "--address", one]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert "another virtual arm" in done.stderr
+
+
+def test_a_drawn_arm_is_the_same_again() -> None:
+    from tangere.apps.virtual_ur.inside import Drawn
+
+    def first(seed: int) -> tuple[object, ...]:
+        inside = Inside(load("ur5e"), plant="rigid", drawn=Drawn(seed))
+        for _ in range(20):
+            inside.follow(inside.state.q * 0.0 + inside._hold, np.zeros(6), np.zeros(6))
+        return inside.calibration, inside.belief.model.payload.mass, *inside.friction.coulomb, *inside.state.qd
+
+    assert first(7) == first(7)
+    assert first(7) != first(8)
+
+
+@pytest.mark.skipif(not SOAK, reason="long form: TANGERE_SOAK=1")
+def test_real_clock_with_three_arms() -> None:
+    """500 frames a second, none lost, on three arms at once."""
+    with virtual(clock="real") as one, virtual(clock="real") as two, virtual(clock="real") as three:
+        arms = [listening(host, "control_step") for host in (one, two, three)]
+        came: list[list[tuple[float, int]]] = [[], [], []]
+        end = time.monotonic() + 600.0
+        while time.monotonic() < end:
+            for rtde, rows in zip(arms, came, strict=True):
+                values = rtde.receive(5.0)
+                assert values is not None
+                rows.append((time.monotonic(), values["control_step"]))
+        for rows in came:
+            at, step = (np.array(column) for column in zip(*rows, strict=True))
+            assert np.all(np.diff(step) == 1)
+            assert np.median(np.diff(at)) == pytest.approx(2e-3, abs=2e-5)
