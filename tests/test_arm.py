@@ -190,6 +190,7 @@ def test_a_scenario_runs_on_the_arm(tmp_path: Path) -> None:
         (("run", "circle", "--approach"), "belong to --arm"),
         (("run", "circle", "--arm", "nowhere"), "rtde://HOST"),
         (("run", "circle", "--arm", "192.0.2.1"), "--yes-i-stand-beside-it"),
+        (("run", "circle", "--arm", "192.0.2.1", "--yes-i-stand-beside-it"), "a hand at the emergency stop"),
         (("run", "circle", "--arm", "127.0.0.1", "--paced"), "its own pace"),
     ],
 )

@@ -80,6 +80,13 @@ def test_a_program_of_urscript_runs_in_a_world_of_ones_own() -> None:
     assert "gripper True, register 2" in text
 
 
+def test_a_controller_does_the_same_on_an_arm() -> None:
+    text = printed("same_controller_on_an_arm")
+    (here,), (there,) = numbers("in this process: # mm", text), numbers("over the network: # mm", text)
+    assert there == pytest.approx(here, rel=0.1)  # friction of the same law, steps of 1 ms there and 2 ms here
+    assert "0 of 2000 torques came late" in text
+
+
 def test_inverse_kinematics_stays_on_its_branch() -> None:
     text = printed("inverse_kinematics")
     assert "8 ways to stand" in text

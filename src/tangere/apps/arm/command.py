@@ -34,7 +34,8 @@ RECORD = """examples:
 It only listens: works in local mode and with any version. A lost connection is made anew, and said."""
 CALIBRATION = """examples:
   tangere calibration 192.168.0.10 --out calibration.yaml
-  tangere run circle --robot ur5e --set calibration=calibration.yaml"""
+  tangere doctor 192.168.0.10 --robot ur5e --calibration calibration.yaml
+  tangere check ur5e --calibration calibration.yaml"""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue, PlantLost
+from tangere.errors import InvalidValue, PlantLost, TangereError
 from tangere.kinematics.rotation import ur_from_pose
 from tangere.plants.rtde_plant import SAYING, SLOW, STARTING, RtdePlant, controllers_arm
 from tangere.plants.torque_loop import STOP
@@ -233,14 +233,18 @@ class Arm:
         self.close()
 
     def _listen(self, rows: RtdeRows) -> None:
-        for row in rows:
-            with self._changed:
-                self._first = self._first or row.time
-                self._newest, self._at, self._stamp = row.values, time.monotonic(), row.time
-                self._changed.notify_all()
-            if self._closing:
-                rows.close()
-                return
+        try:
+            for row in rows:
+                with self._changed:
+                    self._first = self._first or row.time
+                    self._newest, self._at, self._stamp = row.values, time.monotonic(), row.time
+                    self._changed.notify_all()
+                if self._closing:
+                    return
+        except TangereError as problem:  # bytes that are no RTDE: what asks for a sample then says that none comes
+            self._tell(f"{self.address.host} is no longer listened to: {problem}")
+        finally:
+            rows.close()
 
     def _values(self) -> dict[str, Any]:
         """The newest sample, no older than what counts as silence."""
