@@ -176,7 +176,8 @@ def test_a_scenario_runs_on_the_arm(tmp_path: Path) -> None:
     assert summary["blocks"]["plant"] == f"arm {host}"
     assert summary["aborted"] is None or summary["aborted"] == ""
     assert summary["tracking_rms_mm"] < 5.0
-    assert (tmp_path / "run" / "report.html").exists()
+    assert summary["arm"] == {"host": host, "frames": 1250, "late_frames": 0, "late_share": 0.0, "lost_samples": 0}
+    assert "0 of 1250 torques came late" in (tmp_path / "run" / "report.html").read_text()
     again = subprocess.run(
         [sys.executable, "-m", "tangere", "rerun", str(tmp_path / "run")], capture_output=True, text=True, check=False
     )

@@ -145,7 +145,13 @@ def execute(
     )  # fmt: skip
     summary = summary_of(built, result)
     if arm is not None:
+        live: Any = built.plant
         summary["blocks"]["plant"] = f"arm {arm.host}"
+        summary["arm"] = {
+            "host": arm.host, "frames": live.frames, "late_frames": live.late, "late_share": live.late_share,
+            "lost_samples": live.lost,
+        }  # fmt: skip
+        summary["notes"] = [*summary.get("notes", ()), *result.said]
     result = replace(result, told=Told(built.scenario.name, manifest, summary, built.world.true))
     result.save(folder, report=False, csv=csv)
     return Executed(built, result, summary, folder)
