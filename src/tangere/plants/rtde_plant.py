@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, PlantLost
 from tangere.plants import torque_loop as loop
 from tangere.plants.simulated import initial
+from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
 from tangere.rtde import primary
 from tangere.rtde.client import InputsTaken, Rtde, address_of
@@ -326,8 +327,6 @@ def controllers_arm(arm: Robot, reported: Mapping[str, Any]) -> Robot:
         options["payload"] = (mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if "target_gravity" in reported:
         options["gravity"] = [-float(x) for x in reported["target_gravity"]]
-    from tangere.plants.twins import twin
-
     bare = arm if arm.model.payload is None else twin(arm, payload=0.0)
     return twin(bare, **options) if options else bare
 
