@@ -27,18 +27,26 @@ class JointServo:
             raise InvalidValue(f"pole: positive, below 1e4 [1/s], got {pole!r}")
         self.robot, self.friction, self._p = robot, friction, pole
         self._sum = self._nothing = np.zeros(robot.dof)
-        self.effort = np.zeros(robot.dof)  # [Nm] of the last torque: what goes beyond the model's torque for the target
+        self._last: tuple[Array, Array, Array, Array] | None = None  # q, qd, qdd_des, torque without friction
 
     def release(self) -> None:
         """Forget the integral: somebody else moves the arm."""
         self._sum = self._nothing
+
+    @property
+    def effort(self) -> Array:
+        """What of the last torque (n,) [Nm] goes beyond the model's torque for the target."""
+        if self._last is None:
+            return self._nothing
+        q, qd, qdd, tau = self._last
+        return tau - self.robot.inverse_dynamics(q, qd, qdd)
 
     def torque(self, state: State, q: Array, qd: Array, qdd: Array, period: float) -> Array:
         """The torque (n,) [Nm] for the coming period [s] towards the target (n,) each."""
         p, error = self._p, q - state.q
         wanted = qdd + (3.0 * p) * (qd - state.qd) + (3.0 * p * p) * error + p**3 * self._sum
         tau = self.robot.inverse_dynamics(state.q, state.qd, wanted)
-        self.effort = tau - self.robot.inverse_dynamics(state.q, state.qd, qdd)
+        self._last = (state.q, state.qd, qdd, tau)
         if self.friction is not None:
             tau = tau + self.friction.torque(qd)
         limit = self.robot.tau_max

@@ -153,8 +153,8 @@ class Controller:
             self._limits = (robot, list(zip(*(row.tolist() for row in rows), strict=True)))
         position = self.setpoint.tau is None
         targets = self.setpoint.q.tolist()
-        effort = self.inside.servo.effort.tolist()
         careful = position and self.arm.compliance is None
+        effort = self.inside.servo.effort.tolist() if careful else targets
         # plain numbers: six joints in a loop cost a third of what ten operations of numpy do
         for j, (q, qd, (fast, low, high, most)) in enumerate(
             zip(state.q.tolist(), state.qd.tolist(), self._limits[1], strict=True)

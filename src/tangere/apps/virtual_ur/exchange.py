@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,20 +66,38 @@ class Exchange:
     def packer(self, recipe: Recipe, protocol: int) -> Callable[[], bytes]:
         """A function that gives the data package of a frame."""
         kinds = [TYPES[kind] for kind in recipe.types]
-        getters = [(self.shown(name), len(kind) > 1) for name, kind in zip(recipe.names, kinds, strict=True)]
         layout = struct.Struct((">HBB" if protocol >= 2 else ">HB") + "".join(kinds))
         head = (layout.size, int(Kind.DATA), recipe.number)[: 3 if protocol >= 2 else 2]
+        parts = self._parts(recipe.names, [len(kind) > 1 for kind in kinds])
 
         def packed() -> bytes:
             flat: list[Any] = [*head]
-            for get, many in getters:
+            for get, many in parts:
                 if many:
-                    flat += get()  # type: ignore[arg-type]
+                    flat += get()
                 else:
                     flat.append(get())
             return layout.pack(*flat)
 
         return packed
+
+    def _parts(self, names: Sequence[str], many: Sequence[bool]) -> list[tuple[Callable[[], Any], bool]]:
+        """Functions for the fields in their order; registers that follow each other are read at once."""
+        parts: list[tuple[Callable[[], Any], bool]] = []
+        run: tuple[list[Any], int, int] | None = None  # table, first, behind the last
+        for name, vector in zip(names, many, strict=True):
+            held = fields.register(name)
+            table = None if held is None else self._tables[held[0], held[1]]
+            if held is None or table is None:
+                run = None
+                parts.append((self.shown(name), vector))
+            elif run is not None and run[0] is table and run[2] == held[2]:
+                run = (table, run[1], held[2] + 1)
+                parts[-1] = (partial(table.__getitem__, slice(run[1], run[2])), True)
+            else:
+                run = (table, held[2], held[2] + 1)
+                parts.append((partial(table.__getitem__, slice(run[1], run[2])), True))
+        return parts
 
     def taker(self, names: Sequence[str]) -> Callable[[Sequence[Any]], None]:
         """A function that takes a package of input values, in the order of the names."""

@@ -151,11 +151,11 @@ class Inside:
         """One frame in position mode: be at q (6,) with qd at its end."""
         self._braked(False)
         h = STEP
-        for k in range(self._steps):
+        for k in range(self._steps - 1):
             left = (self._steps - 1 - k) * h  # the target of each step on the way to that of the frame
             at = q - qd * left + qdd * (0.5 * left * left)
-            tau = self.servo.torque(self._sensed(), at, qd - qdd * left, qdd, h)
-            self._step(tau)
+            self._step(self.servo.torque(self._sensed(), at, qd - qdd * left, qdd, h))
+        self._step(self.servo.torque(self._sensed(), q, qd, qdd, h))
         self._hold = self.state.q
         return self.state
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,25 +81,31 @@ def note(c: Controller, kind: str, text: str, line: int) -> bytes:
     return _robot(c, Note.TEXT, said)
 
 
-def realtime(c: Controller) -> bytes:
-    """The package of port 30003: doubles in the documented order, 1220 bytes (layout of later versions: modelled)."""
-    s, belief = c.inside.state, c.inside.belief
-    get = c.exchange.shown
-    names = (
-        "target_q", "target_qd", "target_qdd", "target_current", "target_moment", "actual_q", "actual_qd",
-        "actual_current", "joint_control_output", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
-        "target_TCP_pose", "target_TCP_speed",
-    )  # fmt: skip
-    numbers: list[float] = [c.time]
-    for name in names:
-        numbers.extend(get(name)())  # type: ignore[arg-type]
-    numbers += [float(get("actual_digital_input_bits")()), *get("joint_temperatures")(), 0.0, 0.0, float(c.robot_mode)]  # type: ignore[misc, arg-type]
-    numbers += [float(mode) for mode in get("joint_mode")()]  # type: ignore[union-attr]
-    numbers += [float(c.safety_mode), *(0.0,) * 6, *get("actual_tool_accelerometer")(), *(0.0,) * 6, c.speed, 0.0]  # type: ignore[misc]
-    assert s.q.shape == (belief.dof,)
-    total = (1220 - 4) // 8
-    numbers = (numbers + [0.0] * total)[:total]
-    return struct.pack(">i", 1220) + struct.pack(f">{total}d", *numbers)
+# Port 30003: fields in the documented order; a number: so many doubles that a simulation does not have.
+_REALTIME: tuple[str | int, ...] = (
+    "timestamp", "target_q", "target_qd", "target_qdd", "target_current", "target_moment", "actual_q", "actual_qd",
+    "actual_current", "joint_control_output", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
+    "target_TCP_pose", "target_TCP_speed", "actual_digital_input_bits", "joint_temperatures", 2, "robot_mode",
+    "joint_mode", "safety_mode", 6, "actual_tool_accelerometer", 6, "speed_scaling",
+)  # fmt: skip
+_REALTIME_LAYOUT = struct.Struct(">i152d")  # 1220 bytes (layout of later versions: modelled)
+
+
+def realtime(c: Controller) -> Callable[[], bytes]:
+    """A function that gives the package of port 30003 of a frame."""
+    parts = [(0.0,) * part if isinstance(part, int) else c.exchange.shown(part) for part in _REALTIME]
+
+    def packed() -> bytes:
+        flat: list[Any] = [_REALTIME_LAYOUT.size]
+        for part in parts:
+            value = part if isinstance(part, tuple) else part()
+            if isinstance(value, tuple):
+                flat += value
+            else:
+                flat.append(value)
+        return _REALTIME_LAYOUT.pack(*flat, *(0.0,) * (153 - len(flat)))
+
+    return packed
 
 
 def _micro(c: Controller) -> int:

@@ -150,6 +150,7 @@ class Server:
         controller.sockets = self._sockets
         controller.listeners.append(self._said)
         self._notes: list[tuple[str, str, int]] = []
+        self._realtime = primary_port.realtime(controller)
         self._listeners: dict[socket.socket, int] = {}
         try:
             for port in PORTS:
@@ -228,7 +229,7 @@ class Server:
                 connection.rtde.fresh = False
                 connection.send(connection.rtde.outputs())
             elif connection.port == REALTIME:
-                realtime = realtime or primary_port.realtime(c)
+                realtime = realtime or self._realtime()
                 connection.send(realtime)
             elif connection.port in (PRIMARY, SECONDARY) and self.frames % primary_port.EVERY == 0:
                 state = state or primary_port.state(c)
