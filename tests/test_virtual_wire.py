@@ -151,13 +151,16 @@ def test_fuzzed_rtde() -> None:
     owners = Owners()
     port, closed, answered = RtdePort(controller, owners), 0, 0
     for k, message in enumerate(broken(rng, good, MESSAGES)):
+        answer = b""
         try:
             answer = port.feed(message)
-            answered += len(list(wire.Packages().feed(answer)))
         except wire.ProtocolError:
             closed += 1
             port.close()
             port = RtdePort(controller, owners)
+        whole = list(wire.Packages().feed(answer))  # raises for what is no package
+        assert sum(len(payload) + 3 for _, payload in whole) == len(answer)
+        answered += len(whole)
         if k % 8 == 0:  # a size that is too large swallows what follows: a new connection every now and then
             port.close()
             port = RtdePort(controller, owners)
