@@ -159,7 +159,9 @@ def test_force_mode_holds_ten_newtons_for_five_seconds(arm: str) -> None:
     force = np.array(felt)
     assert len(force) > 50
     assert np.abs(force[:, 0] + 10.0).max() < 1.0  # [N]; the wall pushes back
-    assert np.abs(force[:, 1:]).max() < 1.0
+    # along the wall the arm is held: friction there is anything within its cone (0.5), for single frames up to its edge
+    assert np.linalg.norm(force[:, 1:], axis=1).max() < 0.5 * 11.0
+    assert np.abs(force[:, 1:].mean(axis=0)).max() < 0.5
     assert c.forceModeStop()
     assert c.moveJ_IK(AT_WALL, 1.0, 2.0)
 
