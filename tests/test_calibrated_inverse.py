@@ -161,6 +161,7 @@ def test_long_batches_hear_ctrl_c() -> None:
     rng = np.random.default_rng(3)
     robot = calibrated("ur5e", rng)
     T = np.broadcast_to(robot.pose(states("wrist", robot.model, rng, 1000)), (2000, 1000, 4, 4))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of pytest-xdist ignore it
     try:
         for count in (1, 3):
             _kernels.threads(count)
@@ -171,4 +172,5 @@ def test_long_batches_hear_ctrl_c() -> None:
                 robot.inverse_kinematics(T)
             assert time.monotonic() - began < 60.0  # two million singular poses take longer anywhere
     finally:
+        signal.signal(signal.SIGINT, before)
         _kernels.threads(1)

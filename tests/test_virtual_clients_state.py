@@ -150,14 +150,15 @@ def test_programs_of_ones_own(arm: str) -> None:
 @in_child
 def test_watchdog_ends_the_program_of_a_silent_client(arm: str) -> None:
     robot = Driven(arm, HOME)
-    assert robot.control.setWatchdog(5.0)
+    # [Hz] slow: on the fast clock a client that a busy computer holds up for a moment misses much of the arm's time
+    assert robot.control.setWatchdog(0.5)
     robot.wait(0.05)
     began = robot.now.getTimestamp()
     while robot.now.getTimestamp() < began + 1.0:
         assert robot.control.kickWatchdog()
         time.sleep(2e-3)
     assert robot.control.isProgramRunning()
-    assert robot.wait(5.0, lambda: robot.now.getRuntimeState() == 1)  # stopped
+    assert robot.wait(10.0, lambda: robot.now.getRuntimeState() == 1)  # stopped
     assert robot.control.reuploadScript()  # returns before the program runs: calls fail until the client has seen it
     assert robot.wait(60.0, lambda: robot.control.moveJ([0.1, *HOME[1:]], 3.0, 10.0))
     assert robot.q()[0] == pytest.approx(0.1, abs=1e-4)

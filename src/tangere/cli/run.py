@@ -24,8 +24,7 @@ EXAMPLES = """examples:
   tangere run circle --model 000-C --plant rigid --set drives=off period=2ms
   tangere run hold --push link=4,force=0/0/-30,start=2,duration=1 --set friction=full
   tangere run my_scenario.toml --out out/mine
-  tangere run circle --arm 192.168.0.10 --approach
-                                            on a live arm, from where it stands; see docs/arm.md
+  tangere run circle --arm 192.168.0.10 --approach   on a live arm, from where it stands; see docs/arm.md
   tangere scenarios                         what can be run, and every setting"""
 
 
