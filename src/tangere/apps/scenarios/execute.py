@@ -67,11 +67,10 @@ def error_shares(
         "friction_mm": rubbing,
     }
     J = true.jacobian(q)[:, :3]
-    errors = {}
-    for cause, torque in causes.items():
-        drive = np.asarray(np.linalg.solve(Mhat, torque[..., None])[..., 0], dtype=np.float64)
-        e = _response(log.time, drive, kp)
-        errors[cause] = -(J @ e[..., None])[..., 0]  # the tool lags where the joints lag
+    drives = [np.linalg.solve(Mhat, torque[..., None])[..., 0] for torque in causes.values()]
+    lags = np.split(_response(log.time, np.concatenate(drives, axis=1), kp), len(drives), axis=1)  # all in one pass
+    # the tool lags where the joints lag
+    errors = {cause: -(J @ e[..., None])[..., 0] for cause, e in zip(causes, lags, strict=True)}
     errors["kinematics_mm"] = true.pose(q)[:, :3, 3] - log.position("T_des")
     errors["together_mm"] = np.sum(list(errors.values()), axis=0)
     counted = log.time >= settle
