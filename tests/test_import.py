@@ -12,7 +12,10 @@ import pytest
 import tangere
 
 # what tests and extras use, and what must never ride along with `import tangere`
-HEAVY = ("scipy", "pinocchio", "mujoco", "yaml", "matplotlib", "sympy", "ur_analytic_ik", "eaik", "pytest")
+HEAVY = (
+    "scipy", "pinocchio", "mujoco", "yaml", "matplotlib", "sympy", "ur_analytic_ik", "eaik", "pytest", "jax",
+    "gymnasium",
+)  # fmt: skip
 
 
 def python(code: str, root: Path) -> str:
