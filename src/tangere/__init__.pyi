@@ -2,7 +2,7 @@
 
 from tangere import control, identification, kinematics, logs, model, observe, planning, plants, types
 from tangere.apps.arm.live import Arm, arm
-from tangere.apps.drawing.api import draw
+from tangere.apps.drawing.api import draw, write
 from tangere.apps.fmu.package import write_fmu as fmu
 from tangere.apps.touch.api import identify, tune, watch
 from tangere.errors import (
@@ -67,6 +67,7 @@ __all__ = [
     "tune",
     "types",
     "watch",
+    "write",
 ]
 
 __version__: str

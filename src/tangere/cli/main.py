@@ -26,7 +26,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.touch.learn_commands": ("identify", "tune"),
     "tangere.apps.touch.watch_command": ("watch",),
     "tangere.apps.study.command": ("study",),
-    "tangere.apps.drawing.command": ("draw",),
+    "tangere.apps.drawing.command": ("draw", "write"),
     "tangere.apps.fmu.command": ("fmu",),
     "tangere.cli.script": ("script",),
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
@@ -44,6 +44,7 @@ examples:
   tangere watch LOG --robot ur3e --model tuned.toml
                                             touches: when, where, how hard, of what kind
   tangere draw snail                        a picture, drawn with a pen pressed with 5 N
+  tangere write "Hello" --height 12mm       a text, in a single-line font made for a pen
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
   tangere script check program.script       errors of a URScript program, with line and column
   tangere models                            the arms that come with Tangere

@@ -50,6 +50,32 @@ def draw(
     return done
 
 
+def write(
+    text: str, robot: Robot | str = "ur5e", *, out: str | os.PathLike[str] | None = None, report: bool = True,
+    say: Say | None = None, progress: Progress | None = None, **settings: Any,
+) -> Drawn:  # fmt: skip
+    """Write a text with a simulated arm and leave what a drawing leaves in a folder (`tangere write`).
+
+    settings: those of apps.drawing.text.settings.TextSettings: height=0.012 [m] of a capital or "12mm", font="single-
+    line", align="centre", ...; and those of a drawing but its size. out: the folder, out/TEXT where none is given.
+    """
+    from tangere.apps.drawing.text.settings import TextSettings
+    from tangere.apps.drawing.text.written import sized, written
+
+    own = {key: settings.pop(key) for key in settings_of(TextSettings) if key in settings}
+    name = _plain(robot) if isinstance(robot, Robot) else robot
+    with written(text, merged(TextSettings, own)) as (picture, size):
+        told = sized(merged(DrawingSettings, {"robot": name, **settings}), size)
+        folder = Path("out") / picture.stem if out is None else Path(out)
+        done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress)
+        done = replace(done, prepared=replace(done.prepared, picture=folder / COPY / picture.name))
+    if report:
+        from tangere.apps.drawing.page import write_drawn
+
+        write_drawn(done, folder / REPORT)
+    return done
+
+
 def _plain(robot: Robot) -> str:
     """The name of an arm that is as it ships: a drawing mounts its own pen and knows the arm by its name."""
     own, shipped = robot.model, load(robot.name)

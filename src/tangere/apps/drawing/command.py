@@ -1,4 +1,4 @@
-"""The command that draws: draw."""
+"""The commands that draw: draw and write."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tangere.apps.drawing.settings import DrawingSettings
+from tangere.apps.drawing.text.settings import TextSettings
 from tangere.errors import InvalidValue, NoSolution
 from tangere.options import add_options, group_from
 from tangere.report.terminal import Clock, Line, table
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tangere.apps.drawing.draw_picture import Drawn, Prepared
 
 PAPER_ONLY = ("friction",)  # settings without an option: what the simulated paper is
+# what a text has of its own (its size follows from its letters), or what is said of pictures only
+NOT_OF_TEXT = (*PAPER_ONLY, "size", "style", "thresholds", "font")
 
 EXAMPLES = """examples:
   tangere draw snail                        the line drawing that ships, with a UR5e on a table: about two minutes of
@@ -36,6 +39,14 @@ EXAMPLES = """examples:
   tangere draw snail --controller both      hybrid force-motion control and the height PI on the same drawing
   tangere draw --list                       the pictures that ship"""
 
+TEXTS = r"""examples:
+  tangere write "Hello" --height 12mm --out out/hello
+  tangere write "two\nlines" --align centre --height 8mm --canvas wall
+  tangere write "Grüße" --font "DejaVu Serif" --height 20mm
+                                            the outlines of a font of the system
+  tangere write "Grüße" --font list         an unknown name: the error lists the fonts that there are
+  tangere write - --wrap 150mm < letter.txt"""
+
 
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
@@ -51,32 +62,61 @@ def add(commands: Any) -> None:
     p.add_argument("picture", nargs="?", metavar="PICTURE", help="a file, or the name of a picture that ships")
     p.add_argument("--list", action="store_true", help="list the pictures that ship")
     add_options(p, DrawingSettings, [name for name in settings_of(DrawingSettings) if name not in PAPER_ONLY])
-    p.add_argument("--out", metavar="DIR", help="folder for the drawing (default: out/PICTURE)")
+    _add_folder(p, "out/PICTURE")
+    p.set_defaults(run=draw)
+    p = commands.add_parser(
+        "write", help="write a text with a pen pressed with a steady force: plan, simulation, report",
+        description="Set a text in a single-line font made for a pen, or in the outlines of a font of the system, and\n"
+        "draw it as `tangere draw` draws a picture; the paper is as large as the text. It leaves the same files.",
+        epilog=TEXTS,
+    )  # fmt: skip
+    p.add_argument("text", metavar="TEXT", help=r"what to write; \n begins a new line; - reads it from standard input")
+    add_options(p, TextSettings)
+    add_options(p, DrawingSettings, [name for name in settings_of(DrawingSettings) if name not in NOT_OF_TEXT])
+    _add_folder(p, "out/TEXT")
+    p.set_defaults(run=write)
+
+
+def _add_folder(p: Any, usual: str) -> None:
+    p.add_argument("--out", metavar="DIR", help=f"folder for the drawing (default: {usual})")
     p.add_argument("--preview", action="store_true", help="strokes, plan and preview.png only; nothing moves")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
-    p.set_defaults(run=draw)
 
 
 def draw(arguments: argparse.Namespace) -> int:
     """Draw a picture into a folder, and say how it went."""
-    from tangere.apps.drawing.draw_picture import (
-        PREVIEW,
-        execute_drawing,
-        find_picture,
-        prepare,
-        shipped_pictures,
-        write_preview,
-    )  # fmt: skip
-    from tangere.loop.folder import holds
+    from tangere.apps.drawing.draw_picture import find_picture, shipped_pictures
 
     if arguments.list:
         print("\n".join(shipped_pictures()))
         return 0
     if arguments.picture is None:
         raise InvalidValue(f"which picture? A file, or one that ships: {', '.join(shipped_pictures())}")
-    settings = group_from(DrawingSettings, arguments)
     picture = find_picture(arguments.picture)
-    out = Path(arguments.out or Path("out") / picture.stem)
+    return made(picture, group_from(DrawingSettings, arguments), arguments, Path("out") / picture.stem)
+
+
+def write(arguments: argparse.Namespace) -> int:
+    """Write a text into a folder, and say how it went."""
+    from tangere.apps.drawing.text.written import sized, written
+
+    text = sys.stdin.read().rstrip("\n") if arguments.text == "-" else arguments.text
+    settings = group_from(DrawingSettings, arguments)
+    with written(text, group_from(TextSettings, arguments)) as (picture, size):
+        try:
+            return made(picture, sized(settings, size), arguments, Path("out") / picture.stem)
+        except NoSolution as problem:
+            tall = arguments.height or settings_of(TextSettings)["height"].default_text
+            wide, high = (1e3 * side for side in size)
+            raise NoSolution(f"{problem} (with --height {tall} the text is {wide:.0f} x {high:.0f} mm)") from problem
+
+
+def made(picture: Path, settings: DrawingSettings, arguments: argparse.Namespace, usual: Path) -> int:
+    """Draw a picture file as the arguments say (out, preview, video), say how it went; the exit code."""
+    from tangere.apps.drawing.draw_picture import PREVIEW, execute_drawing, prepare, write_preview
+    from tangere.loop.folder import holds
+
+    out = Path(arguments.out or usual)
     replaced = holds(out)
     steps = Line()
     try:

@@ -29,7 +29,7 @@ NOISE_MAX = 20.0  # times the default: 2 N and 0.04 rad/s per sample, beyond whi
 FAR = 5.0  # m, beyond any arm: a length whose unit was forgotten
 
 
-def _length(given: Any, name: str) -> float:
+def length(given: Any, name: str) -> float:
     """A length [m] whose unit must be said where it could be mistaken: nobody draws several metres."""
     value = numbers(given, name, "m", (1,))[0]
     if isinstance(given, str) and abs(value) >= FAR:
@@ -49,7 +49,7 @@ def _size(given: Any, name: str) -> float | tuple[float, float]:
     if len(parts) > 2:
         raise InvalidValue(f"{name}: a length such as 200mm, or 200x150mm, got {given!r}")
     unit = str(parts[-1]).strip().lstrip("0123456789.eE+- ")
-    sides = [_length(f"{part}{unit}" if _bare(part) else part, name) for part in parts]
+    sides = [length(f"{part}{unit}" if _bare(part) else part, name) for part in parts]
     if min(sides) <= 0.0:
         raise InvalidValue(f"{name}: a positive length, got {given!r}")
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
@@ -83,7 +83,7 @@ def _canvas_error(given: Any, name: str) -> tuple[float, float]:
         parts = [0.0, *parts]
     if any(_bare(part) and part.strip("0.+-") for part in parts):
         raise InvalidValue(f"{name}: with units, such as 3mm,2deg, got {given!r}")
-    return _length(parts[0], name), numbers(parts[1], name, "rad", (1,))[0] if len(parts) == 2 else 0.0
+    return length(parts[0], name), numbers(parts[1], name, "rad", (1,))[0] if len(parts) == 2 else 0.0
 
 
 def _spot(given: Any, name: str) -> tuple[float, ...]:
@@ -91,7 +91,7 @@ def _spot(given: Any, name: str) -> tuple[float, ...]:
     parts = [f"{part}mm" if _bare(part) else part for part in parted(given)]
     if len(parts) != 4:
         raise InvalidValue(f"{name}: four lengths with commas between, got {given!r}")
-    return tuple(_length(part, name) for part in parts)
+    return tuple(length(part, name) for part in parts)
 
 
 def _thresholds(given: Any, name: str) -> tuple[float, ...]:
@@ -166,12 +166,12 @@ class DrawingSettings:
         0.05, "m/s", "of the pen on the paper", low=0.0, above=True, high=SPEED_MAX, metavar="SPEED"
     )
     margin: float = setting(
-        0.0, "m", "of empty paper all round", parse=_length, typed="mm", low=0.0, high=SIZE[1], metavar="LENGTH"
+        0.0, "m", "of empty paper all round", parse=length, typed="mm", low=0.0, high=SIZE[1], metavar="LENGTH"
     )
     friction: float = setting(0.3, "", "of pen and paper", low=0.0, high=2.0)
     place: bool = flag(False, "where the drawing does not fit: take the placement that is offered")
     tolerance: float = setting(
-        TOLERANCE, "m", "by which the lines may be simplified", parse=_length, typed="mm", low=TOLERANCES[0],
+        TOLERANCE, "m", "by which the lines may be simplified", parse=length, typed="mm", low=TOLERANCES[0],
         high=TOLERANCES[1], metavar="LENGTH",
     )  # fmt: skip
     thresholds: tuple[float, float] | None = other(

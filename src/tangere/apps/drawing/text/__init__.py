@@ -1,0 +1,1 @@
+"""Text as curves: a single-line font of our own, the fonts of the system, lines of text set."""
