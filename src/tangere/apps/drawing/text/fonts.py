@@ -42,9 +42,20 @@ class Glyph:
 class Face(Protocol):
     """What text is set in."""
 
-    name: str
-    outlines: bool  # whether the curves are the borders of areas; else they are lines
-    capital: float  # height of a capital [em]
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def outlines(self) -> bool:
+        """Whether the curves are the borders of areas; else they are lines."""
+        ...
+
+    @property
+    def capital(self) -> float:
+        """Height of a capital [em]."""
+        ...
 
     def glyph(self, character: str) -> Glyph | None:
         """The character, None where the face does not have it."""
