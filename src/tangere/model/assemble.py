@@ -18,7 +18,7 @@ from tangere.model.model import DH, Array, Drives, Grade, Joint, Link, Model, Pa
 CARRIED = ("identified", "detection")
 ROOT_KEYS = (
     "schema_version", "name", "title", "order", "parameters", "gravity", "joints", "lengths", "links", "drives", "tool",
-    "payload", "sources", *CARRIED,
+    "payload", "sources", "weight", *CARRIED,
 )  # fmt: skip
 DRIVE_KEYS = ("gain", "rotor_inertia", "coulomb", "viscous")
 # What a set must say the source of, when it changes it.
@@ -194,6 +194,7 @@ def _merged_sources(roots: Sequence[Fields], drives: Drives) -> tuple[Source, ..
         groups_own = {source.group.split(" (")[0] for source in own}
         sources = [s for s in sources if s.group.split(" (")[0] not in groups_own] + own
     needed = [group for groups in SOURCES_OF.values() for group in groups]
+    needed += ["weight"] if "weight" in roots[0] else []
     needed += [f"drives.{key}" for key in DRIVE_KEYS if np.any(np.isfinite(getattr(drives, key)))]
     for group in dict.fromkeys(needed):
         if not any(_covers(source, group) for source in sources):
@@ -223,7 +224,18 @@ def assemble(roots: Sequence[Fields], parameters: str) -> Model:
     gravity = _pick(roots, "gravity").numbers("gravity", 3)
     tool = _place(_pick(roots, "tool"), "tool")
     payload = _payload(_pick(roots, "payload"))
-    return frozen(Model(name, title, parameters, joints, links, drives, gravity, tool, payload, dh, sources))
+    weight = _weight(roots[0], sum(link.mass for link in links))
+    return frozen(Model(name, title, parameters, joints, links, drives, gravity, tool, payload, dh, sources, weight))
+
+
+def _weight(root: Fields, links: float) -> float | None:
+    """What the whole arm weighs [kg], where the file says so: more than its moving links."""
+    if "weight" not in root:
+        return None
+    weight = root.number("weight")
+    if not weight > links:
+        raise root.error("weight", f"is {weight:g} kg, but the links alone weigh {links:g} kg")
+    return weight
 
 
 def _payload(root: Fields) -> Payload | None:

@@ -88,6 +88,9 @@ def _links(model: Model) -> str:
         rows.append([link.name, f"{link.mass:.6g}", com, moments if np.any(link.inertia) else "point mass"])
     total = sum(link.mass for link in model.links)
     rows.append(["total", f"{total:.6g}", "", ""])
+    if model.weight is not None:
+        rows.append(["whole arm, as stated", f"{model.weight:.6g}", "", ""])
+        rows.append(["left for the base", f"{model.weight - total:.3g}", "", ""])
     return _table(["link", "mass [kg]", "com [mm]", "principal moments [kg m2]"], rows)
 
 

@@ -112,6 +112,7 @@ class Model:
     payload: Payload | None
     dh: DH | None  # set if and only if the whole chain is standard DH
     sources: tuple[Source, ...]
+    weight: float | None = None  # kg, of the whole arm with its base, as the maker states it; for checks only
 
     @property
     def dof(self) -> int:

@@ -163,7 +163,8 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
             f"start: joint {i + 1} of {model.name} at {np.degrees(q[i]):.9g} deg is outside its limits, "
             f"{low:.9g} to {high:.9g} deg"
         )
-    last = model.title.split()[-1]
+    last = model.title.removeprefix("Universal Robots ").replace(" ", "")  # UR8 Long: UR8Long
+    last = last if model.title.startswith("Universal Robots ") else model.title.split()[-1]
     return ArmNumbers(last if last.isidentifier() else model.name, robot, friction or JointFriction.none(6), q)
 
 
