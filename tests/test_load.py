@@ -202,7 +202,7 @@ def test_grades() -> None:
 
 
 def test_weights_are_those_of_the_data_sheets() -> None:
-    """The links leave 2 to 6 kg for the base, of which UR's description says 4 (2 for the UR3e), "might be incorrect"."""
+    """The links leave 2 to 6 kg for the base; UR's description has 4 (2 for the UR3e), "might be incorrect"."""
     stated = {arm: load(arm).weight for arm in UR}
     bare = {"ur3", "ur5", "ur10", "ur18", "ur8long"}  # nothing found
     assert {arm for arm, weight in stated.items() if weight is None} == bare
