@@ -17,6 +17,10 @@ class UnknownName(InvalidValue):
     """A robot, parameter set or other name that does not exist; the message lists those that do."""
 
 
+class CannotWrite(InvalidValue):
+    """A file that could not be written: a full disk, a quota, a folder that is not ours."""
+
+
 class UnphysicalModel(InvalidValue):
     """A mass or inertia that no rigid body can have."""
 

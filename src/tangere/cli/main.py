@@ -15,6 +15,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any, TextIO
 
+from tangere import ends
 from tangere.errors import TangereError
 from tangere.options import Parser, add_json
 from tangere.report.terminal import paint, show, table, terminal_width, wants_colour
@@ -194,7 +195,11 @@ def _note(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code (0 done, 1 an error of ours, 2 wrong usage, 130 interrupted)."""
+    """Run the command line; returns the exit code.
+
+    0 done; 1 an error of ours, a run or a drawing that ended early, a file that could not be written; 2 wrong usage;
+    128 + the signal's number where a signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     root = parser(words[0] if words else None)
     arguments = root.parse_args(words)
@@ -203,7 +208,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arguments.words = words  # as typed, for the manifest of a run
     try:
-        with warnings.catch_warnings():
+        attached = not getattr(arguments, "detached", False)
+        with ends.ending(ends.PATIENCE, parent=attached), warnings.catch_warnings():
             warnings.showwarning = _note
             code: int = arguments.run(arguments)
         sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
@@ -215,8 +221,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # e.g. `tangere models | head -1`: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return 130  # 128 + SIGINT, what a shell expects
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, ends.Ended):
+            ends.say(interrupt)
+        return getattr(interrupt, "code", 130)  # 128 + SIGINT, what a shell expects
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 
 
 @contextmanager
@@ -27,12 +27,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield target
         except OSError as problem:
-            raise InvalidValue(f"cannot write {target}: {problem.strerror or problem}") from problem
+            raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
         return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as problem:
-        raise InvalidValue(f"cannot write {target}: {problem.strerror or problem}") from problem
+        raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
     os.close(handle)
     temporary = Path(name)
     try:
@@ -44,7 +44,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(written.fileno())  # the name must not be on the disk before the content is
         temporary.replace(target)
     except OSError as problem:  # a full disk, a folder where the file should be
-        raise InvalidValue(f"cannot write {target}: {problem.strerror or problem}") from problem
+        raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()

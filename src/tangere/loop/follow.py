@@ -17,6 +17,7 @@ from tangere.identification.findings import promised_at
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.log import Log
 from tangere.logs.recordings import GAP, CsvStream, Recording, StreamRow, cleaned
+from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.loop.watching import TICK, Progress, Watched, Watcher, long_enough, watch
 from tangere.model.model import Payload
@@ -284,15 +285,15 @@ def watch_recording(
     duration = long_enough(log)
     source = StreamSource(recording.rows(), robot, believed, payload, name=recording.name)
     watcher = watching(source, traced=True, **masks)
-    ran(source, watcher, progress=lambda done, _: progress(done / duration))
+    result = ran(source, watcher, progress=lambda done, _: progress(done / duration))
+    if result.abort is not None:
+        raise result.abort
     return watcher.watched(log, source.belief, source.belief.notes)
 
 
-def ran(source: StreamSource, watcher: Watcher, **options: Any) -> None:
-    """The loop over a source to its end; what ended it early is raised."""
-    result = run(source, observers=[source.observer], detector=watcher, keep=False, **options)
-    if result.abort is not None:
-        raise result.abort
+def ran(source: StreamSource, watcher: Watcher, **options: Any) -> RunResult:
+    """The loop over a source to its end; `abort` of what it gives says what ended it early."""
+    return run(source, observers=[source.observer], detector=watcher, keep=False, **options)
 
 
 class Follower:
@@ -315,6 +316,7 @@ class Follower:
     ) -> None:
         self.name, self.robot, self.belief, self._payload = name, robot, believed, payload
         self.problems: Counter[str] = Counter()
+        self.log_error = ""  # why the log that is written meanwhile is not complete
         self.source: StreamSource | None = None
         self._columns, self._rate = columns, rate
         self._masks: dict[str, Any] = {"wanted": tuple(wanted), "payload_changes": tuple(payload_changes)}
@@ -367,6 +369,9 @@ class Follower:
             rows, self.robot, self.belief, self._payload, name=self.name, problems=rows.problems
         )
         self._watcher = watching(source, tell=both, **self._masks)
-        ran(source, self._watcher, log=log)
+        result = ran(source, self._watcher, log=log)
+        self.log_error = result.log_error
         self._watcher.finish()
+        if result.abort is not None:
+            raise result.abort
         return told

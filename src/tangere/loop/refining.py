@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from dataclasses import replace
 from time import sleep
 from typing import IO, Any
 
+from tangere import ends
 from tangere.observe.detect import Detector
 from tangere.observe.detect.refine import Evidence, Gathered, Refiner
 from tangere.observe.detect.replay import TICK
@@ -152,7 +152,7 @@ class _Process:
 
 def serve() -> None:
     """The process's side: a refiner, then evidence, from stdin; events, or why there is none, to stdout."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the run, which ends this
+    ends.child()  # a signal ends the run, which ends this
     source, target = sys.stdin.buffer, sys.stdout.buffer
     refiner = pickle.load(source)
     answer: Any = "ready"

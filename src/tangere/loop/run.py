@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere import ends
 from tangere.errors import InvalidValue
 from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log
@@ -95,7 +96,7 @@ def run(
     """
     origin, named, felt = parts_of(source, observers, detector, robot)
     plant: Any = origin if hasattr(origin, "write") else None
-    with ExitStack() as stack:
+    with ends.in_periods() as end, ExitStack() as stack:
         stack.callback(origin.close)
         if plant is not None and controller is None:
             raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
@@ -132,7 +133,7 @@ def run(
         if refining is not None:
             stack.callback(refining.close)
         loop = _Loop(origin, plant, controller, tuple(named.values()), felt, reaction, trajectory, live, recorder,
-                     parts, feeds, refining)  # fmt: skip
+                     parts, feeds, refining, end)  # fmt: skip
         # Collection stays on, but where a clock counts what exists already (modules, models: some 1e5 objects) is set
         # aside for the run: a full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
         if clocked:
@@ -142,6 +143,12 @@ def run(
         begin = perf_counter()
         pacer = Pacer(period) if paced else None
         loop.go(state, until, period, pacer, progress)
+        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", origin.close)):
+            try:
+                if close is not None:
+                    close()
+            except Exception as problem:
+                recorder.note(loop.time, f"{what} could not be closed: {problem}")
         loop.refined()
         if plant is not None and robot is not None and keep:
             for time, text, periods in _limits(recorder.log(), robot):
@@ -150,12 +157,6 @@ def run(
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
-        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", origin.close)):
-            try:
-                if close is not None:
-                    close()
-            except Exception as problem:
-                recorder.note(loop.time, f"{what} could not be closed: {problem}")
         if file is not None:
             file.close()
         wall = perf_counter() - begin
@@ -211,6 +212,7 @@ class _Loop:
     parts: Parts
     feeds: tuple[Feed, ...]
     refining: Refining | None
+    ends: ends.Ends
 
     def __post_init__(self) -> None:
         self.aborted = ""
@@ -226,7 +228,7 @@ class _Loop:
         source, plant, controller, observers, recorder, parts, feeds = (
             self.source, self.plant, self.controller, self.observers, self.recorder, self.parts, self.feeds,
         )  # fmt: skip
-        lost_wrench = np.full(6, np.nan)
+        lost_wrench, told = np.full(6, np.nan), self.ends
         guard: Any = controller if hasattr(controller, "abort") else None
         task: Any = controller if hasattr(controller, "finished") else None
         said: Any = getattr(controller, "said", None)
@@ -239,6 +241,8 @@ class _Loop:
         try:
             while task is None or not task.finished:
                 self.time = now = state.time
+                if told.heard is not None:  # between two rows: none is cut in two
+                    raise told.heard
                 elapsed = now - start
                 if elapsed >= end:
                     if task is not None:
@@ -322,7 +326,8 @@ class _Loop:
             if progress is not None:
                 progress(min(elapsed, until), until)
         except KeyboardInterrupt as interrupt:
-            self.abort, self.aborted = interrupt, "interrupted from the keyboard"
+            self.abort, self.aborted = interrupt, str(interrupt) or "interrupted from the keyboard"
+            self.ends.take()
         except Exception as problem:  # a run ends with its log, whatever happened
             self.abort = problem
             what = "the plant was lost" if stage == "plant" else f"the {stage} failed"

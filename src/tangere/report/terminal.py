@@ -146,18 +146,22 @@ class Line:
         self._shown = sys.stderr.isatty()
 
     def __call__(self, text: str) -> None:
-        if self._shown:
-            print(f"\r{text[: _LINE - 1].ljust(_LINE - 1)}", end="", file=sys.stderr, flush=True)
+        self._print(f"\r{text[: _LINE - 1].ljust(_LINE - 1)}", "")
 
     def end(self) -> None:
         """Clear the line; may be called twice."""
-        if self._shown:
-            print("\r" + " " * _LINE + "\r", end="", file=sys.stderr, flush=True)
+        self._print("\r" + " " * _LINE + "\r", "")
 
     def leave(self) -> None:
         """Let the line stay and go to the next."""
+        self._print("", "\n")
+
+    def _print(self, text: str, end: str) -> None:
         if self._shown:
-            print(file=sys.stderr)
+            try:
+                print(text, end=end, file=sys.stderr, flush=True)
+            except OSError:  # the terminal was closed: no reason to end what is being done
+                self._shown = False
 
 
 class Bar(Line):

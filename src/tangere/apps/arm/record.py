@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from tangere.errors import InvalidValue, PlantLost
+from tangere import ends
+from tangere.errors import CannotWrite, InvalidValue, PlantLost
 from tangere.logs.csv_log import write_csv
 from tangere.logs.files import write_text
 from tangere.logs.mcap_log import McapFile, McapSink
@@ -45,7 +47,7 @@ def record(
 ) -> Recorded:
     """Listen for that long [s] and leave a log: .mcap while it runs (survives a kill), .csv at the end.
 
-    Ctrl-C ends it early; what was recorded stays.
+    Ctrl-C and other signals end it early; what was recorded stays.
     """
     path = Path(out)
     if path.suffix not in (".mcap", ".csv"):
@@ -59,24 +61,26 @@ def record(
     last = 0.0
     scalars: tuple[str, ...] = ()
     vectors: dict[str, int] = {}
+    ends.hold()
     try:
-        for row in rows:
-            if recorder is None:
-                scalars = ("time", *(name for name, value in row.values.items() if value.ndim == 0))
-                vectors = {name: value.size for name, value in row.values.items() if value.ndim}
-                if path.suffix == ".mcap":
-                    columns = dict.fromkeys(scalars, 0) | vectors
-                    file = McapFile(path, columns, joints=None if robot is None else robot.joint_names, robot=robot)
-                    sink = McapSink(file)
-                recorder = Recorder(scalars, vectors, sink, keep=path.suffix == ".csv")
-                start = row.time
-            numbers = (row.time, *(float(row.values[name]) for name in scalars[1:]))
-            recorder.append(numbers, tuple(row.values[name] for name in vectors), perf_counter())
-            last = row.time
-            if progress is not None and recorder.samples % 100 == 0:
-                progress(min(1.0, (row.time - start) / seconds))
-    except KeyboardInterrupt:
-        pass
+        with ends.in_periods() as end, suppress(KeyboardInterrupt), closing(rows):
+            for row in rows:
+                if end.take() is not None:
+                    break
+                if recorder is None:
+                    scalars = ("time", *(name for name, value in row.values.items() if value.ndim == 0))
+                    vectors = {name: value.size for name, value in row.values.items() if value.ndim}
+                    if path.suffix == ".mcap":
+                        columns = dict.fromkeys(scalars, 0) | vectors
+                        file = McapFile(path, columns, joints=None if robot is None else robot.joint_names, robot=robot)
+                        sink = McapSink(file)
+                    recorder = Recorder(scalars, vectors, sink, keep=path.suffix == ".csv")
+                    start = row.time
+                numbers = (row.time, *(float(row.values[name]) for name in scalars[1:]))
+                recorder.append(numbers, tuple(row.values[name] for name in vectors), perf_counter())
+                last = row.time
+                if progress is not None and recorder.samples % 100 == 0:
+                    progress(min(1.0, (row.time - start) / seconds))
     finally:
         if recorder is not None:
             recorder.flush()
@@ -86,6 +90,8 @@ def record(
         raise PlantLost(f"{rows.name}: no sample came")
     if path.suffix == ".csv":
         write_csv(recorder.log(), path)
+    if sink is not None and sink.error:
+        raise CannotWrite(f"{path} is not complete: {sink.error}")
     return Recorded(path, recorder.samples, last - start, dict(rows.problems), (*scalars, *vectors))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere import ends
 from tangere.apps.drawing.drawing import DrawingResult, Simulated, draw, drawing_robot, heavier, probe
 from tangere.apps.drawing.files import ink_lines, ink_picture, png_bytes, preview_png, write_bytes, write_ink, write_svg
 from tangere.apps.drawing.plan.canvas import Canvas
@@ -176,6 +177,7 @@ def execute_drawing(
 ) -> Drawn:
     """Draw what was prepared, into a folder."""
     settings, plan = prepared.settings, prepared.plan
+    ends.hold()
     picture = prepared.picture.read_bytes()  # before anything goes: it may be the copy of an earlier drawing
     folder = cleared(out)
     told: dict[str, Any] = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
@@ -204,7 +206,7 @@ def execute_drawing(
         write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
         pixels = ink_picture(result.ink, prepared.canvas.size, settings.force)
         write_bytes(png_bytes(pixels), folder / name(DRAWN_PNG))
-        if isinstance(result.run.abort, KeyboardInterrupt):
+        if isinstance(result.run.abort, KeyboardInterrupt) or ends.told() is not None:
             break  # who interrupts one drawing does not ask for the next
     summary = summary_of(prepared, results)
     if probed is not None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tangere import ends
 from tangere.apps.scenarios.build import SIMULATED, Built, OnArm, build
 from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
@@ -137,6 +138,7 @@ def execute(
     units = {name: one.unit for name, one in settings_of(type(built.settings)).items() if one.unit}
     manifest = Manifest.of(command, told, seeds=seeds, models=models, units=units)
     write_manifest(manifest, folder)
+    ends.hold()
     result = run(
         built.plant, built.controller, built.observers, until=built.duration, trajectory=built.motion.trajectory,
         detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tangere import ends
 from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.apps.study.statistics import quantile, rate, share, span
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, NoSolution
 from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.terminal import Bar, paint, table, wants_colour
 from tangere.settings import settings_of
@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
     bar = Bar()
     try:
         return _injected(arguments, bar) if logs else _simulated(arguments, bar)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         bar.end()
-        print("interrupted before there was anything to show", file=sys.stderr)
-        return 130
+        ends.say("interrupted before there was anything to show")
+        return getattr(interrupt, "code", 130)
     finally:
         bar.end()
 
@@ -91,10 +91,10 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     plan = group_from(Plan, arguments)
     out = folder(arguments.out)
     done = study(quick(plan) if arguments.quick else plan, workers=arguments.workers, progress=bar)
+    ends.hold()
     bar.end()
     write_study(done, out)
-    print(study_text(done, wants_colour()))
-    return _finish(arguments, done, out)
+    return _finish(arguments, done, out, study_text(done, wants_colour()))
 
 
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
@@ -115,22 +115,28 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
         sample_rate=plan.rate, seed=shared.get("seed", 0), workers=arguments.workers, progress=bar,
         every=plan.every * (10.0 if arguments.quick and arguments.every is None else 1.0),
     )  # fmt: skip
+    ends.hold()
     bar.end()
     if not done.logs:
-        raise KeyboardInterrupt
+        raise ends.told() or KeyboardInterrupt
     write_injected(done, out)
-    print(injected_text(done, wants_colour()))
-    return _finish(arguments, done, out)
+    return _finish(arguments, done, out, injected_text(done, wants_colour()))
 
 
-def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Path) -> int:
+def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Path, text: str) -> int:
+    """The page, then what is said: a reader of the text who leaves costs no file."""
+    where = None
     if not arguments.no_report:
         from tangere.apps.study.page import write_studied
 
         where = write_studied(done, out / "report.html", "tangere " + " ".join(arguments.words))
+    print(text)
+    if where is not None:
         print(f"\nreport: {where}")
     print(f"csv:    {out}")
-    return 130 if done.interrupted else 0
+    if done.lost:
+        raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
+    return getattr(ends.told(), "code", 130) if done.interrupted else 0
 
 
 _WORLD = {"exact": "exact model, noisy sensors", "wrong": "wrong model"}

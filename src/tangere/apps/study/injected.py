@@ -60,6 +60,7 @@ class InjectedStudy:
     seed: int
     interrupted: bool
     seconds: float  # that it took
+    lost: str = ""  # why it was interrupted, where nobody asked for it
 
     @property
     def hours(self) -> float:
@@ -165,7 +166,7 @@ def inject_logs(
     progress("done", 1.0)
     return InjectedStudy(
         robot.name, tuple(results), wanted, tuple(copies), tuple(thresholds), tuple(dict.fromkeys(notes)), seed,
-        interrupted, time.perf_counter() - began,
+        interrupted, time.perf_counter() - began, pool.lost,
     )  # fmt: skip
 
 

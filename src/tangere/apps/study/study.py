@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere import ends
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.trials import (
     FreeResult,
@@ -31,7 +33,7 @@ from tangere.apps.study.trials import (
     touch_trial,
 )
 from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, NoSolution
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push
@@ -76,6 +78,7 @@ class Study:
     interrupted: bool
     seconds: float  # that it took
     workers: int
+    lost: str = ""  # why it was interrupted, where nobody asked for it
 
     def of(self, world: WorldName, size: float | None = None) -> list[TouchResult]:
         """The contacts of a world, of one size [N] or all."""
@@ -98,15 +101,20 @@ class Workers:
             raise InvalidValue(f"workers: at least 1, got {count!r}")
         self.count = count or _cores()
         self.interrupted = False
+        self.lost = ""  # why, where nobody asked for it
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
         if self.count > 1:
-            self._pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=_quiet)
+            self._pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=ends.child)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._pool is not None:
+            if self.interrupted or kind is not None:  # what they still work at nobody waits for
+                for process in tuple(getattr(self._pool, "_processes", None) or {}):
+                    with suppress(ProcessLookupError):
+                        os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
@@ -124,7 +132,16 @@ class Workers:
                 self._spread(tasks, found, progress)
         except KeyboardInterrupt:
             self.interrupted = True
+        except BrokenProcessPool:
+            self.interrupted, self.lost = True, "a worker process was killed, by lack of memory perhaps"
         return [found[k] for k in sorted(found)]
+
+    def need(self, found: Sequence[Any], count: int) -> None:
+        """Without so many there is nothing to show."""
+        if self.lost and len(found) < count:
+            raise NoSolution(f"{self.lost}; --workers 1 needs the least")
+        if len(found) < count:
+            raise ends.told() or KeyboardInterrupt
 
     def _spread(self, tasks: Sequence[Task], found: dict[int, Any], progress: Done) -> None:
         assert self._pool is not None
@@ -152,12 +169,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _quiet() -> None:
-    """Ctrl-C is for the process that asked; this one ends when told."""
-    with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def quick(plan: Plan) -> Plan:
     """The same study with a tenth of the trials: enough to see that it works, intervals three times as wide."""
     return replace(plan, trials=max(20, plan.trials // 10), free_minutes=plan.free_minutes / 10.0, learn_minutes=1.0)
@@ -180,13 +191,11 @@ def study(plan: Plan, *, workers: int | None = None, progress: Progress = lambda
 
         numbers = [(name, k) for name in WORLDS for k in range(chunks(plan.learn_minutes)[0])]
         made = pool.results([(learn_chunk, (plan, *key)) for key in numbers], stage("free motion", 0.0, 0.03))
-        if len(made) < len(numbers):
-            raise KeyboardInterrupt
+        pool.need(made, len(numbers))
         motions = {name: [m for (w, _), m in zip(numbers, made, strict=True) if w == name] for name in WORLDS}
         progress("learning thresholds", 0.03)
         found = pool.results([(learned, (plan, name, motions[name])) for name in WORLDS])
-        if len(found) < len(WORLDS):
-            raise KeyboardInterrupt
+        pool.need(found, len(WORLDS))
         known: dict[WorldName, Learned] = dict(zip(WORLDS, found, strict=True))
         tasks = _tasks(plan, known)
         results = pool.results(tasks, stage("watching and touching", 0.1, 0.95))
@@ -201,7 +210,8 @@ def study(plan: Plan, *, workers: int | None = None, progress: Progress = lambda
         except KeyboardInterrupt:
             interrupted = True
     progress("done", 1.0)
-    return Study(plan, known, free, touches, rows, interrupted, time.perf_counter() - began, pool.count)
+    took = time.perf_counter() - began
+    return Study(plan, known, free, touches, rows, interrupted, took, pool.count, pool.lost)
 
 
 def _tasks(plan: Plan, known: dict[WorldName, Learned]) -> list[Task]:

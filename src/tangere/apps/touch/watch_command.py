@@ -20,7 +20,7 @@ from tangere.apps.touch.options import (
     sample_rate,
     tell,
 )
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import plain
 from tangere.report.terminal import Bar, paint, plural, table, wants_colour
 from tangere.rtde.client import Address, address
@@ -208,6 +208,8 @@ def _stream(
         tell(name, [f"{count} {what}" for what, count in follower.problems.items()])
     if not arguments.json:
         print(f"{plural(len(follower.events), 'event')} in {follower.seconds:.1f} s")
+    if follower.log_error:
+        raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
     return 0
 
 

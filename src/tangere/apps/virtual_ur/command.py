@@ -84,7 +84,7 @@ def add(commands: Any) -> None:
     p.add_argument("--bench", action="store_true", help="measure how many frames a second it can do, and end")
     p.add_argument("--json", action="store_true", help="with --bench: the figures as JSON")
     add_options(p, VirtualSettings)
-    p.set_defaults(run=main)
+    p.set_defaults(run=main, detached=True)  # a server may outlive the shell that started it
 
 
 def main(arguments: argparse.Namespace) -> int:
