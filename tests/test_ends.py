@@ -129,7 +129,7 @@ def test_a_closed_terminal_costs_nothing(tmp_path: Path) -> None:
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     """The plant does not let itself be closed: the first signal gets no further."""
-    script = f"""
+    script = """
 import time
 from tangere import ends
 from tangere.cli import main
