@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -207,9 +206,3 @@ def _end_with(parent: int) -> None:
     while not nothing.wait(LOOK):
         if os.getppid() != parent:
             os._exit(1)
-
-
-def say(words: object) -> None:
-    """A last line on standard error, which may be gone."""
-    with suppress(OSError):
-        print(words, file=sys.stderr, flush=True)

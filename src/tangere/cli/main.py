@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from tangere import ends
 from tangere.errors import TangereError
 from tangere.options import Parser, add_json
-from tangere.report.terminal import paint, show, table, terminal_width, wants_colour
+from tangere.report.terminal import paint, say, show, table, terminal_width, wants_colour
 
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
 # was typed is loaded.
@@ -223,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, ends.Ended):
-            ends.say(interrupt)
+            say(interrupt)
         return getattr(interrupt, "code", 130)  # 128 + SIGINT, what a shell expects
 
 

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import numpy as np
@@ -48,6 +49,12 @@ def show(record: Mapping[str, Any] | Sequence[Any], text: str, as_json: bool) ->
 
         text = json.dumps(plain(record), allow_nan=False)
     print(text, flush=as_json)
+
+
+def say(words: object) -> None:
+    """A last line on standard error, which may be gone."""
+    with suppress(OSError):
+        print(words, file=sys.stderr, flush=True)
 
 
 def plural(count: int, noun: str) -> str:

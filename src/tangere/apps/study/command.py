@@ -14,7 +14,7 @@ from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.apps.study.statistics import quantile, rate, share, span
 from tangere.errors import InvalidValue, NoSolution
 from tangere.options import add_options, group_from, refuse_foreign, told
-from tangere.report.terminal import Bar, paint, table, wants_colour
+from tangere.report.terminal import Bar, paint, say, table, wants_colour
 from tangere.settings import settings_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _injected(arguments, bar) if logs else _simulated(arguments, bar)
     except KeyboardInterrupt as interrupt:
         bar.end()
-        ends.say("interrupted before there was anything to show")
+        say("interrupted before there was anything to show")
         return getattr(interrupt, "code", 130)
     finally:
         bar.end()
