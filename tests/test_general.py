@@ -16,7 +16,7 @@ from tangere.kernels.table import KERNELS
 from tangere.kernels.traced import TracedKernels
 from tangere.kinematics.chain import chain_of
 from tangere.model.model import Model
-from tangere.model.urdf import to_urdf
+from tangere.model.urdf_text import to_urdf
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="the extension was not built")
 

@@ -18,7 +18,8 @@ from oracles import bodies, pinocchio_model, random_arm, random_link, random_pos
 import tangere
 from tangere.model.loading import load
 from tangere.model.model import Array, Model, Payload
-from tangere.model.urdf import from_urdf, to_urdf
+from tangere.model.urdf import from_urdf
+from tangere.model.urdf_text import to_urdf
 from tangere.plants.scene.mjcf import to_mjcf
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed (extra test)")

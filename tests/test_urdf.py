@@ -15,7 +15,8 @@ from scipy.spatial.transform import Rotation
 from tangere.errors import InvalidValue, ModelFileError, UnknownName, UnphysicalModel
 from tangere.model.loading import load, names
 from tangere.model.model import Array, Model
-from tangere.model.urdf import from_urdf, to_urdf
+from tangere.model.urdf import from_urdf
+from tangere.model.urdf_text import to_urdf
 
 ARM = """<?xml version="1.0"?>
 <robot name="two">

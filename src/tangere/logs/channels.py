@@ -25,7 +25,7 @@ from tangere.kinematics.rotation import (
 from tangere.logs import ros_messages
 from tangere.logs.mcap_records import MESSAGE, MESSAGE_HEAD
 from tangere.logs.ros_messages import Template
-from tangere.model.urdf import to_urdf
+from tangere.model.urdf_text import to_urdf
 from tangere.types import Array
 
 if TYPE_CHECKING:
