@@ -260,7 +260,7 @@ def test_loops_without_a_root(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="has no moving joint"):
         load(written(tmp_path, f'<robot name="stiff">{link.format("c")}</robot>'))
     with pytest.raises(ModelFileError, match="not a URDF"):
-        load(written(tmp_path, "<mujoco/>"))
+        load(written(tmp_path, "<sdf/>"))
 
 
 def test_entity_bomb_does_not_expand(tmp_path: Path) -> None:

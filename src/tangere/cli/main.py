@@ -29,6 +29,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.study.command": ("study",),
     "tangere.apps.drawing.command": ("draw", "write"),
     "tangere.apps.fmu.command": ("fmu",),
+    "tangere.cli.export": ("export",),
     "tangere.cli.script": ("script",),
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
@@ -47,11 +48,12 @@ examples:
   tangere draw snail                        a picture, drawn with a pen pressed with 5 N
   tangere write "Hello" --height 12mm       a text, in a single-line font made for a pen
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
+  tangere export --robot ur5e --format urdf an arm for ROS 2, Gazebo (sdf), MuJoCo (mjcf), or to change (toml)
   tangere script check program.script       errors of a URScript program, with line and column
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade
   tangere check ur10e --parameters ur-ros2  the same for another parameter set
-  tangere check my_arm.urdf                 read and validate a file of your own (TOML or URDF)
+  tangere check my_arm.urdf                 read and validate a file of your own (TOML, URDF or MuJoCo)
   tangere demo                              a UR10e: pose, inverse kinematics, dynamics
   tangere bench --quick                     speed beside the peers that are installed
 """
@@ -152,10 +154,10 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         epilog="examples:\n  tangere check ur5e\n  tangere check ur10e --parameters 000-C\n"
         "  tangere check my_arm.urdf\n  tangere check ur5e --json                 every number in SI units and radians",
     )
-    p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML or URDF file")
+    p.add_argument("model", metavar="NAME|FILE", help="a name from `tangere models`, or a TOML, URDF or MuJoCo file")
     p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
     p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
-    p.add_argument("--tip", metavar="LINK", help="for a URDF with several branches: the link at which the arm ends")
+    p.add_argument("--tip", metavar="LINK", help="for a file with several branches: the link at which the arm ends")
     add_json(p)
     p.set_defaults(run=check)
 

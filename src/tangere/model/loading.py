@@ -18,6 +18,7 @@ from tangere.model.model import Array, Model, Payload
 
 _DATA = Path(__file__).parent / "data"
 _SETS = _DATA / "sets"
+_ENDINGS = (".toml", ".urdf", ".xml")  # of model files
 # The file's own place in lists: the 100s are the e-Series, then CB3, the large ones, the teaching robots of 003.
 _PLACE = re.compile(r"^order *= *(\d+)", re.MULTILINE)
 
@@ -55,27 +56,27 @@ def load(
 ) -> Model:
     """The Model of an arm, validated.
 
-    name_or_path: a name out of names(), or a model file (.toml, or .urdf / .xml for a serial arm in URDF).
+    name_or_path: a name out of names(), or a model file (.toml, .urdf or .xml for a serial arm in URDF, .xml for one
+        in a MuJoCo model).
     parameters: another set of numbers: a name out of parameter_sets(name), or a TOML file of the same schema; what
         that file gives (lengths, links, drives, tool, sources, ...) replaces what the arm has.
     payload: Payload, mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
     tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z.
     gravity: vector in base axes [m/s2], or "table", "wall" (the base y axis points up), "ceiling".
     calibration: a UR calibration.yaml, whose kinematics replace the nominal ones (needs the extra `calibration`).
-    tip, base: for a URDF, the links whose frames are the tcp and the base, where the defaults of from_urdf do not do.
+    tip, base: for a URDF or a MuJoCo model, the links whose frames are the tcp and the base, where the defaults of
+        from_urdf or from_mjcf do not do.
 
     Raises UnknownName, ModelFileError (names file and field) and UnphysicalModel, all of them ValueErrors.
     """
     path = _arm(name_or_path)
-    if path.suffix.lower() in (".urdf", ".xml"):
+    if path.suffix.lower() != ".toml":
         if parameters is not None:
-            raise InvalidValue("parameters= needs an arm by name or a TOML file; a URDF brings its own numbers")
-        from tangere.model.urdf import from_urdf
-
-        model = from_urdf(path, tip=tip, base=base)
+            raise InvalidValue(f"parameters= needs an arm by name or a TOML file; {path.name} brings its own numbers")
+        model = _from_xml(path, tip, base)
     else:
         if tip is not None or base is not None:
-            raise InvalidValue("tip= and base= choose links of a URDF; an arm from TOML has one tip and one base")
+            raise InvalidValue("tip= and base= choose links of a URDF or MuJoCo model; TOML has one tip and one base")
         model = _from_toml(path, parameters)
     if calibration is not None:
         from tangere.model.calibration import calibrated
@@ -88,6 +89,19 @@ def load(
     if gravity is not None:
         model = dataclasses.replace(model, gravity=gravity_vector(gravity))
     return model
+
+
+def _from_xml(path: Path, tip: str | None, base: str | None) -> Model:
+    """A URDF or, where the root element says so, a MuJoCo model."""
+    from tangere.model.urdf_tree import read_xml
+
+    if read_xml(path).tag == "mujoco":
+        from tangere.model.mjcf import from_mjcf
+
+        return from_mjcf(path, tip=tip, base=base)
+    from tangere.model.urdf import from_urdf
+
+    return from_urdf(path, tip=tip, base=base)
 
 
 def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
@@ -114,7 +128,7 @@ def _is_file(given: str | os.PathLike[str]) -> bool:
     """Whether the argument is meant as a path: a Path, or a text with a separator or a model file's ending."""
     if not isinstance(given, str):
         return True
-    return "/" in given or os.sep in given or given.lower().endswith((".toml", ".urdf", ".xml"))
+    return "/" in given or os.sep in given or given.lower().endswith(_ENDINGS)
 
 
 def _arm(given: str | os.PathLike[str]) -> Path:
@@ -123,10 +137,10 @@ def _arm(given: str | os.PathLike[str]) -> Path:
         raise InvalidValue(f"an arm is a name or a path, got {given!r}; known names: {', '.join(names())}")
     if _is_file(given):
         path = Path(given)
-        if path.suffix.lower() not in (".toml", ".urdf", ".xml"):
+        if path.suffix.lower() not in _ENDINGS:
             raise ModelFileError(f"{path}: a model file ends in .toml, .urdf or .xml")
         return path
     if str(given).lower() in {path.stem for path in _DATA.glob("*.toml")}:
         return _DATA / f"{str(given).lower()}.toml"
-    said = f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml or .urdf"
+    said = f"unknown robot {given!r}; known: {', '.join(names())}, or a file ending in .toml, .urdf or .xml"
     raise unknown("robot", str(given), names(), said)

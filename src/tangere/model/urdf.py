@@ -102,7 +102,7 @@ def _moves_on(tree: Tree, link: str) -> bool:
 
 def _joint(edge: Edge, T_link_child: Array) -> Joint:
     """The joint of an edge, its frame turned so that the axis is z; T_link_child: from the last link frame to it."""
-    turn = transform(_axis_to_z(edge.element), (0.0, 0.0, 0.0))
+    turn = transform(axis_to_z(_axis_of(edge.element)), (0.0, 0.0, 0.0))
     limit = edge.element.maybe("limit")
     q_min, q_max, qd_max, tau_max = -math.inf, math.inf, math.inf, math.inf
     if limit is not None:
@@ -125,14 +125,19 @@ def _bound(limit: Element, key: str) -> float:
     return math.inf if value == 0.0 or value >= UNLIMITED else value
 
 
-def _axis_to_z(element: Element) -> Array:
-    """A rotation R with R z = axis: exact for the axes of the frame, else the shortest turn from z to the axis."""
+def _axis_of(element: Element) -> Array:
+    """Unit vector of a joint's axis."""
     part = element.maybe("axis")
     axis = np.array((1.0, 0.0, 0.0)) if part is None else part.numbers("xyz", 3, (1.0, 0.0, 0.0))
     norm = float(np.linalg.norm(axis))
     if norm < 1e-6:  # shorter than any rounding of a unit vector: no direction was meant
         raise (part or element).error(f"of joint {element.name()!r} is no direction: {axis.tolist()}")
-    x, y, z = (float(value) for value in axis / norm)
+    return np.asarray(axis / norm)
+
+
+def axis_to_z(axis: Array) -> Array:
+    """A rotation R with R z = axis (unit): exact for the axes of the frame, else the shortest turn from z to it."""
+    x, y, z = (float(value) for value in axis)
     for plain, rpy in (((0, 0, 1), (0, 0, 0)), ((1, 0, 0), (0, 90, 0)), ((0, 1, 0), (-90, 0, 0))):
         for sign in (1.0, -1.0):
             if (x, y, z) == tuple(sign * value for value in plain):

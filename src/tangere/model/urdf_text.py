@@ -1,113 +1,155 @@
-"""URDF out: a model as URDF text: base_link, base, the moving links, flange, tool0 and tcp, named and placed as in ROS."""
+"""URDF out: a model as URDF text, with links named and placed as in ROS (model.proximal)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal, get_args
 
-import numpy as np
-
+from tangere.errors import unknown
 from tangere.model.frames import rpy_from_rotation
-from tangere.model.inertia import moved
-from tangere.model.link_shapes import COLOURS, Segment, base_shape, link_shapes
+from tangere.model.link_shapes import COLOURS, Segment
 from tangere.model.model import Array, Joint, Link, Model
+from tangere.model.proximal import Part, parts
 from tangere.model.urdf import UNLIMITED
 from tangere.model.urdf_tree import element
 
-_RESERVED = ("base_link", "base", "flange", "tool0", "tcp", "payload")
+Hardware = Literal["gazebo", "mock", "topic", "ur"]
+# What ros2_control loads to move the arm: Gazebo, a stand-in that follows commands, any simulator that speaks
+# JointState both ways, UR's own driver.
+_PLUGINS: dict[str, str] = {
+    "gazebo": "gz_ros2_control/GazeboSimSystem",
+    "mock": "mock_components/GenericSystem",
+    "topic": "topic_based_ros2_control/TopicBasedSystem",
+    "ur": "ur_robot_driver/URPositionHardwareInterface",
+}
 
 
-def to_urdf(model: Model, *, drives: bool = False, shapes: bool = False) -> str:
+def to_urdf(
+    model: Model,
+    *,
+    drives: bool = False,
+    shapes: bool = False,
+    collision: bool = False,
+    control: Hardware | None = None,
+) -> str:
     """The model as URDF text.
 
-    A URDF link frame turns with the joint about its own z axis, so it cannot be the DH frame. It is put at the far end
-    of the joint's z offset (Tz(d) commutes with the motion), which for a UR gives UR's own proximal frames, and each
-    body is written there. As in ROS, `base` is the controller's base frame (ours) and `base_link` is yawed by 180
-    degrees against it; `flange` has its x axis forward (REP 103), `tool0` is the last DH frame, `tcp` the tool point.
-    A payload becomes a link of its own. With `drives` known friction is written as <dynamics>, with `shapes` what
-    link_shapes makes of the arm as <visual>, to be looked at. Numbers are written in full precision.
+    With `drives` known friction is written as <dynamics>, with `shapes` what link_shapes makes of the arm as <visual>,
+    to be looked at, with `collision` the same as <collision>. `control` adds a <ros2_control> system with position,
+    velocity and effort, for "gazebo" Gazebo's plugin, too. Numbers are written in full precision.
 
-    Not in a URDF, and so lost: gravity, motor gains, rotor inertia, DH parameters, sources and grades. A moving
-    link that has the name of one of the frames above gets `_link` appended.
+    Not in a URDF, and so lost: the strength of gravity, motor gains, rotor inertia, DH parameters, sources and grades.
     """
-    taken = [f"{link.name}_link" if link.name in _RESERVED else link.name for link in model.links]
-    seen: list[list[Segment]] = link_shapes(model) if shapes else [[] for _ in model.links]
-    foot = _visuals([base_shape(model)], 0.0) if shapes else []
-    out = [element("link", {"name": "base_link"}), element("link", {"name": "base"}, foot)]
-    out.append(_fixed("base_link", "base", (0.0, 0.0, 0.0), (0.0, 0.0, math.pi)))
-    parent, T = "base", np.eye(4)
-    for i, (joint, link) in enumerate(zip(model.joints, model.links, strict=True)):
-        rise, rest = np.eye(4), joint.T_joint_link.copy()
-        rise[2, 3], rest[2, 3] = rest[2, 3], 0.0
-        out.append(_link(moved(link, rest, taken[i]), _visuals(seen[i], rise[2, 3])))
-        out.append(_joint_text(joint, parent, taken[i], T @ joint.T_parent_joint @ rise, model, i if drives else None))
-        parent, T = taken[i], rest
-    half = 0.5 * math.pi
-    R_flange = T[:3, :3] @ np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # rpy 0 -90 -90 of tool0
-    tool = model.T_flange_tcp
-    for before, name, xyz, rpy in (
-        (parent, "flange", T[:3, 3], rpy_from_rotation(R_flange)),
-        ("flange", "tool0", (0.0, 0.0, 0.0), (half, 0.0, half)),
-        ("tool0", "tcp", tool[:3, 3], rpy_from_rotation(tool[:3, :3])),
-    ):
-        out += [element("link", {"name": name}), _fixed(before, name, xyz, rpy)]
-    if model.payload is not None:
-        body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
-        out += [_link(body), _fixed("tool0", "payload", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))]
+    if control is not None and control not in _PLUGINS:
+        raise unknown("hardware", str(control), get_args(Hardware))
+    out = []
+    for part in parts(model, shapes=shapes or collision):
+        drawn = [_shape("visual", part.shapes)] if shapes else []
+        drawn += [_shape("collision", part.shapes)] if collision else []
+        out.append(_link(part, [line for lines in drawn for line in lines]))
+        if part.parent is not None:
+            out.append(_joint(part, model if drives else None))
+    if control is not None:
+        out.append(_system(model, control))
+        out += [_gazebo()] if control == "gazebo" else []
     return "\n".join(['<?xml version="1.0"?>', *element("robot", {"name": model.name}, out), ""])
 
 
-def _numbers(*values: float) -> str:
+def numbers(*values: float) -> str:
+    """Numbers in full precision, separated by blanks; no negative zero."""
     return " ".join(repr(float(value) + 0.0) for value in values)
 
 
-def _origin(xyz: Sequence[float] | Array, rpy: Sequence[float] = (0.0, 0.0, 0.0)) -> list[str]:
-    return element("origin", {"xyz": _numbers(*xyz), "rpy": _numbers(*rpy)})
-
-
-def _joined(name: str, kind: str, parent: str, child: str, parts: Sequence[list[str]]) -> list[str]:
-    ends = [element("parent", {"link": parent}), element("child", {"link": child})]
-    return element("joint", {"name": name, "type": kind}, [*ends, *parts])
-
-
-def _fixed(parent: str, child: str, xyz: Sequence[float] | Array, rpy: Sequence[float]) -> list[str]:
-    return _joined(f"{parent}-{child}_fixed_joint", "fixed", parent, child, [_origin(xyz, rpy)])
-
-
-def _visuals(segments: Sequence[Segment], rise: float) -> list[list[str]]:
-    """Cylinders, and balls where their ends are round; rise [m]: of the link's frame along the joint's axis."""
+def cylinders(segments: Sequence[Segment]) -> list[tuple[Array, tuple[float, float, float], str, dict[str, str], str]]:
+    """(centre, roll pitch yaw, kind, sizes, colour) of cylinders, and of balls where their ends are round."""
     out = []
     for segment in segments:
-        start, end = (point - (0.0, 0.0, rise) for point in (segment.start, segment.end))
-        x, y, z = (end - start).tolist()
-        size = {"radius": _numbers(segment.radius), "length": _numbers(math.hypot(x, y, z))}
-        places = [(0.5 * (start + end), element("cylinder", size))]
-        places += [(p, element("sphere", {"radius": size["radius"]})) for p in (start, end) if segment.round]
-        for centre, (geometry,) in places:
-            turned = (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x))
-            colour = f'<material name="{segment.colour}"><color rgba="{COLOURS[segment.colour]}"/></material>'
-            out.append(element("visual", {}, [_origin(centre, turned), [f"<geometry>{geometry}</geometry>"], [colour]]))
+        x, y, z = (segment.end - segment.start).tolist()
+        size = {"radius": numbers(segment.radius), "length": numbers(math.hypot(x, y, z))}
+        turned = (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x))
+        out.append((0.5 * (segment.start + segment.end), turned, "cylinder", size, segment.colour))
+        ball = {"radius": size["radius"]}
+        ends = (segment.start, segment.end) if segment.round else ()
+        out += [(point, turned, "sphere", ball, segment.colour) for point in ends]
     return out
 
 
-def _link(link: Link, visuals: Sequence[list[str]] = ()) -> list[str]:
+def _origin(xyz: Sequence[float] | Array, rpy: Sequence[float] = (0.0, 0.0, 0.0)) -> list[str]:
+    return element("origin", {"xyz": numbers(*xyz), "rpy": numbers(*rpy)})
+
+
+def _shape(tag: str, segments: Sequence[Segment]) -> list[list[str]]:
+    out = []
+    for centre, turned, kind, size, colour in cylinders(segments):
+        (geometry,) = element(kind, size)
+        inside = [_origin(centre, turned), [f"<geometry>{geometry}</geometry>"]]
+        if tag == "visual":
+            inside.append([f'<material name="{colour}"><color rgba="{COLOURS[colour]}"/></material>'])
+        out.append(element(tag, {}, inside))
+    return out
+
+
+def _link(part: Part, drawn: Sequence[list[str]]) -> list[str]:
+    body = [_inertial(part.body)] if part.body is not None else []
+    return element("link", {"name": part.name}, [*body, *drawn])
+
+
+def _inertial(body: Link) -> list[str]:
     keys = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
-    entries = {key: _numbers(link.inertia[row, column]) for key, row, column in keys}
-    body = [_origin(link.com), element("mass", {"value": _numbers(link.mass)}), element("inertia", entries)]
-    return element("link", {"name": link.name}, [element("inertial", {}, body), *visuals])
+    entries = {key: numbers(body.inertia[row, column]) for key, row, column in keys}
+    mass = element("mass", {"value": numbers(body.mass)})
+    return element("inertial", {}, [_origin(body.com), mass, element("inertia", entries)])
 
 
-def _joint_text(joint: Joint, parent: str, child: str, T: Array, model: Model, drive: int | None) -> list[str]:
-    endless = joint.kind == "revolute" and math.isinf(joint.q_min) and math.isinf(joint.q_max)
+def _joint(part: Part, model: Model | None) -> list[str]:
+    ends = [element("parent", {"link": part.parent}), element("child", {"link": part.name})]
+    place = _origin(part.T[:3, 3], rpy_from_rotation(part.T[:3, :3]))
+    joint = part.joint
+    if joint is None:
+        return element("joint", {"name": part.joint_name, "type": "fixed"}, [*ends, place])
+    endless = turns_without_end(joint)
     reach = {} if endless else {"lower": max(joint.q_min, -UNLIMITED), "upper": min(joint.q_max, UNLIMITED)}
     limits = reach | {"effort": min(joint.tau_max, UNLIMITED), "velocity": min(joint.qd_max, UNLIMITED)}
-    parts = [
-        _origin(T[:3, 3], rpy_from_rotation(T[:3, :3])),
-        element("axis", {"xyz": "0 0 1"}),
-        element("limit", {key: _numbers(value) for key, value in limits.items()}),
-    ]
-    if drive is not None:
-        known = {"damping": model.drives.viscous[drive], "friction": model.drives.coulomb[drive]}
-        entries = {key: _numbers(value) for key, value in known.items() if math.isfinite(value)}
-        parts += [element("dynamics", entries)] if entries else []
-    return _joined(joint.name, "continuous" if endless else joint.kind, parent, child, parts)
+    bounds = element("limit", {key: numbers(value) for key, value in limits.items()})
+    lines = [*ends, place, element("axis", {"xyz": "0 0 1"}), bounds]
+    if model is not None and (known := friction(model, part.index)):
+        lines.append(element("dynamics", known))
+    return element("joint", {"name": joint.name, "type": "continuous" if endless else joint.kind}, lines)
+
+
+def turns_without_end(joint: Joint) -> bool:
+    """Whether a joint is URDF's and SDF's `continuous`."""
+    return joint.kind == "revolute" and math.isinf(joint.q_min) and math.isinf(joint.q_max)
+
+
+def friction(model: Model, index: int) -> dict[str, str]:
+    """damping and friction of a joint, as far as they are known."""
+    values = {"damping": model.drives.viscous[index], "friction": model.drives.coulomb[index]}
+    return {key: numbers(value) for key, value in values.items() if math.isfinite(value)}
+
+
+def _system(model: Model, control: str) -> list[str]:
+    """ros2_control: each joint takes position, velocity or effort and tells all three."""
+    rows = [element("hardware", {}, [[f"<plugin>{_PLUGINS[control]}</plugin>"]])]
+    for joint in model.joints:
+        ranges = {
+            "position": (joint.q_min, joint.q_max),
+            "velocity": (-joint.qd_max, joint.qd_max),
+            "effort": (-joint.tau_max, joint.tau_max),
+        }
+        inside = [element("command_interface", {"name": name}, _range(*ends)) for name, ends in ranges.items()]
+        inside += [element("state_interface", {"name": name}) for name in ranges]
+        rows.append(element("joint", {"name": joint.name}, inside))
+    return element("ros2_control", {"name": model.name, "type": "system"}, rows)
+
+
+def _range(low: float, high: float) -> list[list[str]]:
+    known = (("min", low), ("max", high))
+    return [[f'<param name="{key}">{numbers(value)}</param>'] for key, value in known if math.isfinite(value)]
+
+
+def _gazebo() -> list[str]:
+    """Gazebo's side of ros2_control; which controllers run is said in a file of the user's."""
+    names = {"filename": "gz_ros2_control-system", "name": "gz_ros2_control::GazeboSimROS2ControlPlugin"}
+    return element("gazebo", {}, [element("plugin", names, [["<parameters>controllers.yaml</parameters>"]])])

@@ -31,6 +31,7 @@ def to_mjcf(
     damping: Sequence[float] | Array | None = None,
     frictionloss: Sequence[float] | Array | None = None,
     scene: Scene | None = None,
+    shapes: bool = True,
 ) -> str:
     """The model as MuJoCo XML text, for mujoco.MjModel.from_xml_string.
 
@@ -43,7 +44,7 @@ def to_mjcf(
     rotor_inertia: True adds the drives' rotor inertia as armature (every joint's must be known), numbers (n,) add
         those [kg m2]. damping (n,) [Nm s/rad] and frictionloss (n,) [Nm]: viscous friction and stiction; none if None.
     scene: bodies, tool, and what collides; with a sliding tip the model has one more joint after the arm's, and bodies
-        that move have theirs after that.
+        that move have theirs after that. shapes: False leaves the arm's own shapes out.
     """
     armature = _armature(model, rotor_inertia)
     viscous = np.zeros(model.dof) if damping is None else np.asarray(damping, dtype=float)
@@ -63,18 +64,18 @@ def to_mjcf(
         '  <default><geom contype="0" conaffinity="0" rgba="0.6 0.7 0.8 1"/></default>',
         "  <worldbody>",
         '    <light pos="1.5 -1.5 3" dir="-0.45 0.45 -0.9" diffuse="0.5 0.5 0.5"/>',
-        f"    {_geom(base_shape(model), False)}",
+        *([f"    {_geom(base_shape(model), False)}"] if shapes else []),
         *(f"    {line}" for body in scene.bodies if body.mass is None for line in _geoms(body, body.T)),
     ]
     T = np.eye(4)
-    shapes = link_shapes(model)
+    seen = link_shapes(model) if shapes else [[] for _ in model.links]
     for i, (joint, link) in enumerate(zip(model.joints, links, strict=True)):
         indent = "    " + "  " * i
         out.append(f"{indent}<body name={quoteattr(link.name)} {_pose(T @ joint.T_parent_joint)}>")
         out.append(f"{indent}  {_joint(joint, float(armature[i]), float(viscous[i]), float(dry[i]))}")
         out.append(f"{indent}  {_inertial(moved(link, joint.T_joint_link))}")
         T = joint.T_joint_link
-        out += [f"{indent}  {_geom(shape, scene.links_collide)}" for shape in shapes[i]]
+        out += [f"{indent}  {_geom(shape, scene.links_collide)}" for shape in seen[i]]
     inner = "    " + "  " * model.dof
     out.append(f'{inner}<site name="tcp" {_pose(T @ model.T_flange_tcp)} size="0.004"/>')
     if scene.tool is not None:
