@@ -33,6 +33,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.cli.script": ("script",),
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
+    "tangere.ros2.command": ("ros2", "virtual"),
 }
 
 EXAMPLES = """\

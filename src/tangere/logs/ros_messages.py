@@ -11,65 +11,19 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tangere.logs.ros_types import definition
+
 # The first four bytes say: CDR, little endian, no options. Alignment counts from behind them.
 CDR_LITTLE_ENDIAN = b"\x00\x01\x00\x00"
 
-_HEADER = "builtin_interfaces/Time stamp\nstring frame_id"
-_TIME = "int32 sec\nuint32 nanosec"
-_VECTOR = "float64 x\nfloat64 y\nfloat64 z"
-_QUATERNION = _VECTOR + "\nfloat64 w"
-_LAYOUT = {
-    "std_msgs__MultiArrayLayout": "std_msgs/MultiArrayDimension[] dim\nuint32 data_offset",
-    "std_msgs__MultiArrayDimension": "string label\nuint32 size\nuint32 stride",
-}
-
-
-def _definition(own: str, **parts: str) -> str:
-    """A message definition with those it needs, in the form that MCAP's "ros2msg" schemas have."""
-    rule = "\n" + "=" * 80 + "\n"
-    return own + "".join(f"{rule}MSG: {name.replace('__', '/')}\n{text}" for name, text in parts.items())
-
-
 DEFINITIONS: Mapping[str, str] = {
-    "sensor_msgs/msg/JointState": _definition(
-        "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort",
-        std_msgs__Header=_HEADER,
-        builtin_interfaces__Time=_TIME,
-    ),
-    "geometry_msgs/msg/WrenchStamped": _definition(
-        "std_msgs/Header header\ngeometry_msgs/Wrench wrench",
-        std_msgs__Header=_HEADER,
-        builtin_interfaces__Time=_TIME,
-        geometry_msgs__Wrench="geometry_msgs/Vector3 force\ngeometry_msgs/Vector3 torque",
-        geometry_msgs__Vector3=_VECTOR,
-    ),
-    "geometry_msgs/msg/PoseStamped": _definition(
-        "std_msgs/Header header\ngeometry_msgs/Pose pose",
-        std_msgs__Header=_HEADER,
-        builtin_interfaces__Time=_TIME,
-        geometry_msgs__Pose="geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation",
-        geometry_msgs__Point=_VECTOR,
-        geometry_msgs__Quaternion=_QUATERNION,
-    ),
-    "tf2_msgs/msg/TFMessage": _definition(
-        "geometry_msgs/TransformStamped[] transforms",
-        geometry_msgs__TransformStamped="std_msgs/Header header\nstring child_frame_id\n"
-        "geometry_msgs/Transform transform",
-        std_msgs__Header=_HEADER,
-        builtin_interfaces__Time=_TIME,
-        geometry_msgs__Transform="geometry_msgs/Vector3 translation\ngeometry_msgs/Quaternion rotation",
-        geometry_msgs__Vector3=_VECTOR,
-        geometry_msgs__Quaternion=_QUATERNION,
-    ),
-    "std_msgs/msg/String": "string data",
-    "std_msgs/msg/Float64MultiArray": _definition("std_msgs/MultiArrayLayout layout\nfloat64[] data", **_LAYOUT),
-    "std_msgs/msg/UInt8MultiArray": _definition("std_msgs/MultiArrayLayout layout\nuint8[] data", **_LAYOUT),
-    "rcl_interfaces/msg/Log": _definition(
-        "builtin_interfaces/Time stamp\nuint8 level\nstring name\nstring msg\nstring file\nstring function\n"
-        "uint32 line",
-        builtin_interfaces__Time=_TIME,
-    ),
-}
+    name: definition(name)
+    for name in (
+        "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/PoseStamped",
+        "tf2_msgs/msg/TFMessage", "std_msgs/msg/String", "std_msgs/msg/Float64MultiArray",
+        "std_msgs/msg/UInt8MultiArray", "rcl_interfaces/msg/Log",
+    )
+}  # fmt: skip
 
 
 @dataclass

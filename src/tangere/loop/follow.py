@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange, Wanted
 from tangere.observe.momentum import MomentumObserver
 from tangere.robots import Robot
-from tangere.rtde.rows import RtdeRows
 from tangere.types import Array, Event, State
 
 # [s] of samples before the first can be judged: gains are read from 50 samples at rest, and the period must be known
@@ -36,6 +35,16 @@ FEWEST = 20  # samples in the head at least: less tell no period
 LOOKS = (5.0, 15.0)
 # [s] before a look that observer and detector go through once more with what it taught: both have settled then
 REPLAYED = 1.0
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows that come one by one: lines of csv (CsvStream), a live arm (RtdeRows), messages of ROS 2."""
+
+    problems: Counter[str]  # what could not be used, counted
+
+    def __iter__(self) -> Iterator[StreamRow]:
+        """Until there are no more."""
 
 
 class StreamSource:
@@ -297,7 +306,7 @@ def ran(source: StreamSource, watcher: Watcher, **options: Any) -> RunResult:
 
 
 class Follower:
-    """Follows lines of csv (RTDE names, or `columns`) and tells of events: the loop over a StreamSource.
+    """Follows rows, or lines of csv (RTDE names, or `columns`), and tells of events: the loop over a StreamSource.
 
     Lines that cannot be used are left out and counted in `problems` (CsvStream).
     """
@@ -344,7 +353,7 @@ class Follower:
 
     def follow(
         self,
-        lines: Iterable[str] | RtdeRows,
+        lines: Iterable[str] | Rows,
         tell: Callable[[Event], None] = lambda event: None,
         *,
         log: str | os.PathLike[str] | None = None,
@@ -359,8 +368,8 @@ class Follower:
             told.append(event)
             tell(event)
 
-        rows: CsvStream | RtdeRows
-        if isinstance(lines, RtdeRows):
+        rows: Rows
+        if isinstance(lines, Rows):
             rows = lines
         else:
             rows = CsvStream(lines, name=self.name, columns=self._columns, rate=self._rate)

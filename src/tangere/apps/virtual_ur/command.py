@@ -129,13 +129,15 @@ def main(arguments: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: server.stop())
     ports = ", ".join(map(str, sorted(PORTS)))
     mode = f"{controller.robot_mode_name}{'' if controller.remote else ', remote control off'}"
-    print(
-        f"ready {model.name} at {settings.address}: PolyScope {settings.polyscope}, {mode}, clock {settings.clock}, "
-        f"ports {ports}",
-        flush=True,
-    )
-    end = None if settings.seconds is None else controller.time + settings.seconds
     try:
+        for face in getattr(arguments, "faces", ()):  # of rooms above this one, such as ROS 2
+            face(arguments, server)
+        print(
+            f"ready {model.name} at {settings.address}: PolyScope {settings.polyscope}, {mode}, "
+            f"clock {settings.clock}, ports {ports}",
+            flush=True,
+        )
+        end = None if settings.seconds is None else controller.time + settings.seconds
         server.serve(lambda: end is not None and controller.time >= end)
     finally:
         server.close()

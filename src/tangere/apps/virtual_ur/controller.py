@@ -75,6 +75,7 @@ class Controller:
         self.line: int = 0
         self.said: deque[tuple[float, str, str]] = deque(maxlen=1000)  # controller's time, kind, text
         self.listeners: list[Callable[[str, str, int], None]] = []  # kind, text, line: of what programs say
+        self.guest: Callable[[Arm], None] | None = None  # who may move the arm in a frame while no program runs
         self.sockets: Any = None  # of the ports: programs may connect only through them
         self.setpoint: Setpoint = Setpoint(inside.state.q, np.zeros(6), np.zeros(6))
         self._limits: tuple[Any, list[tuple[float, ...]]] = (None, [])  # of the believed arm, by joint
@@ -108,6 +109,8 @@ class Controller:
                 self._program_ended(ended)
         else:
             self.arm.begin(self.inside.state)
+            if self.guest is not None:
+                self.guest(self.arm)
             wanted = self.arm.end(self.speed)
         if self._stopped():
             self._hold()

@@ -10,7 +10,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 from tangere.apps.virtual_ur import primary_port
 from tangere.apps.virtual_ur.controller import Controller
@@ -28,6 +28,16 @@ BUFFER = 1 << 18  # [bytes] that wait for a client that does not read; half a se
 BEHIND = 0.1  # [s] of lateness after which time is dropped instead of made up for
 PATIENCE = 0.05  # [s] that lock-step waits for a client
 CLIENTS = 64  # connections at once; more are closed at once
+
+
+class Face(Protocol):
+    """Another way into the controller, beside its ports: it sees every frame, and must not hold it up."""
+
+    def frame(self) -> None:
+        """A frame is over."""
+
+    def close(self) -> None:
+        """The controller ends."""
 
 
 class Connection:
@@ -144,6 +154,7 @@ class Server:
         self._patience = float("inf") if wait_for_ever else PATIENCE
         self._owners = Owners(controller.profile.taken)
         self._connections: list[Connection] = []
+        self.faces: list[Face] = []
         self._stopping = False
         self.frames, self.late, self.dropped_time = 0, 0, 0.0
         self._sockets = Sockets(anywhere)
@@ -177,7 +188,9 @@ class Server:
         self._stopping = True
 
     def close(self) -> None:
-        """Every port and connection."""
+        """Every port, connection and other face."""
+        while self.faces:
+            self.faces.pop().close()
         for connection in self._connections:
             connection.sock.close()
         for sock in self._listeners:
@@ -240,6 +253,8 @@ class Server:
                 if connection.port == PRIMARY:
                     connection.send(told)
         self._notes.clear()
+        for face in self.faces:
+            face.frame()
 
     def _said(self, kind: str, text: str, line: int) -> None:
         self._notes.append((kind, text, line))
