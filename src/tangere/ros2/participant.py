@@ -258,7 +258,7 @@ class Writer(_Endpoint):
     @property
     def matched(self) -> int:
         """How many readers it has."""
-        return max(0, self._lib.dds_get_matched_subscriptions(self.ref, None, 0))
+        return max(0, int(self._lib.dds_get_matched_subscriptions(self.ref, None, 0)))
 
     def readers(self) -> list[str]:
         """What its readers say of themselves."""
@@ -287,7 +287,7 @@ class Reader(_Endpoint):
     @property
     def matched(self) -> int:
         """How many writers it has."""
-        return max(0, self._lib.dds_get_matched_publications(self.ref, None, 0))
+        return max(0, int(self._lib.dds_get_matched_publications(self.ref, None, 0)))
 
     def writer(self, handle: int) -> str:
         """What a writer says of itself, by the handle that came with a sample."""
