@@ -268,7 +268,7 @@ def _others() -> Iterator[Case]:
     yield Case("draw_list", ("draw --list",), EXACT)
     for name in ("circle", "hold", "sine", "impedance", "reach", "wall-circle", "touch", "script"):
         yield Case(f"scenario_{name.replace('-', '_')}", (f"scenarios {name}",), EXACT)
-    logs = ("identify", "tune", "watch", "study")
+    logs = ("excite", "identify", "tune", "watch", "study")
     others = ("run", "rerun", "scenarios", "draw", "write", "models", "check", "bench", "demo", "fmu", "script")
     for command in ("", *logs, *others, "fmu fk", "fmu arm", "fmu catalogue", "fmu check", "fmu bench",
                     "script check", "script run", "script bench"):  # fmt: skip

@@ -4,7 +4,7 @@ from tangere import control, identification, kinematics, logs, model, observe, p
 from tangere.apps.arm.live import Arm, arm
 from tangere.apps.drawing.api import draw, write
 from tangere.apps.fmu.package import write_fmu as fmu
-from tangere.apps.touch.api import identify, tune, watch
+from tangere.apps.touch.api import excite, identify, tune, watch
 from tangere.errors import (
     InvalidValue,
     MissingExtra,
@@ -49,6 +49,7 @@ __all__ = [
     "consent",
     "control",
     "draw",
+    "excite",
     "fmu",
     "identification",
     "identify",

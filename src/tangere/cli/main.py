@@ -24,6 +24,7 @@ from tangere.report.terminal import paint, say, show, table, terminal_width, wan
 # was typed is loaded.
 MODULES: dict[str, tuple[str, ...]] = {
     "tangere.cli.run": ("run", "scenarios", "report", "rerun"),
+    "tangere.apps.touch.excite_command": ("excite",),
     "tangere.apps.touch.learn_commands": ("identify", "tune"),
     "tangere.apps.touch.watch_command": ("watch",),
     "tangere.apps.study.command": ("study",),
@@ -40,6 +41,8 @@ EXAMPLES = """\
 examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2
                                             simulate, feel the push, leave a report
+  tangere excite --robot ur3e --out excitation.script
+                                            the motion worth recording, and what it will tell
   tangere identify LOG... --robot ur3e --out model.toml
                                             gains, friction, rotor inertia and links from logs of your arm
   tangere tune LOG... --robot ur3e --model model.toml --rate 0.1/h --out tuned.toml

@@ -168,9 +168,13 @@ def excitation(robot: Robot, rows: Windows, solution: Solution) -> Excitation:
     A condition number in units of kg and m says nothing; here all parameters are counted in multiples of how far a
     real arm may be from its data sheet.
     """
+    return excitation_of(robot, solution.information[: SIZE * robot.dof, : SIZE * robot.dof])
+
+
+def excitation_of(robot: Robot, information: Array) -> Excitation:
+    """The same of any information (10 n, 10 n) about the links' parameters."""
     whiten = _whitening(robot)
     span = base_space(robot, whiten)
-    information = solution.information[: SIZE * robot.dof, : SIZE * robot.dof]
     seen = np.linalg.eigvalsh(span.T @ whiten.T @ information @ whiten @ span)
     condition = float(np.sqrt(seen[-1] / seen[0])) if seen[0] > _RANK**2 * seen[-1] else np.inf
     return Excitation(condition, int(np.sum(seen > 1.0)), span.shape[1])

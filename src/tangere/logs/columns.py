@@ -23,6 +23,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "period": "s",  # since the sample before
         "q": "rad",  # measured
         "qd": "rad/s",
+        "qdd": "rad/s2",  # of a planned motion
         "tau": "Nm",  # torque applied since the sample before, as reported, gravity included
         "wrench": "N, Nm",  # (6) measured at the tcp, base axes, environment on robot
         "q_des": "rad",

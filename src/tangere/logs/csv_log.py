@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +18,18 @@ from tangere.types import Array
 _LINES_NAMED = 5  # lines that a sentence about bad ones names: enough to look at, short enough to read
 
 
-def write_csv(log: Log, path: str | os.PathLike[str]) -> None:
+def write_csv(log: Log, path: str | os.PathLike[str], *, names: Mapping[str, str] = RTDE_NAMES) -> None:
     """Write the columns, comma-separated, every number in the shortest form that reads back to the same bits.
 
-    Notes and units are not in it (MCAP has them). The file appears when it is complete.
+    names: our names -> those in the header; a name that is not there stays. Notes and units are not in it (MCAP has
+    them). The file appears when it is complete.
     """
-    names: list[str] = []
+    header: list[str] = []
     for name, array in log.columns.items():
-        label = RTDE_NAMES.get(name, name)
-        names += [label] if array.ndim == 1 else [f"{label}_{i}" for i in range(array.shape[1])]
+        label = names.get(name, name)
+        header += [label] if array.ndim == 1 else [f"{label}_{i}" for i in range(array.shape[1])]
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        file.write(",".join(names) + "\n")
+        file.write(",".join(header) + "\n")
         file.writelines(",".join(map(repr, row)) + "\n" for row in log.table().tolist())
 
 

@@ -1,1 +1,1 @@
-"""Touch on logs: the commands identify, tune and watch, and their pages."""
+"""Touch on logs: the commands excite, identify, tune and watch, and their pages."""

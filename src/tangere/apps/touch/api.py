@@ -1,4 +1,4 @@
-"""Touch from Python: identify, tune and watch as functions that take files, logs or lines and give values back."""
+"""Touch from Python: excite, identify, tune, watch as functions that take files, logs or lines and give values."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tangere.errors import InvalidValue
 from tangere.figures.markup import join, tag
 from tangere.figures.plots import number_row, small_table
 from tangere.identification.belief import belief, read
+from tangere.identification.excite import ExcitingMotion
+from tangere.identification.excite import excite as plan
 from tangere.identification.identify_logs import Identification, identification
 from tangere.identification.model import IdentifiedModel, read_model
 from tangere.logs.log import Log
@@ -133,6 +135,16 @@ class WatchedLogs:
         ]  # fmt: skip
         head = ("time [s]", "onset [s]", "what", "link", "joint", "torque [Nm]", "")
         return join(repr(self), small_table(head, rows))
+
+
+def excite(robot: Named, box: Sequence[float] | None = None, **how: Any) -> ExcitingMotion:
+    """Plan the motion worth recording for identify, in a box of free space; `save` writes it as .csv or .script.
+
+    robot: a name, a file or a Robot. box: x, y, z of two opposite corners in base axes [m]; None: all on the arm's side
+    of its mounting. how: seconds, seed, start, speed, tool_speed, tool, progress, as
+    tangere.identification.excite.excite has them. What it will identify is in `forecast`.
+    """
+    return plan(as_robot(robot), box, **how)
 
 
 def identify(
