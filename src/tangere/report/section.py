@@ -32,8 +32,11 @@ class Section:
     figures: tuple[dict[str, Any], ...] = ()
 
 
-def page_head(title: str, line: str, tiles: list[tuple[str, object, str]], alarm: tuple[str, str] | None = None) -> Raw:
-    """The head of a page: title, a line below it, an alarm (heading, sentence), and tiles (name, value, unit)."""
+def page_head(
+    title: str, line: str, tiles: list[tuple[str, object, str]], alarm: tuple[str, str] | None = None,
+    caution: tuple[str, str] | None = None,
+) -> Raw:  # fmt: skip
+    """The head of a page: title, line below it, alarm and caution (heading, sentence), tiles (name, value, unit)."""
     boxes = [tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in tiles]
     warning = None
     if alarm is not None:
@@ -44,6 +47,7 @@ def page_head(title: str, line: str, tiles: list[tuple[str, object, str]], alarm
         tag("h1", title),
         tag("p", line, class_="sub"),
         warning,
+        None if caution is None else tag("div", tag("b", caution[0]), tag("p", caution[1]), class_="alarm caution"),
         tag("dl", *boxes, class_="tiles") if boxes else None,
     )
 

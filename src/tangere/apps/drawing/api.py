@@ -64,8 +64,9 @@ def write(
 
     own = {key: settings.pop(key) for key in settings_of(TextSettings) if key in settings}
     name = _plain(robot) if isinstance(robot, Robot) else robot
-    with written(text, merged(TextSettings, own)) as (picture, size):
-        told = sized(merged(DrawingSettings, {"robot": name, **settings}), size)
+    drawing = merged(DrawingSettings, {"robot": name, **settings})
+    with written(text, merged(TextSettings, own), drawing.hatch != "none") as (picture, size):
+        told = sized(drawing, size)
         folder = Path("out") / picture.stem if out is None else Path(out)
         done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress)
         done = replace(done, prepared=replace(done.prepared, picture=folder / COPY / picture.name))

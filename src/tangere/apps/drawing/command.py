@@ -27,6 +27,10 @@ EXAMPLES = """examples:
                                             drawing in some seconds; out/snail/report.html shows all of it
   tangere draw still_life --preview         strokes, length and time only; nothing moves
   tangere draw photo.jpg --style edges --size 150mm --out out/photo
+  tangere draw photo.jpg --style tones --size 150mm
+                                            its tones, by more or fewer parallel lines
+  tangere draw logo.svg --hatch lines --hatch-angle 30deg --hatch-distance 0.8mm
+                                            filled areas are filled
   tangere draw logo.svg --robot ur10e --canvas wall
   tangere draw logo.svg --robot ur10e --canvas 30deg --force 3
   tangere draw logo.svg --canvas 0.4,0,0.1,0,0,-1.5708
@@ -43,7 +47,7 @@ TEXTS = r"""examples:
   tangere write "Hello" --height 12mm --out out/hello
   tangere write "two\nlines" --align centre --height 8mm --canvas wall
   tangere write "Grüße" --font "DejaVu Serif" --height 20mm
-                                            the outlines of a font of the system
+                                            the outlines of a font of the system; --hatch lines fills them
   tangere write "Grüße" --font list         an unknown name: the error lists the fonts that there are
   tangere write - --wrap 150mm < letter.txt"""
 
@@ -102,7 +106,7 @@ def write(arguments: argparse.Namespace) -> int:
 
     text = sys.stdin.read().rstrip("\n") if arguments.text == "-" else arguments.text
     settings = group_from(DrawingSettings, arguments)
-    with written(text, group_from(TextSettings, arguments)) as (picture, size):
+    with written(text, group_from(TextSettings, arguments), settings.hatch != "none") as (picture, size):
         try:
             return made(picture, sized(settings, size), arguments, Path("out") / picture.stem)
         except NoSolution as problem:
@@ -154,6 +158,9 @@ def _tell_plan(prepared: Prepared) -> None:
 
     print(figures(prepared.strokes, seconds=prepared.plan.duration))
     print(time_figures(prepared.plan))
+    for text in prepared.strokes.missing:
+        if text not in prepared.notes:
+            print(f"not all is drawn: {text}")
     for note in prepared.notes:
         print(f"note: {note}")
 

@@ -21,6 +21,7 @@ from tangere.apps.drawing.plan.plan import canvas_of as canvas_of
 from tangere.apps.drawing.plan.plan import placed, plan_drawing
 from tangere.apps.drawing.settings import BOTH
 from tangere.apps.drawing.settings import DrawingSettings as DrawingSettings
+from tangere.apps.drawing.strokes.hatch import Hatch
 from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures
@@ -34,7 +35,7 @@ PREVIEW, PLAN = "preview.png", "plan.svg"
 # of the drawing itself; a second controller's have its name before the dot
 INK, DRAWN_SVG, DRAWN_PNG = "ink.csv", "drawn.svg", "drawn.png"
 COPY = "picture"  # a folder beside them with the picture itself: with it the drawing can be made again
-STEPS = ("reading", "tracing", "merging", "ordering", "placing", "planning")  # what `say` is called with
+STEPS = ("reading", "tracing", "merging", "hatching", "ordering", "placing", "planning")  # what `say` is called with
 JOINTS = 6
 OFF_PAPER = 0.005  # of the drawing time without contact: the mark of a good drawing; beyond, it is said
 
@@ -142,13 +143,20 @@ def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say
         raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
     strokes = strokes_of(
         source, settings.size, style=settings.style, margin=settings.margin, tolerance=settings.tolerance,
-        thresholds=settings.thresholds, progress=say,
+        thresholds=settings.thresholds, hatch=hatch_of(settings), font=settings.font, progress=say,
     )  # fmt: skip
     traced = perf_counter()
     strokes, canvas, plan, more = placed(robot, strokes, settings, tell)
     notes = [*strokes.notes, *more]
     seconds = {"strokes": traced - begin, "plan": perf_counter() - traced}
     return Prepared(source, settings, robot, strokes, canvas, plan, tuple(notes), seconds)
+
+
+def hatch_of(settings: DrawingSettings) -> Hatch | None:
+    """How areas are filled; None: not at all. The tones of a photograph are hatched in any case."""
+    if settings.hatch == "none" and settings.style != "tones":
+        return None
+    return Hatch(settings.hatch == "cross", settings.hatch_angle, settings.hatch_distance)
 
 
 def write_preview(prepared: Prepared, out: str | os.PathLike[str]) -> Path:
@@ -251,6 +259,7 @@ def summary_of(prepared: Prepared, results: Mapping[str, DrawingResult]) -> dict
     several = len(results) > 1
     said = [f"{name}: {r}" if several else r for name, result in results.items() for r in result.figures.remarks]
     summary["notes"] = [*prepared.notes, *said]
+    summary["not_drawn"] = list(prepared.strokes.missing)
     if len(results) > 1:
         summary["controllers"] = {name: result.summary for name, result in results.items()}
     return summary

@@ -182,18 +182,6 @@ def encoded(image: Any, kind: str, **how: Any) -> bytes:
     return out.getvalue()
 
 
-def lines_png(strokes: Strokes, side: int) -> bytes:
-    """The lines alone, black on white and two pixels wide, `side` pixels along the longer side."""
-    Image, ImageDraw, _ = _pillow()
-    fine = 2  # drawn twice as large and averaged: smooth lines
-    scale, half = fine * side / max(strokes.size), 0.5 * np.array(strokes.size)
-    image = Image.new("L", tuple(max(fine, round(scale * s)) for s in strokes.size), 255)
-    pen = ImageDraw.Draw(image)
-    for line in strokes.lines:
-        pen.line((scale * (line * [1.0, -1.0] + half)).ravel().tolist(), fill=0, width=2 * fine, joint="curve")
-    return encoded(image.reduce(fine), "PNG")
-
-
 def preview_png(strokes: Strokes, *, seconds: float | None = None, title: str = "") -> bytes:
     """The preview as a PNG: strokes coloured by their order, travel with the pen up in thin grey, the figures below."""
     Image, ImageDraw, ImageFont = _pillow()

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, namer
-from tangere.apps.drawing.files import encoded, lines_png
+from tangere.apps.drawing.files import encoded
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import coloured_map, distance, plan_view
 from tangere.apps.drawing.picture.picture import read_picture
-from tangere.apps.drawing.picture.svg import is_svg, read_svg
-from tangere.apps.drawing.picture.tracing import fitted
-from tangere.apps.drawing.strokes.make import area
+from tangere.apps.drawing.picture.svg_file import is_svg, shown_svg
 from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
@@ -102,13 +100,13 @@ def _head(done: Drawn) -> Raw:
         ("path_rms_mm", "off the line, rms", " mm", 1.0),
         ("force_rms_error_n", "force error, rms", " N", 1.0),
         ("force_max_n", "largest force", " N", 1.0),
-        ("ink_coverage", "of the lines drawn", " %", 100.0),
+        ("ink_coverage", "of the planned lines drawn", " %", 100.0),
         ("ink_stray", "stray ink", " %", 100.0),
         ("realtime_factor", "faster than real time", " ×", 1.0),
     ):
         if summary.get(key) is not None:
             tiles.append((name, number(factor * float(summary[key]), 3), unit))
-    return page_head(done.prepared.picture.name, line, tiles, alarm_of(done))
+    return page_head(done.prepared.picture.name, line, tiles, alarm_of(done), lacks_of(done))
 
 
 def alarm_of(done: Drawn) -> tuple[str, str] | None:
@@ -118,6 +116,15 @@ def alarm_of(done: Drawn) -> tuple[str, str] | None:
     heading = "The drawing ended early" if done.aborted else "The drawing is not whole"
     sentence = "; ".join(part for part in (done.aborted, done.incomplete) if part)
     return heading, f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def lacks_of(done: Drawn) -> tuple[str, str] | None:
+    """Heading and sentence where the plan leaves out a part of the picture; the figures are those of the plan."""
+    missing = done.prepared.strokes.missing
+    if not missing:
+        return None
+    sentence = "; ".join(missing)
+    return "Not all of the picture is drawn", f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _side_by_side(done: Drawn, command: str) -> Section:
@@ -147,18 +154,16 @@ def _image(kind: str, data: bytes, label: str) -> Raw:
 
 
 def _picture(done: Drawn) -> Raw | None:
-    """The picture as it was read; an SVG as the lines that were found in it, never as itself."""
+    """The customer's own picture. An SVG is an image of the page: browsers run and fetch nothing in one."""
     source = done.prepared.picture
     try:
         if is_svg(source):
-            tracing = read_svg(source)
-            width, height = area(tracing, 1.0)
-            return _image("image/png", lines_png(fitted(tracing, width, height), SIDE), "the lines of the picture")
+            return _image("image/svg+xml", shown_svg(source.read_bytes()), "the picture")
         rgb = read_picture(source, side_max=SIDE).rgb
         from PIL import Image
 
         return _image("image/jpeg", encoded(Image.fromarray(rgb), "JPEG", quality=85), "the picture")
-    except TangereError:  # it was moved or changed since it was read; the report must not be lost over it
+    except (TangereError, OSError):  # it was moved or changed since it was read; the report must not be lost over it
         return None
 
 

@@ -23,6 +23,7 @@ TILT_MAX = 20.0  # deg: beyond, a pen upright on the plan is no longer upright o
 SIZE = (0.01, 3.0)  # m: ten widths of a pen's line and more; nothing reaches farther
 TOLERANCE = 0.1e-3  # m, of the simplification: a fifth of a pen's line, twice what a UR repeats
 TOLERANCES = (1e-5, 2e-3)  # m: what a UR repeats; four widths of a pen's line
+HATCHES = (2e-4, 0.05)  # m: closer than half a pen's line nothing gets darker; wider is no hatching
 FORCE_MAX = 1e4  # N: a slip of the keys; what the arm can press with there is checked, and said, by the plan
 SPEED_MAX = 0.5  # m/s: twice the travel in the air
 NOISE_MAX = 20.0  # times the default: 2 N and 0.04 rad/s per sample, beyond which no pen touches anything gently
@@ -158,8 +159,24 @@ class DrawingSettings:
     )
     seed: int = count(0, "of everything random", low=0, metavar="N")
     style: str = word(
-        "auto", "centre lines of a line drawing, edges of a photograph, or what the picture looks like",
-        ("auto", "lines", "edges"),
+        "auto", "centre lines of a line drawing, edges of a photograph, its tones by hatching, or lines or edges by "
+        "what the picture looks like", ("auto", "lines", "edges", "tones"),
+    )  # fmt: skip
+    hatch: str = word(
+        "none", "areas of an SVG: by their outline only, filled with parallel lines, or with lines that cross; tones: "
+        "whether their lines cross", ("none", "lines", "cross"),
+    )  # fmt: skip
+    hatch_angle: float = setting(
+        math.radians(45.0), "rad", "of the lines that fill, from the horizontal", typed="deg", low=-math.pi,
+        high=math.pi, metavar="ANGLE",
+    )  # fmt: skip
+    hatch_distance: float | None = setting(
+        None, "m", "from line to line where it is black, farther where it is lighter (default: 1mm; of tones 0.5mm, "
+        "the width of the pen)", parse=length, typed="mm", low=HATCHES[0], high=HATCHES[1], metavar="LENGTH",
+    )  # fmt: skip
+    font: str = word(
+        "auto", "of text in an SVG: what it says, where this machine has it, else the single-line font (auto); "
+        "single-line; or a font of this machine", metavar="NAME|FILE",
     )  # fmt: skip
     # a calm hand's
     speed: float = setting(

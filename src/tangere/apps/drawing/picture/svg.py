@@ -1,8 +1,8 @@
 """SVG files as lines: paths, shapes, groups, transforms and local <use>; nothing is fetched, run or expanded.
 
-Strokes are drawn as they are, filled shapes by their outline. What an SVG may hold beyond that (text, pictures,
-scripts, references to elsewhere, entities) is left out, and the notes say so. Of CSS the few properties count that
-decide whether and how a shape is drawn.
+Strokes are drawn as they are, filled shapes by their outline, or as areas to be hatched; text in a font of the system
+or in the single-line font. What an SVG may hold beyond that (pictures, scripts, references to elsewhere, entities) is
+left out, and the notes say so. Of CSS the few properties count that decide whether and how a shape is drawn.
 """
 
 from __future__ import annotations
@@ -10,12 +10,30 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from tangere.apps.drawing.picture import svg_attributes as read
-from tangere.apps.drawing.picture.svg_attributes import Curve, Rules, Style, clipped, dashed, flattened, subpaths
+from tangere.apps.drawing.picture import svg_style as css
+from tangere.apps.drawing.picture.areas import (
+    OPAQUE,
+    PAPER,
+    Area,
+    Shape,
+    area_of,
+    borders,
+    clipped_lines,
+    polygons_in,
+    seen,
+    shapely,
+)
+from tangere.apps.drawing.picture.svg_attributes import Curve, clipped, dashed, flattened, subpaths
+from tangere.apps.drawing.picture.svg_file import is_svg as is_svg
+from tangere.apps.drawing.picture.svg_file import read_bytes, text_of, without_dtd
+from tangere.apps.drawing.picture.svg_style import Rules, Style
+from tangere.apps.drawing.picture.svg_text import runs_of
 from tangere.apps.drawing.picture.tracing import Tracing
 from tangere.apps.drawing.strokes.strokes import length
 from tangere.errors import InvalidValue
@@ -44,79 +62,64 @@ GROUPS = {"g", "a", "svg", "switch"}
 WHITE = {"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(100%,100%,100%)"}
 
 
-def is_svg(source: str | Path | bytes) -> bool:
-    """Whether a file (or its bytes) is an SVG: by its content, by its name where it cannot be read."""
-    named = not isinstance(source, bytes) and Path(source).suffix.lower() == ".svg"
-    try:
-        head = source[:4096] if isinstance(source, bytes) else _read(Path(source), 4096)
-    except OSError:
-        return named
-    text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1", errors="ignore")
-    return "<svg" in text or (named and text.lstrip("\ufeffï»¿ \t\r\n").startswith(("<?xml", "<!--", "<!DOCTYPE")))
+def read_svg(source: str | Path | bytes, *, font: str = "auto", areas: bool = False) -> Tracing:
+    """The lines of an SVG in its own units: x right, y down, (0, 0) the upper left corner of its view box.
 
-
-def read_svg(source: str | Path | bytes) -> Tracing:
-    """The lines of an SVG in its own units: x right, y down, (0, 0) the upper left corner of its view box."""
+    font: of its text: "auto" what the SVG says where this machine has it, else the single-line font; or the name of a
+    font for all of it. areas: filled shapes are areas of the result, and what they hide is left out; else they are
+    drawn by their outline.
+    """
     name = "the SVG" if isinstance(source, bytes) else str(source)
     try:
-        data = source if isinstance(source, bytes) else _read(Path(source), BYTES_MAX + 1)
+        data = source if isinstance(source, bytes) else read_bytes(Path(source), BYTES_MAX + 1)
     except OSError as error:
         raise InvalidValue(f"cannot read {name}: {error.strerror or error}") from error
     if len(data) > BYTES_MAX:
         raise InvalidValue(f"{name} has {len(data)} bytes; at most {BYTES_MAX} are read")
     notes: dict[str, int] = {}
     try:
-        root = ElementTree.fromstring(without_dtd(_text(data), notes))
+        root = ElementTree.fromstring(without_dtd(text_of(data), notes))
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise InvalidValue(f"{name} is not a readable SVG: {error}") from error
-    if read.tag_of(root) != "svg":
-        raise InvalidValue(f"{name} is not an SVG: its first element is <{read.tag_of(root)}>")
-    return _Reader(notes).read(root, name)
+    if css.tag_of(root) != "svg":
+        raise InvalidValue(f"{name} is not an SVG: its first element is <{css.tag_of(root)}>")
+    return _Reader(notes, font, areas).read(root, name)
 
 
-def without_dtd(text: str, notes: dict[str, int]) -> str:
-    """The document without its document type: short plain entities are filled in, every other is dropped and noted."""
-    found = re.search(r"<!DOCTYPE[^\[>]*(\[.*?\]\s*)?>", text, flags=re.DOTALL)
-    if not found:
-        return text
-    rest = text[: found.start()] + text[found.end() :]
-    subset = found.group(1) or ""
-    plain = {}
-    for entity, _, value in re.findall(r"<!ENTITY\s+([\w.:-]+)\s+([\"'])(.*?)\2\s*>", subset, flags=re.DOTALL):
-        # drawing programs name their namespaces this way; anything nested or long is no such name
-        if len(value) <= 100 and "&" not in value and "<" not in value:
-            plain[entity] = value
-    if len(re.findall(r"<!ENTITY", subset)) > len(plain):
-        notes["entities of the document type were ignored"] = 1
-    if rest.count("&") > 10_000:
-        plain = {}
-    known = {"amp", "lt", "gt", "quot", "apos"}
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A painted thing: curves with their transform and style."""
 
-    def fill(match: re.Match[str]) -> str:
-        entity = match.group(1)
-        return match.group(0) if entity in known or entity.startswith("#") else plain.get(entity, "")
-
-    return re.sub(r"&([\w.:#-]+);", fill, rest)
+    curves: tuple[Curve, ...]
+    matrix: Array
+    style: Style
+    clip: Any  # shapely's area, or None
+    lettered: str = ""  # of text: "outlines" or "lines"
 
 
 @dataclass
 class _Reader:
-    """Walks the tree and gathers curves with their transforms."""
+    """Walks the tree and gathers what is painted."""
 
     notes: dict[str, int]
+    font: str = "auto"
+    areas: bool = False
+    lost: dict[str, None] = field(default_factory=dict)  # the notes that say what is not drawn
     ids: dict[str, ElementTree.Element] = field(default_factory=dict)
-    found: list[tuple[Curve, Array, Style]] = field(default_factory=list)
+    found: list[_Found] = field(default_factory=list)
     rules: Rules = field(default_factory=list)
+    clip: Any = None  # outside of which nothing is seen just now
     count: int = 0
     copies: int = 0
+    filled: int = 0  # shapes whose fill is drawn as their outline only
     frame: tuple[float, float] = (100.0, 100.0)  # what percentages refer to
 
     def read(self, root: ElementTree.Element, name: str) -> Tracing:
         for element in root.iter():
-            tag = read.tag_of(element)
+            tag = css.tag_of(element)
             self.ids.setdefault(element.get("id", ""), element)
             if tag == "style":
-                self.rules += read.rules_of(element.text or "")
+                self.rules += css.rules_of(element.text or "")
                 if re.search(r"@import|url\(\s*[\"']?(?!#)", element.text or ""):
                     self._say("references to elsewhere were ignored")
             if tag == "script" or any(attribute.lower().startswith("on") for attribute in element.attrib):
@@ -130,83 +133,178 @@ class _Reader:
         if box and width and height and re.search("none|slice", ratio):
             # stretched or cut to its size; else the view box is the picture, and the empty paper beside it is left out
             base, wide, high = read.view_matrix(box, (width, height), ratio), width, height
-        style = read.style_of(root, read.INHERITED, self.rules)
-        if not read.gone(style):
+        style = css.style_of(root, css.INHERITED, self.rules)
+        if not css.gone(style):
             self._children(root, base, style, 0)
-        points = [abs(m[0, 0] * p.real) + abs(p.imag) for curve, m, _ in self.found for p in curve[:1]] or [1.0]
+        firsts = [(one.matrix, curve[0]) for one in self.found for curve in one.curves]
+        points = [abs(m[0, 0] * p.real) + abs(p.imag) for m, p in firsts] or [1.0]
         reach = max(wide, high) if framed else max(max(points), 1.0)
-        lines = []
-        for curve, matrix, style in self.found:
-            line = flattened(curve, matrix, FLAT * reach)
-            if np.isfinite(line).all():
-                lines += self._dashed(line, matrix, style, reach)
+        shapes = [self._painted(one, reach) for one in self.found]
+        lines, areas = seen(shapes, reach) if self.areas else (self._outlines(shapes), [])
         if framed:
             lines, cut = clipped(lines, wide, high)
             if cut:
                 self._say("what lies outside the view box was cut off")
+            areas = [Area(shapely().intersection(a.shape, shapely().box(0.0, 0.0, wide, high)), a.tone) for a in areas]
         elif lines:
             low = np.min([line.min(axis=0) for line in lines], axis=0)
             high_corner = np.max([line.max(axis=0) for line in lines], axis=0)
             wide, high = np.maximum(high_corner - low, 1e-9).tolist()
             lines = [line - low for line in lines]
+            areas = [Area(shapely().transform(a.shape, lambda p: p - low), a.tone) for a in areas]
         lines = [line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines]
-        notes = [text if count == 1 else f"{text} ({count} times)" for text, count in self.notes.items()]
+        notes = [self._counted(text) for text in self.notes]
         if not lines:
             why = f" ({'; '.join(notes)})" if notes else ""
             raise InvalidValue(f"{name}: nothing to draw in this SVG{why}")
-        return Tracing(tuple(lines), wide, high, "svg", None, tuple(notes))
+        missing = [self._counted(text) for text in self.lost]
+        if self.filled:
+            many = "1 filled shape or letter is" if self.filled == 1 else f"{self.filled} filled shapes or letters are"
+            missing.append(f"{many} drawn by the outline only: --hatch lines fills")
+        areas = [area for area in areas if polygons_in(area.shape)]
+        return Tracing(
+            tuple(lines), wide, high, "svg", None, tuple(notes), areas=tuple(areas), missing=tuple(missing)
+        )
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, lost: bool = False) -> None:
         self.notes[text] = self.notes.get(text, 0) + 1
+        if lost:
+            self.lost[text] = None
+
+    def _lose(self, text: str) -> None:
+        self._say(text, lost=True)
+
+    def _once(self, text: str) -> None:
+        self.notes.setdefault(text, 1)
+
+    def _counted(self, text: str) -> str:
+        count = self.notes[text]
+        return text if count == 1 else f"{text} ({count} times)"
+
+    def _painted(self, one: _Found, reach: float) -> Shape:
+        """Curves as lines, and how they are painted."""
+        style = one.style
+        lines = [flattened(curve, one.matrix, FLAT * reach) for curve in one.curves]
+        lines = [line for line in lines if np.isfinite(line).all()]
+        stroked, filled = css.stroked(style), _filled(style)
+        drawn: list[Array] = []
+        if stroked or one.lettered == "lines":
+            drawn = [part for line in lines for part in self._dashed(line, one.matrix, style, reach)]
+        tone = css.dark_of(style["fill"], style, self.ids) if filled and one.lettered != "lines" else None
+        through = css.share(style["fill-opacity"]) * css.share(style.get("opacity", "1"))
+        # where the letter is its line, the paint of the line is that of the letter
+        paint = style["fill"] if one.lettered == "lines" and filled else style["stroke"]
+        width = 0.0
+        if stroked and one.lettered != "lines":
+            scale = float(np.sqrt(abs(np.linalg.det(one.matrix[:2, :2]))))
+            width = scale * (read.length_of(style["stroke-width"], reach / scale if scale else None) or 0.0)
+        return Shape(
+            tuple(lines), tuple(drawn), None if tone is None else tone * min(through, 1.0), through >= OPAQUE,
+            style["fill-rule"], width, bool(drawn) and css.dark_of(paint, style, self.ids) < PAPER, one.clip,
+        )  # fmt: skip
+
+    def _outlines(self, shapes: list[Shape]) -> list[Array]:
+        """The lines of all shapes, whatever hides them; areas by their outline, but white ones without a line."""
+        lines: list[Array] = []
+        for shape, one in zip(shapes, self.found, strict=True):
+            white = one.style["fill"] in WHITE
+            if not shape.drawn and white and not one.lettered:
+                self._say("white shapes without a line were taken for paper")
+                continue
+            if shape.tone is not None and shape.tone >= PAPER:
+                self.filled += any(len(line) > 2 for line in shape.lines)
+            own = list(shape.drawn or shape.lines)
+            if shape.clip is None:
+                lines += own
+            elif shape.drawn or shape.tone is None:
+                lines += clipped_lines(own, shape.clip)
+            else:
+                lines += borders(shapely().intersection(area_of(own, shape.rule), shape.clip))
+        return lines
 
     def _children(self, element: ElementTree.Element, matrix: Array, style: Style, depth: int) -> None:
         for child in element:
             self._element(child, matrix, style, depth + 1)
-            if read.tag_of(element) == "switch":
+            if css.tag_of(element) == "switch":
                 return
 
     def _element(self, element: ElementTree.Element, matrix: Array, outer: Style, depth: int) -> None:
-        tag = read.tag_of(element)
+        tag = css.tag_of(element)
         if tag in HIDDEN or tag in SILENT:
             return
         self.count += 1
         if self.count > ELEMENTS_MAX or depth > DEPTH_MAX:
             self.notes["too many or too deeply nested elements: the rest was left out"] = 1
+            self.lost["too many or too deeply nested elements: the rest was left out"] = None
             return
-        style = read.style_of(element, outer, self.rules)
-        if read.gone(style):
+        style = css.style_of(element, outer, self.rules)
+        if css.gone(style):
             return
-        for note in dict.fromkeys(note for key, note in read.LEFT_OUT.items() if style.get(key, "none") != "none"):
-            self._say(note)
+        for note in dict.fromkeys(note for key, note in css.LEFT_OUT.items() if style.get(key, "none") != "none"):
+            self._lose(note)
         matrix = matrix @ read.matrix_of(style.get("transform") or element.attrib.get("transform", ""))
+        outside = self.clip
+        if style.get("clip-path", "none") != "none":
+            self._clip(style["clip-path"], matrix, depth)
         if tag in GROUPS:
             if tag == "svg":
                 matrix = matrix @ self._viewport(element, element)
             self._children(element, matrix, style, depth)
         elif tag == "use":
             self._use(element, matrix, style, depth)
-        elif tag in ("text", "foreignObject"):
-            self._say("text is not drawn: turn it into paths")
+        elif tag == "text":
+            self._text(element, matrix, style)
+        elif tag == "foreignObject":
+            self._lose("text in <foreignObject> is not drawn: turn it into paths")
         elif tag == "image":
-            self._say("pictures inside the SVG are not drawn")
+            self._lose("pictures inside the SVG are not drawn")
         else:
             self._shape(tag, element, matrix, style)
+        self.clip = outside
+
+    def _clip(self, link: str, matrix: Array, depth: int) -> None:
+        """Narrow what is seen to a <clipPath>; one that cannot be applied is said."""
+        target = re.match(r"url\(\s*[\"']?#([^)\"']+)", link)
+        element = self.ids.get(target[1]) if target else None
+        if element is None or css.tag_of(element) != "clipPath" or depth > DEPTH_MAX:
+            self._lose("clip paths are not applied: all of the lines are drawn")
+            return
+        if element.get("clipPathUnits") == "objectBoundingBox":
+            self._lose("clip paths in shares of a shape's box are not applied: all of the lines are drawn")
+            return
+        inner = _Reader({}, self.font, ids=self.ids, rules=self.rules, count=self.count, frame=self.frame)
+        matrix = matrix @ read.matrix_of(element.get("transform", ""))
+        inner._children(element, matrix, css.style_of(element, css.INHERITED, self.rules), depth)
+        flat = FLAT * max(self.frame)
+        parts = [
+            area_of([flattened(curve, one.matrix, flat) for curve in one.curves], one.style["clip-rule"])
+            for one in inner.found
+        ]
+        own = shapely().unary_union(parts)
+        self.count, self.clip = inner.count, own if self.clip is None else shapely().intersection(self.clip, own)
+
+    def _text(self, element: ElementTree.Element, matrix: Array, style: Style) -> None:
+        for run in runs_of(element, style, self.rules, self.font, self.frame, self._lose, self._once):
+            shown = run.style["visibility"] not in ("hidden", "collapse")
+            if shown and (css.stroked(run.style) or _filled(run.style)):
+                kind = "outlines" if run.outlines else "lines"
+                self.found.append(_Found(run.curves, matrix, {**run.style, "fill-rule": "nonzero"}, self.clip, kind))
 
     def _use(self, element: ElementTree.Element, matrix: Array, style: Style, depth: int) -> None:
         link = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
         target = self.ids.get(link[1:]) if len(link) > 1 and link.startswith("#") else None
         if target is None:
-            self._say(f"references to {'nothing' if link.startswith('#') else 'elsewhere'} were ignored")
+            self._say(f"references to {'nothing' if link.startswith('#') else 'elsewhere'} were ignored", lost=True)
             return
         self.copies += 1
         if self.copies > COPIES_MAX:
             self.notes[f"more than {COPIES_MAX} copies: the rest was left out"] = 1
             return
         matrix = matrix @ self._shift(element)
-        if read.tag_of(target) == "symbol":
+        if css.tag_of(target) == "symbol":
             self.count += 1
-            style = read.style_of(target, style, self.rules)
-            if self.count <= ELEMENTS_MAX and depth <= DEPTH_MAX and not read.gone(style):
+            style = css.style_of(target, style, self.rules)
+            if self.count <= ELEMENTS_MAX and depth <= DEPTH_MAX and not css.gone(style):
                 self._children(target, matrix @ self._viewport(target, element), style, depth + 1)
         else:
             self._element(target, matrix, style, depth + 1)
@@ -218,7 +316,7 @@ class _Reader:
 
     def _viewport(self, element: ElementTree.Element, sized: ElementTree.Element) -> Array:
         """The transform of a nested <svg> or a <symbol>: its place, and its view box fitted into its size."""
-        matrix = self._shift(element) if read.tag_of(element) == "svg" else np.eye(3)
+        matrix = self._shift(element) if css.tag_of(element) == "svg" else np.eye(3)
         if box := _box(element):
             sides = zip(("width", "height"), self.frame, strict=True)
             size = [read.length_of(sized.get(key) or element.get(key), whole) or whole for key, whole in sides]
@@ -226,68 +324,29 @@ class _Reader:
         return matrix
 
     def _shape(self, tag: str, element: ElementTree.Element, matrix: Array, style: Style) -> None:
-        data = self._data(tag, element)
+        data = read.shape_data(tag, element, lambda key, axis: self._number(element, key, axis))
         if data is None:
             if not element.tag.startswith("{") or element.tag.startswith("{http://www.w3.org/2000/svg}"):
-                self._say(f"<{tag}> is not drawn")
+                self._lose(f"<{tag}> is not drawn")
             return
         curves, whole = subpaths(data)
         if not whole:
-            self._say("a path with an error was drawn up to it")
-        filled = style["fill"] not in read.NOTHING and read.share(style["fill-opacity"]) > 0.0
-        if style["visibility"] in ("hidden", "collapse") or not (read.stroked(style) or filled):
-            return
-        if not read.stroked(style) and style["fill"] in WHITE:
-            self._say("white shapes without a line were taken for paper")
-            return
-        self.found += [(curve, matrix, style) for curve in curves]
+            self._lose("a path with an error was drawn up to it")
+        hidden = style["visibility"] in ("hidden", "collapse")
+        if curves and not hidden and (css.stroked(style) or _filled(style)):
+            self.found.append(_Found(tuple(curves), matrix, style, self.clip))
 
     def _dashed(self, line: Array, matrix: Array, style: Style, reach: float) -> list[Array]:
         """The dashes of a line, or the line itself where it has none."""
-        dashes = read.dashes_of(style["stroke-dasharray"])
-        if not dashes or not read.stroked(style) or len(line) < 2:
+        dashes = css.dashes_of(style["stroke-dasharray"])
+        if not dashes or not css.stroked(style) or len(line) < 2:
             return [line]
         scale = float(np.sqrt(abs(np.linalg.det(matrix[:2, :2]))))
         period = scale * sum(dashes)
         if period < FINEST * reach or length(line) > DASHES_MAX * period:
             self._say("dashes too fine to draw became whole lines")
             return [line]
-        return dashed(line, [scale * d for d in dashes], scale * read.share(style["stroke-dashoffset"]))
-
-    def _data(self, tag: str, element: ElementTree.Element) -> str | None:
-        """A shape as the path data that SVG says it is, "" where it has no size; None where it is no shape."""
-
-        def number(key: str, axis: int) -> float:
-            return self._number(element, key, axis)
-
-        if tag == "path":
-            return element.get("d", "")
-        if tag == "line":
-            return f"M{number('x1', 0)} {number('y1', 1)} {number('x2', 0)} {number('y2', 1)}"
-        if tag in ("polyline", "polygon"):
-            values = read.numbers_of(element.get("points", ""))
-            ring = tag == "polygon" and len(values) > 5
-            return f"M{' '.join(map(str, values[: len(values) // 2 * 2]))}{'Z' if ring else ''}" if values[1:] else ""
-        rx, ry = number("rx", 0), number("ry", 1)
-        rx, ry = (rx if element.get("rx") else ry), (ry if element.get("ry") else rx)
-        if tag in ("circle", "ellipse"):
-            if tag == "circle":
-                rx = ry = number("r", 2)
-            x, y, turn = number("cx", 0), number("cy", 1), f"A{rx} {ry} 0 0 1"
-            return f"M{x + rx} {y} {turn} {x - rx} {y} {turn} {x + rx} {y}" if rx > 0.0 and ry > 0.0 else ""
-        if tag == "rect":
-            x, y, width, height = number("x", 0), number("y", 1), number("width", 0), number("height", 1)
-            if not (width > 0.0 and height > 0.0):
-                return ""
-            r, b, rx, ry = x + width, y + height, min(rx, width / 2), min(ry, height / 2)
-            if rx <= 0.0 or ry <= 0.0:
-                return f"M{x} {y} H{r} V{b} H{x} Z"
-            turn = f"A{rx} {ry} 0 0 1"
-            return (
-                f"M{x + rx} {y} H{r - rx} {turn} {r} {y + ry} V{b - ry} {turn} {r - rx} {b} "
-                f"H{x + rx} {turn} {x} {b - ry} V{y + ry} {turn} {x + rx} {y} Z"
-            )
-        return None
+        return dashed(line, [scale * d for d in dashes], scale * css.share(style["stroke-dashoffset"]))
 
     def _number(self, element: ElementTree.Element, key: str, axis: int) -> float:
         """An attribute as a length; percentages of the width (axis 0), height (1) or the diagonal's share (2)."""
@@ -295,19 +354,8 @@ class _Reader:
         return read.length_of(element.get(key), whole) or 0.0
 
 
-def _read(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(size)
-
-
-def _text(data: bytes) -> str:
-    """The document as text, without the declaration of its encoding."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = data.decode("utf-16")
-    else:
-        declared = re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]*encoding=[\"']([\w-]+)", data[:200])
-        text = data.decode(declared.group(1).decode() if declared else "utf-8").lstrip("\ufeff")
-    return re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1).lstrip()
+def _filled(style: Style) -> bool:
+    return style["fill"] not in css.NOTHING and css.share(style["fill-opacity"]) > 0.0
 
 
 def _box(element: ElementTree.Element) -> list[float]:

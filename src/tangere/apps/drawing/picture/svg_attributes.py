@@ -1,10 +1,10 @@
-"""What attributes of SVG and a plain CSS say: path data, lengths, transforms, style; lines cut and dashed."""
+"""What attributes of SVG say: path data, shapes, lengths, transforms; lines cut and dashed."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from xml.etree import ElementTree
 
 import numpy as np
@@ -223,24 +223,6 @@ UNITS = {
     "": 1.0, "px": 1.0, "in": 96.0, "mm": 96.0 / 25.4, "cm": 96.0 / 2.54, "pt": 96.0 / 72.0, "pc": 16.0,
     "q": 96.0 / 101.6, "em": 16.0, "ex": 8.0, "rem": 16.0,
 }  # fmt: skip
-# Properties that pass on to what is inside, as SVG begins: black areas without a line.
-INHERITED = {
-    "fill": "black", "stroke": "none", "visibility": "visible", "fill-opacity": "1", "stroke-opacity": "1",
-    "stroke-width": "1", "stroke-dasharray": "none", "stroke-dashoffset": "0",
-}  # fmt: skip
-# What is told that it is left out, where an element has it.
-LEFT_OUT = {
-    "clip-path": "clip paths are not applied: all of the lines are drawn",
-    "mask": "masks are not applied: all of the lines are drawn",
-    **dict.fromkeys(("marker-start", "marker-mid", "marker-end"), "markers (arrow heads) are not drawn"),
-}
-# Properties that are one number or percentage; what is none is passed over.
-SHARES = {"opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dashoffset"}
-KEYS = {*INHERITED, *LEFT_OUT, *SHARES, "display", "transform"}
-NOTHING = {"none", "transparent"}
-
-Style = dict[str, str]  # property -> what is said of it
-Rules = list[tuple[str, Style]]  # of a style sheet: selector, properties
 
 
 def numbers_of(text: str) -> list[float]:
@@ -301,69 +283,36 @@ def view_matrix(box: list[float], size: tuple[float, float], ratio: str) -> Arra
     return np.array([[sx, 0.0, x - sx * box[0]], [0.0, sy, y - sy * box[1]], [0.0, 0.0, 1.0]])
 
 
-def rules_of(text: str) -> Rules:
-    """(selector, properties) of a style sheet: tag, .class, #id and tag.class; anything else is passed over."""
-    plain = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return [
-        (selector.strip(), _declared(body))
-        for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", plain)
-        for selector in selectors.split(",")
-        if re.fullmatch(r"\s*(\*|[\w-]*([.#][\w-]+)?)\s*", selector)
-    ]
+def shape_data(tag: str, element: ElementTree.Element, number: Callable[[str, int], float]) -> str | None:
+    """A shape as the path data that SVG says it is, "" where it has no size; None where it is no shape.
 
-
-def tag_of(element: ElementTree.Element) -> str:
-    """Name of an element without its namespace."""
-    return str(element.tag).rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def style_of(element: ElementTree.Element, outer: Style, rules: Rules) -> Style:
-    """The style of an element inside `outer`: attributes, then the sheet's rules, then its own style attribute."""
-    said = {key: value for key, value in element.attrib.items() if key in KEYS and key != "transform"}
-    classes = set(element.get("class", "").split()) if rules else set()
-    for selector, properties in rules:
-        name, mark, rest = re.fullmatch(r"([\w*-]*)([.#]?)(.*)", selector).groups()  # type: ignore[union-attr]
-        marked = not mark or (rest in classes if mark == "." else rest == element.get("id"))
-        if marked and name in ("", "*", tag_of(element)):
-            said.update(properties)
-    said.update(_declared(element.get("style", "")))
-    own = {key: _plain(value) for key, value in said.items()}
-    kept = {key for key, value in own.items() if value != "inherit" and (key not in SHARES or NUMBER.match(value))}
-    return {key: outer[key] for key in INHERITED} | {key: own[key] for key in kept}
-
-
-def gone(style: Style) -> bool:
-    """Whether an element and all that is in it is not drawn."""
-    return style.get("display") == "none" or share(style.get("opacity", "1")) <= 0.0
-
-
-def stroked(style: Style) -> bool:
-    """Whether there is a visible line."""
-    seen = share(style["stroke-opacity"]) > 0.0 and share(style["stroke-width"]) > 0.0
-    return seen and style["stroke"] not in NOTHING
-
-
-def dashes_of(text: str) -> tuple[float, ...]:
-    """The lengths of a stroke-dasharray, an odd number of them twice; () for a whole line, as for what SVG forbids."""
-    values = [length_of(word, None) for word in re.split(r"[\s,]+", text.strip()) if word]
-    lengths = tuple(value for value in values if value is not None)
-    if len(lengths) < len(values) or min(lengths, default=-1.0) < 0.0 or sum(lengths) <= 0.0:
-        return ()
-    return lengths * 2 if len(lengths) % 2 else lengths
-
-
-def _declared(text: str) -> Style:
-    pairs = (part.split(":", 1) for part in text.split(";") if ":" in part)
-    return {key.strip(): value.strip() for key, value in pairs if key.strip() in KEYS}
-
-
-def _plain(value: str) -> str:
-    text = re.sub(r"\s*,\s*", ",", value.replace("!important", "").strip().lower())
-    return text.replace("( ", "(").replace(" )", ")")
-
-
-def share(text: str) -> float:
-    """A number at the beginning of a text, or a percentage, as style_of leaves them."""
-    found = NUMBER.match(text)
-    assert found is not None
-    return float(found.group()) / (100.0 if text.endswith("%") else 1.0)
+    number: an attribute as a length, by its name and the axis of its percentages.
+    """
+    if tag == "path":
+        return element.get("d", "")
+    if tag == "line":
+        return f"M{number('x1', 0)} {number('y1', 1)} {number('x2', 0)} {number('y2', 1)}"
+    if tag in ("polyline", "polygon"):
+        values = numbers_of(element.get("points", ""))
+        ring = tag == "polygon" and len(values) > 5
+        return f"M{' '.join(map(str, values[: len(values) // 2 * 2]))}{'Z' if ring else ''}" if values[1:] else ""
+    rx, ry = number("rx", 0), number("ry", 1)
+    rx, ry = (rx if element.get("rx") else ry), (ry if element.get("ry") else rx)
+    if tag in ("circle", "ellipse"):
+        if tag == "circle":
+            rx = ry = number("r", 2)
+        x, y, turn = number("cx", 0), number("cy", 1), f"A{rx} {ry} 0 0 1"
+        return f"M{x + rx} {y} {turn} {x - rx} {y} {turn} {x + rx} {y}" if rx > 0.0 and ry > 0.0 else ""
+    if tag == "rect":
+        x, y, width, height = number("x", 0), number("y", 1), number("width", 0), number("height", 1)
+        if not (width > 0.0 and height > 0.0):
+            return ""
+        r, b, rx, ry = x + width, y + height, min(rx, width / 2), min(ry, height / 2)
+        if rx <= 0.0 or ry <= 0.0:
+            return f"M{x} {y} H{r} V{b} H{x} Z"
+        turn = f"A{rx} {ry} 0 0 1"
+        return (
+            f"M{x + rx} {y} H{r - rx} {turn} {r} {y + ry} V{b - ry} {turn} {r - rx} {b} "
+            f"H{x + rx} {turn} {x} {b - ry} V{y + ry} {turn} {x + rx} {y} Z"
+        )
+    return None

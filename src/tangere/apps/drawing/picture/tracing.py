@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tangere.apps.drawing.picture.areas import Area, shapely
 from tangere.apps.drawing.picture.crossings import contracted, lines_of
 from tangere.apps.drawing.picture.line_art import edge_mask, hollowed, ink_image, line_mask, outlined, softened
 from tangere.apps.drawing.picture.picture import Picture, enlarged, opencv
@@ -22,7 +23,7 @@ CLOSE = 0.008
 # that the tones of its borders tell where they run; edges, which have no finer detail to gain, to 0.5 mm.
 LINES_SIDE = 1000
 EDGES_SIDE = 400
-STYLES = ("auto", "lines", "edges")
+STYLES = ("auto", "lines", "edges", "tones")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +33,12 @@ class Tracing:
     lines: tuple[Array, ...]  # each (k, 2) [pixels], closed where first and last point coincide
     width: float  # [pixels], or units of an SVG
     height: float
-    style: str  # "lines", "edges" or "svg"
+    style: str  # "lines", "edges", "tones" or "svg"
     centre_line: Mask | None = None  # (h, w) the pixels that were followed, one pixel wide; None for an SVG
     notes: tuple[str, ...] = ()
+    areas: tuple[Area, ...] = ()  # to be hatched, in the same units
+    missing: tuple[str, ...] = ()  # what of the picture is not drawn, in words
+    dark: Array | None = None  # (h, w) of style "tones": share of black of each pixel
 
 
 def trace(
@@ -45,6 +49,7 @@ def trace(
 
     "lines": threshold against the paper, thinning; areas much wider than a line give their outline, coloured areas
         with dark outlines these. A small picture is enlarged: width and height of the result are then larger.
+    "tones": no lines, but how dark each pixel is, to be hatched.
     "edges": Canny; `thresholds` (low, high) [grey levels per pixel, 0..255] instead of those found in the picture.
     shortest: pieces of an edge that span less than this many pixels are left out as noise (default: a hundredth of the
         picture's longer side, 2 mm of 200); lines keep every dot.
@@ -52,6 +57,10 @@ def trace(
     if style not in STYLES:
         raise UnknownName(f"unknown style {style!r}; there are {', '.join(STYLES)}")
     notes = list(picture.notes)
+    if style == "tones":
+        grey = opencv().cvtColor(picture.rgb, opencv().COLOR_RGB2GRAY)
+        dark = 1.0 - grey.astype(np.float64) / 255.0
+        return Tracing((), picture.width, picture.height, style, None, tuple(notes), dark=dark)
     found = None
     if style == "lines" or (style == "auto" and thresholds is None):
         found = _lines_in(picture, style, notes)
@@ -149,4 +158,11 @@ def fitted(tracing: Tracing, width: float, height: float, margin: float = 0.0) -
     """A tracing on a canvas of width x height [m] with a margin [m] all round: aspect kept, centred, y up."""
     scale = placing(tracing, width, height, margin)
     middle, flip = np.array([tracing.width / 2.0, tracing.height / 2.0]), np.array([scale, -scale])
-    return Strokes(tuple((line - middle) * flip for line in tracing.lines), (width, height), tracing.notes)
+    lines = tuple((line - middle) * flip for line in tracing.lines)
+    return Strokes(lines, (width, height), tracing.notes, tracing.missing)
+
+
+def placed_areas(tracing: Tracing, scale: float) -> list[Area]:
+    """The areas of a tracing on the canvas [m], as `fitted` places its lines."""
+    middle, flip = np.array([tracing.width / 2.0, tracing.height / 2.0]), np.array([scale, -scale])
+    return [Area(shapely().transform(a.shape, lambda p: (p - middle) * flip), a.tone) for a in tracing.areas]

@@ -18,8 +18,9 @@ import numpy as np
 
 from tangere.apps.drawing.picture.picture import Picture, read_picture
 from tangere.apps.drawing.picture.svg import is_svg, read_svg
-from tangere.apps.drawing.picture.tracing import Tracing, fitted, placing, trace
+from tangere.apps.drawing.picture.tracing import Tracing, fitted, placed_areas, placing, trace
 from tangere.apps.drawing.settings import TOLERANCE
+from tangere.apps.drawing.strokes.hatch import LEVELS, ONWARD, PEN, Hatch, hatched, levels, toned
 from tangere.apps.drawing.strokes.merge import merged, uncovered, unfolded
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, root, simplified, smoothed
 from tangere.apps.drawing.strokes.tour import LEAST, Tour, nearest
@@ -189,15 +190,16 @@ DOT = 0.3e-3
 def strokes_of(
     source: str | Path | bytes | Picture | Tracing, size: float | tuple[float, float] = 0.2, *, style: str = "auto",
     margin: float = 0.0, tolerance: float = TOLERANCE, join: float = JOIN,
-    thresholds: tuple[float, float] | None = None, kicks: int | None = None, seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    thresholds: tuple[float, float] | None = None, hatch: Hatch | None = None, font: str = "auto",
+    kicks: int | None = None, seed: int = 0, progress: Callable[[str], None] | None = None,
 ) -> Strokes:  # fmt: skip
     """A picture file (PNG, JPEG, SVG), its bytes, a Picture or a Tracing as strokes ready to draw.
 
     size: the longer side of the drawing area [m], the other follows the picture; or (width, height) [m] of an area in
         which the picture is centred, aspect kept. margin [m] all round stays empty.
-    style, thresholds: see `trace`; an SVG is drawn as it is. tolerance [m]: of the simplification (Hausdorff). join
-        [m]: ends nearer than this are joined. kicks, seed: see `ordered`.
+    style, thresholds: see `trace`; an SVG is drawn as it is, its text in `font` (see `read_svg`). hatch: areas are
+        filled so (None: by their outline only), tones are drawn so. tolerance [m]: of the simplification (Hausdorff).
+        join [m]: ends nearer than this are joined. kicks, seed: see `ordered`.
     progress: called with the name of each step as it begins.
     Traced, placed, smoothed, merged, (an SVG:) what is drawn already left out, simplified, ordered; the notes of the
     result say what was chosen on the way.
@@ -211,25 +213,48 @@ def strokes_of(
     else:
         say("reading")
         if is_svg(source):
-            tracing = read_svg(source)
+            tracing = read_svg(source, font=font, areas=hatch is not None)
         else:
             picture = read_picture(source)
             say("tracing")
             tracing = trace(picture, style, thresholds=thresholds)
     width, height = area(tracing, size)
     strokes = fitted(tracing, width, height, margin)
+    scale = placing(tracing, width, height, margin)
+    if tracing.dark is not None:
+        return _tones(strokes, tracing.dark, scale, hatch or Hatch(), say, kicks, seed)
     if tracing.centre_line is not None:
-        strokes = smoothed(strokes, min(SMOOTH_PIXELS * placing(tracing, width, height, margin), SMOOTH_MAX))
+        strokes = smoothed(strokes, min(SMOOTH_PIXELS * scale, SMOOTH_MAX))
     say("merging")
     strokes = merged(on_grid(strokes), join)
     if tracing.centre_line is None:  # a traced one has no two lines in one place: each of its pixels is in one chain
         strokes = uncovered(strokes)
     strokes = unfolded(simplified(strokes, tolerance))
+    if hatch is not None and tracing.areas:
+        say("hatching")
+        strokes = replace(strokes, lines=(*strokes.lines, *hatched(placed_areas(tracing, scale), hatch)))
     strokes = _visible(strokes)
     if not strokes.lines:
         raise InvalidValue("nothing to draw: no line is left")
     say("ordering")
     return ordered(strokes, kicks=kicks, seed=seed)
+
+
+def _tones(
+    strokes: Strokes, dark: Array, scale: float, hatch: Hatch, say: Callable[[str], None], kicks: int | None, seed: int
+) -> Strokes:
+    """Strokes that hatch the tones of a picture; neighbouring lines are joined where they end beside each other."""
+    say("hatching")
+    most = float(levels(hatch)[-1])
+    lines = toned(dark, scale, hatch)
+    if not lines:
+        raise InvalidValue("nothing to draw: no tone of the picture is dark enough for a line")
+    missing = strokes.missing
+    if most < float(dark.max()) - 1.0 / LEVELS:
+        missing = (*missing, f"tones darker than {100.0 * most:.0f} % black: the lines are too far apart for them")
+    strokes = merged(on_grid(replace(strokes, lines=tuple(lines), missing=missing)), ONWARD * (hatch.distance or PEN))
+    say("ordering")
+    return ordered(_visible(strokes), kicks=kicks, seed=seed)
 
 
 def area(tracing: Tracing, size: float | tuple[float, float]) -> tuple[float, float]:

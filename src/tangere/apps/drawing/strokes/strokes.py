@@ -24,6 +24,7 @@ class Strokes:
     lines: tuple[Array, ...]  # each (k, 2) [m], k >= 2
     size: tuple[float, float]  # (width, height) [m] of the drawing area; every line lies inside
     notes: tuple[str, ...] = ()  # what was reduced, ignored or chosen on the way here, for the reader
+    missing: tuple[str, ...] = ()  # what of the picture is not drawn, in words
 
     def __post_init__(self) -> None:
         lines = tuple(np.ascontiguousarray(line, dtype=float) for line in self.lines)

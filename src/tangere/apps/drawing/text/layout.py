@@ -107,10 +107,10 @@ def _broken(line: str, own: Face, spacing: float, most: float) -> list[str]:
     return [*parts, here]
 
 
-def text_svg(text: SetText) -> str:
-    """The text as an SVG in millimetres, one path; letters of an outline font are filled."""
+def text_svg(text: SetText, filled: bool = False) -> str:
+    """The text as an SVG in millimetres, one path; filled: letters of an outline font are."""
     width, height = (1e3 * side for side in text.size)
-    paint = 'fill="black"' if text.outlines else 'fill="none" stroke="black" stroke-width="0.5"'
+    paint = 'fill="black"' if text.outlines and filled else 'fill="none" stroke="black" stroke-width="0.5"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.6f}mm" height="{height:.6f}mm" '

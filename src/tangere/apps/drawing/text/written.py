@@ -18,8 +18,11 @@ NAME_MAX = 32  # letters of a text that its file is named by
 
 
 @contextmanager
-def written(text: str, settings: TextSettings) -> Iterator[tuple[Path, tuple[float, float]]]:
-    """(an SVG file with the text in a temporary folder, the width and height [m] of what is written)."""
+def written(text: str, settings: TextSettings, filled: bool = False) -> Iterator[tuple[Path, tuple[float, float]]]:
+    """(an SVG file with the text in a temporary folder, the width and height [m] of what is written).
+
+    filled: letters of an outline font are areas, to be hatched.
+    """
     laid = set_text(text, settings)
     if max(laid.size) > SIZE[1]:
         wide, high = laid.size
@@ -29,7 +32,7 @@ def written(text: str, settings: TextSettings) -> Iterator[tuple[Path, tuple[flo
         )
     with tempfile.TemporaryDirectory(prefix="tangere-") as folder:
         path = Path(folder) / f"{named(text)}.svg"
-        path.write_text(text_svg(laid), encoding="utf-8")
+        path.write_text(text_svg(laid, filled), encoding="utf-8")
         yield path, laid.size
 
 

@@ -1,0 +1,163 @@
+"""Hatching: tones are those of the picture, fills follow SVG's rules, nothing hidden is drawn and nothing twice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tangere.apps.drawing.picture.areas import Area, area_of
+from tangere.apps.drawing.picture.picture import picture_from
+from tangere.apps.drawing.picture.svg import read_svg
+from tangere.apps.drawing.strokes.hatch import PEN, Hatch, hatched
+from tangere.apps.drawing.strokes.make import strokes_of
+from tangere.apps.drawing.strokes.strokes import Strokes, along
+
+cv2 = pytest.importorskip("cv2", reason="tones are read by OpenCV")
+shapely = pytest.importorskip("shapely", reason="areas are cut by shapely")
+spatial = pytest.importorskip("scipy.spatial")
+
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100">'
+LOGO = f"""{HEAD}<defs><clipPath id="Half"><rect x="55" y="5" width="20" height="40"/></clipPath></defs>
+<path fill="#222" fill-rule="evenodd" d="M25 5 L37 42 5 18 45 18 13 42 Z"/>
+<circle cx="75" cy="25" r="20" fill="#808080" clip-path="url(#Half)"/>
+<rect x="5" y="50" width="40" height="40" fill="black"/><circle cx="25" cy="70" r="10" fill="white"/>
+<rect x="55" y="50" width="20" height="20" fill="black"/><rect x="75" y="50" width="20" height="20" fill="black"/>
+<text x="75" y="90" font-size="16" text-anchor="middle">Acme</text></svg>"""
+PIXEL = PEN / 11.0  # m of the rendering: OpenCV makes a line of thickness 10 eleven pixels wide
+
+
+def rendered(strokes: Strokes) -> np.ndarray:
+    """(h, w) share of black, with a pen of its width."""
+    columns, rows = (round(side / PIXEL) for side in strokes.size)
+    image = np.zeros((rows, columns), np.uint8)
+    middle = 0.5 * np.array(strokes.size)
+    fine = 1 << 4
+    for line in strokes.lines:
+        points = np.rint(fine * (line * [1.0, -1.0] + middle) / PIXEL).astype(np.int32)
+        cv2.polylines(image, [points], False, 255, 10, cv2.LINE_8, 4)
+    return image / 255.0
+
+
+def doubled(strokes: Strokes, near: float = 0.1e-3) -> float:
+    """Share of all lines that runs along another line, or another part of the same, within `near` [m]."""
+    points, ways, owner, at = [], [], [], []
+    for number, line in enumerate(strokes.lines):
+        s = along(line)
+        middle = np.arange(0.05e-3, s[-1], 0.1e-3)
+        place = np.stack([np.interp(middle, s, line[:, axis]) for axis in (0, 1)], axis=1)
+        leg = np.clip(np.searchsorted(s, middle, side="right") - 1, 0, len(line) - 2)
+        way = np.diff(line, axis=0)[leg]
+        points.append(place)
+        ways.append(way / np.hypot(*way.T)[:, None])
+        owner.append(np.full(len(middle), number))
+        at.append(middle)
+    p, w, o, a = (np.concatenate(part) for part in (points, ways, owner, at))
+    pairs = spatial.cKDTree(p).query_pairs(near, output_type="ndarray")
+    i, j = pairs.T
+    apart = (o[i] != o[j]) | (np.abs(a[i] - a[j]) > 1e-3)
+    parallel = np.abs((w[i] * w[j]).sum(axis=1)) > math.cos(math.radians(10.0))
+    return len(np.unique(pairs[apart & parallel])) / len(p)
+
+
+def test_the_measure_sees_a_line_that_is_drawn_twice() -> None:
+    line = np.array([[0.0, 0.0], [0.05, 0.0]])
+    assert doubled(Strokes((line, line + [0.0, 1e-3]), (0.2, 0.2))) == 0.0
+    assert doubled(Strokes((line, line + [0.0, 0.05e-3]), (0.2, 0.2))) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("angle", "cross", "turned"), [(45.0, False, False), (0.0, False, True), (90.0, False, False), (30.0, True, False)]
+)
+def test_the_tone_of_a_ramp_is_drawn_within_a_tenth_of_the_grey_scale(angle: float, cross: bool, turned: bool) -> None:
+    """Greys averaged over 8 mm, two periods of the lines, as an eye at some distance sees them."""
+    ramp = np.tile(np.linspace(1.0, 0.0, 480), (160, 1))
+    ramp = ramp.T if turned else ramp
+    hatch = Hatch(cross, math.radians(angle))
+    strokes = strokes_of(picture_from(ramp), 0.12, style="tones", hatch=hatch, kicks=0)
+    ink = rendered(strokes)
+    wanted = cv2.resize(1.0 - ramp, ink.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    window = round(8e-3 / PIXEL)
+    error = np.abs(cv2.blur(ink, (window, window)) - cv2.blur(wanted, (window, window)))
+    inner = error[window:-window, window:-window]
+    assert inner.max() < 0.10
+    assert doubled(strokes) < 0.005
+
+
+def test_wider_lines_say_which_tones_they_cannot_draw() -> None:
+    ramp = picture_from(np.tile(np.linspace(1.0, 0.0, 100), (40, 1)))
+    strokes = strokes_of(ramp, 0.06, style="tones", hatch=Hatch(distance=1e-3), kicks=0)
+    assert strokes.missing == ("tones darker than 50 % black: the lines are too far apart for them",)
+
+
+def test_fill_rules_agree_with_angles_added_up() -> None:
+    """Random rings that cross themselves and each other; the winding number of a point by the angles it sees."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        rings = [rng.uniform(0.0, 1.0, (rng.integers(3, 9), 2)) for _ in range(rng.integers(1, 4))]
+        points = rng.uniform(0.0, 1.0, (300, 2))
+        turns = np.zeros(len(points))
+        for ring in rings:
+            z = np.append(ring, ring[:1], axis=0) @ [1.0, 1j]
+            seen = z - (points @ [1.0, 1j])[:, None]
+            turns += np.angle(seen[:, 1:] / seen[:, :-1]).sum(axis=1) / (2.0 * np.pi)
+        winding = np.rint(turns).astype(int)
+        for rule, full in (("nonzero", winding != 0), ("evenodd", winding % 2 != 0)):
+            inside = shapely.contains_xy(area_of(rings, rule), points)
+            assert (inside == full).all(), rule
+
+
+@pytest.mark.parametrize("angle", [0.0, 45.0, 100.0])
+@pytest.mark.parametrize("distance", [0.7e-3, 2e-3])
+def test_lines_fill_an_area_evenly_and_stay_inside(angle: float, distance: float) -> None:
+    ring = shapely.Point(0.0, 0.0).buffer(0.03).difference(shapely.box(-0.01, -0.008, 0.012, 0.01))
+    lines = hatched([Area(ring, 1.0)], Hatch(angle=math.radians(angle), distance=distance))
+    room = ring.buffer(-0.5 * PEN + 1e-5)
+    assert all(room.covers(shapely.LineString(line)) for line in lines)
+    ink = rendered(Strokes(tuple(lines), (0.07, 0.07)))
+    middle = np.zeros(ink.shape, np.uint8)  # away from the borders, along which the pen goes from line to line
+    inner = ring.buffer(-1.5e-3)
+    for ways, value in (([inner.exterior], 1), (inner.interiors, 0)):
+        corners = [np.rint((np.array(way.coords) * [1.0, -1.0] + 0.035) / PIXEL).astype(np.int32) for way in ways]
+        cv2.fillPoly(middle, corners, value)
+    assert ink[middle > 0].mean() == pytest.approx(PEN / distance, rel=0.05)
+    assert len(lines) < 0.3 * 0.06 / distance  # of the rows most go on to the next along the border
+    pale = hatched([Area(ring, 0.5)], Hatch(angle=math.radians(angle), distance=distance))
+    length = [sum(along(line)[-1] for line in one) for one in (lines, pale)]
+    assert length[1] == pytest.approx(0.5 * length[0], rel=0.12)
+
+
+def test_a_logo_is_filled_where_it_is_seen_and_nowhere_twice() -> None:
+    strokes = strokes_of(LOGO.encode(), 0.1, hatch=Hatch(), font="single-line")
+    ink = rendered(strokes)
+
+    def dark(x: float, y: float, half: float = 2.5) -> float:
+        a, b = (slice(round((v - half) * 1e-3 / PIXEL), round((v + half) * 1e-3 / PIXEL)) for v in (y, x))
+        return float(ink[a, b].mean())
+
+    assert dark(25.0, 70.0, 6.0) == 0.0  # the white circle hides the black square
+    assert dark(10.0, 55.0) == pytest.approx(0.5, abs=0.1)
+    assert dark(25.0, 25.0) == 0.0  # the middle of the star, by the even-odd rule
+    assert dark(25.0, 14.0, 1.5) > 0.3
+    assert dark(67.0, 25.0) == pytest.approx(0.25, abs=0.1)  # grey: half as many lines
+    assert dark(85.0, 25.0) == 0.0  # outside of the clip path
+    assert doubled(strokes) < 0.005
+    assert strokes.missing == ()
+
+
+def test_without_hatching_it_is_said_that_fills_are_missing() -> None:
+    tracing = read_svg(LOGO.encode(), font="single-line")
+    assert tracing.areas == ()
+    assert tracing.missing == ("5 filled shapes or letters are drawn by the outline only: --hatch lines fills",)
+    clipped = [line for line in tracing.lines if line[:, 0].min() > 54.9 and line[:, 1].max() < 45.1]
+    assert len(clipped) == 1  # the half of the circle, closed by the clip path
+    assert np.ptp(clipped[0], axis=0) == pytest.approx([20.0, 40.0], abs=0.01)
+
+
+def test_a_wide_line_is_an_area_of_its_own() -> None:
+    body = '<path d="M10 50 H90" stroke="black" stroke-width="10" fill="none"/></svg>'
+    thin = strokes_of((HEAD + body.replace('"10"', '"0.5"')).encode(), 0.1, hatch=Hatch())
+    wide = strokes_of((HEAD + body).encode(), 0.1, hatch=Hatch())
+    assert len(thin) == 1
+    assert wide.draw_length > 8.0 * thin.draw_length
