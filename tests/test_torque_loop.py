@@ -62,6 +62,12 @@ def test_it_is_a_program_of_every_version_that_takes_torques() -> None:
     assert not loop.torque_known((3, 15, 8))
 
 
+def test_it_is_a_program_of_every_arm() -> None:
+    """Also of one with a joint that turns without end (the UR3e's last)."""
+    for arm in ("ur3e", "ur5", "ur10e", "ur30"):
+        load(loop.program(loop.Limits.of(robot(arm)), RUN, (5, 26, 0)), (5, 26, 0))
+
+
 def test_torques_are_passed_on_within_their_limits_and_rate() -> None:
     one = Loop()
     rng = np.random.default_rng(1)

@@ -76,7 +76,7 @@ def export(arguments: argparse.Namespace) -> int:
         raise InvalidValue("--world belongs to --format sdf")
     model = load(
         arguments.robot, parameters=arguments.parameters, calibration=arguments.calibration, tip=arguments.tip,
-        payload=_payload(arguments.payload), tool=_numbers(arguments.tool, "tool", "m,m,m,rad,rad,rad", (3, 6)),
+        payload=payload_of(arguments.payload), tool=_numbers(arguments.tool, "tool", "m,m,m,rad,rad,rad", (3, 6)),
         gravity=_mounting(arguments.mounting),
     )  # fmt: skip
     text = text_of(
@@ -122,7 +122,8 @@ def _numbers(text: str | None, name: str, unit: str, size: tuple[int, ...]) -> t
     return None if text is None else numbers(text, name, unit, size)
 
 
-def _payload(text: str | None) -> Any:
+def payload_of(text: str | None) -> Any:
+    """What --payload says: kg, or kg and where its centre of mass is [m]."""
     values = _numbers(text, "payload", "kg,m,m,m", (1, 4))
     return None if values is None else values[0] if len(values) == 1 else (values[0], values[1:])
 

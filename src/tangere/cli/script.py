@@ -1,4 +1,4 @@
-"""The commands about URScript: script check, script run, script bench."""
+"""The commands about URScript: script check, script run, script emit, script bench."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ EXAMPLES = """examples:
                                             a simulated arm does it: log, summary and report
   tangere script run program.script --push joint=2,torque=20,start=3,duration=2 --set friction=full
                                             the same with friction, and something pushes
+  tangere script emit observer --robot ur5e --model model.toml --out observer.script
+                                            touch inside the controller, without a computer
   tangere script bench                      what a frame of 2 ms costs"""
 
 
@@ -25,8 +27,9 @@ def add(commands: Any) -> None:
     """Add the command to the parser's."""
     p = commands.add_parser(
         "script",
-        help="check and run URScript programs",
-        description="Programs of Universal Robots arms: look for errors, run them on a simulated arm.",
+        help="check, run and write URScript programs",
+        description="Programs of Universal Robots arms: look for errors, run them on a simulated arm, write\n"
+        "those that bring observer and controllers into the arm's own controller.",
         epilog=EXAMPLES,
     )
     p.set_defaults(run=lambda arguments: p.print_help() or 2)
@@ -59,6 +62,8 @@ def add(commands: Any) -> None:
     add_run_options(one, "PROGRAM")
     one.set_defaults(run=run)
 
+    _add_emit(kinds)
+
     one = kinds.add_parser(
         "bench",
         help="what a frame of 2 ms costs, by what the program does",
@@ -68,6 +73,110 @@ def add(commands: Any) -> None:
     one.add_argument("--json", action="store_true", help="print JSON instead of a table")
     one.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
     one.set_defaults(run=bench)
+
+
+def _add_emit(kinds: Any) -> None:
+    from tangere.options import add_json
+
+    one = kinds.add_parser(
+        "emit",
+        help="write a program that runs our observer or a controller inside the arm's controller",
+        description="Write URScript from the same kernels that run here, so that the loop runs 500 times a second\n"
+        "inside the controller, without a network:\n"
+        "  observer          external torque by joint in registers, the joint that feels something, an output\n"
+        "  impedance         springs about the posture where it starts\n"
+        "  computed-torque   follows a motion (put yours into tangere_reference)\n"
+        "The last two command torques: they need PolyScope 5.23, and somebody beside the arm. Limits of torque, speed\n"
+        "and range are in the program; they are no safety function. Never tried on a real arm.",
+        epilog="examples:\n  tangere script emit observer --robot ur5e --model model.toml --out observer.script\n"
+        "  tangere script emit impedance --robot ur10e --stiffness 200,200,100,30,30,30 --out soft.script\n"
+        "  tangere script emit computed-torque --robot ur5e --out follow.script\n"
+        "  tangere script run follow.script --robot ur5e          then see it on a simulated arm",
+    )
+    one.add_argument("law", choices=["observer", "impedance", "computed-torque"], help="what the program does")
+    one.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
+    one.add_argument("--model", metavar="FILE", help="a model of `tangere identify`: masses, friction, gains")
+    one.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of the arm, for its true lengths")
+    one.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
+    one.add_argument("--out", metavar="FILE", help="the program (default: LAW.script; - for standard output)")
+    one.add_argument("--polyscope", metavar="VERSION", help="version of the controller (default: 5.26.0)")
+    one.add_argument("--gain", metavar="K", help="observer: gain [1/s], one or six (default: 50)")
+    one.add_argument("--threshold", metavar="NM", help="observer: what counts as felt [Nm], one or six")
+    one.add_argument("--set-output", type=int, metavar="N", help="observer: digital output that is on while it feels")
+    one.add_argument("--stiffness", metavar="NM/RAD", help="impedance: one or six (default: 100/s2 times the inertia)")
+    one.add_argument("--kp", metavar="K", help="computed-torque: one or six [1/s2] (default: 100)")
+    one.add_argument("--amplitude", metavar="RAD", help="computed-torque: of its motion, one or six (default: 0.1 rad)")
+    one.add_argument("--frequency", metavar="HZ", help="computed-torque: of its motion (default: 0.25 Hz)")
+    one.add_argument("--seconds", metavar="S", help="impedance, computed-torque: until it ends by itself (default: 60)")
+    add_json(one)
+    one.set_defaults(run=emit)
+
+
+def emit(arguments: argparse.Namespace) -> int:
+    """Write a program."""
+    from tangere.cli.export import payload_of
+    from tangere.identification.model import read_model
+    from tangere.logs.files import write_text
+    from tangere.plants.inside import emitted
+    from tangere.report.terminal import show
+    from tangere.robots import Robot, robot
+    from tangere.script.builtin import NEWEST, version
+    from tangere.settings import numbers
+
+    running = NEWEST if arguments.polyscope is None else version(arguments.polyscope)
+    arm = robot(arguments.robot, calibration=arguments.calibration, payload=payload_of(arguments.payload))
+    given: dict[str, Any] = {}
+    if arguments.model is not None:
+        model = read_model(arguments.model, arguments.robot)
+        arm = Robot(model.model(arm.model), model.drive.rotor_inertia)
+        given |= {"friction": model.drive, "gains": model.drive.gain if _finite(model.drive.gain) else None}
+    units = {"stiffness": "", "kp": "", "threshold": "Nm", "amplitude": "rad", "frequency": "Hz", "seconds": "s"}
+    for name, unit in units.items():
+        text = getattr(arguments, name)
+        if text is not None:
+            size = (1,) if name in ("frequency", "seconds") else (1, 6)
+            values = numbers(text, name, unit, size)
+            given[name] = values[0] if len(values) == 1 else values
+    if arguments.gain is not None:
+        values = numbers(arguments.gain, "gain", "", (1, 6))
+        given["observer_gain"] = values[0] if len(values) == 1 else values
+    _refuse_foreign(arguments)
+    program = emitted(arguments.law, arm, version=running, output=arguments.set_output, **given)
+    if arguments.out == "-":
+        print(program.text, end="")
+        return 0
+    path = Path(arguments.out or f"{arguments.law}.script")
+    write_text(path, program.text)
+    lines = len(program.text.splitlines())
+    said = {
+        "file": str(path), "law": program.law, "robot": arm.model.name, "lines": lines,
+        "operations_per_frame": program.operations, "torque": program.torque,
+    }  # fmt: skip
+    source = f" Torque: {program.torque}." if program.torque else ""
+    counted = f"{lines} lines, {program.operations} operations in a frame"
+    show(said, f"{path}: {program.law} of a {arm.model.title}, {counted}.{source}", arguments.json)
+    return 0
+
+
+# options of `emit` that belong to one law
+_OWN = {
+    "observer": ("gain", "threshold", "set_output"),
+    "impedance": ("stiffness", "seconds"),
+    "computed-torque": ("kp", "amplitude", "frequency", "seconds"),
+}
+
+
+def _refuse_foreign(arguments: argparse.Namespace) -> None:
+    for law, names in _OWN.items():
+        for name in names:
+            if getattr(arguments, name) is not None and name not in _OWN[arguments.law]:
+                raise InvalidValue(f"--{name.replace('_', '-')} belongs to {law}, not to {arguments.law}")
+
+
+def _finite(values: Any) -> bool:
+    import numpy as np
+
+    return bool(np.all(np.isfinite(values)))
 
 
 def _add_program(p: Any) -> None:

@@ -24,6 +24,7 @@ STOP = 10.0  # [rad/s2] by which the arm is stopped at the end: rest from 2 rad/
 CHANGE = 0.1  # share of a joint's torque by which it may change in a frame: all of it takes 20 ms
 SPEED, SPEED_SHARE = 2.0, 0.9  # [rad/s] of any joint, and share of its own limit: beyond the lower one it fades
 MARGIN = 0.05  # [rad] before the end of a joint's range at which it fades while it goes on outward
+ENDLESS = 1e9  # [rad]
 DAMPING = 0.25  # [s/rad] share of a joint's torque per speed while it fades: slows a UR5e's shoulder within 0.1 s
 
 
@@ -91,7 +92,9 @@ class Limits:
             if not np.all((asked > 0.0) & (asked <= most)):
                 raise InvalidValue(f"{name}: above 0 and at most {most.tolist()}, got {asked.tolist()}")
             found[name] = asked
-        return cls(found["torque_max"], found["speed_max"], robot.q_min + MARGIN, robot.q_max - MARGIN, hold, fade)
+        # URScript has no infinity: a joint that turns without end gets ends that it never comes to
+        low, high = np.maximum(robot.q_min + MARGIN, -ENDLESS), np.minimum(robot.q_max - MARGIN, ENDLESS)
+        return cls(found["torque_max"], found["speed_max"], low, high, hold, fade)
 
 
 def program(limits: Limits, run: int, version: Sequence[int], friction: bool = False) -> str:
