@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 # keys of summary.json and manifest.json that the clock, the machine or the folder decide
-CLOCK_KEYS = {"realtime_factor", "step_us", "seconds", "versions", "platform", "cost_us", "wall_s"}
+CLOCK_KEYS = {"realtime_factor", "step_us", "seconds", "versions", "platform", "cost_us", "wall_s", "program"}
 PERIOD_KEYS = {"nominal", "late", "pauses"}  # of period_us: what does not come from the clock
 CLOCK_COLUMNS = {"period", "cost", "cost_log", "cost_s"}
 # lines of pages and terminals: the clock decides the value that follows the label, in the same line or in the next one

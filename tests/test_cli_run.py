@@ -327,7 +327,7 @@ def test_an_incomplete_log_file_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(McapFile, "write", full)
-    main(["run", "hold", *SHORT, "--out", str(tmp_path)])
+    assert main(["run", "hold", *SHORT, "--out", str(tmp_path)]) == 1
     assert re.search(r"^log\.mcap is not complete: .*No space left on device", capsys.readouterr().out, re.MULTILINE)
 
 

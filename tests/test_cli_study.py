@@ -120,7 +120,7 @@ def test_options_of_logs_are_checked(log, tmp_path, capsys):
 def test_a_folder_that_cannot_be_made_is_said(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main([*SMALL, "--out", str(tmp_path / "file")]) == 1
-    assert "cannot make the folder" in capsys.readouterr().err
+    assert "cannot write into" in capsys.readouterr().err
 
 
 def test_an_interruption_keeps_what_is_done(tmp_path, capsys, monkeypatch):

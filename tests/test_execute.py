@@ -20,12 +20,13 @@ from tangere.apps.scenarios.build import Built, build
 from tangere.apps.scenarios.execute import Executed, again, execute
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
-from tangere.logs import csv_log
 from tangere.logs.csv_log import read_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import cleared, difference, load_manifest
+from tangere.loop import result as results
+from tangere.loop.claim import Claim
+from tangere.loop.folder import OURS, Manifest, difference, load_manifest, write_manifest
 from tangere.plants.pushes import push_of
 from tangere.types import State
 
@@ -155,7 +156,8 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 def test_files_of_an_earlier_run_go_first_and_those_of_others_stay(tmp_path: Path) -> None:
     for name in (*FILES, "report.html", "video.mp4", ".log.csv.abc.part", "notes.txt"):
         (tmp_path / name).write_text("old")
-    assert cleared(tmp_path) == tmp_path
+    write_manifest(Manifest((), {}), tmp_path)
+    assert Claim(tmp_path, OURS).path == tmp_path
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -167,14 +169,14 @@ def test_a_wrong_setting_leaves_the_earlier_run_as_it_was(tmp_path: Path) -> Non
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("when", ["write_csv", "summary_of", "run"])
+@pytest.mark.parametrize("when", ["write_json", "summary_of", "run"])
 def test_nothing_half_written_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     short(tmp_path)
 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt  # or a full disk, or a fault: what cannot go on
 
-    monkeypatch.setattr(csv_log if when == "write_csv" else module, when, broken)
+    monkeypatch.setattr(results if when == "write_json" else module, when, broken)
     with pytest.raises(KeyboardInterrupt):
         short(tmp_path)
     assert not (tmp_path / "summary.json").exists()
@@ -325,7 +327,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
     """Files of the user's own that happen to have our names are not removed."""
     (tmp_path / "log.csv").write_text("mine")
     with pytest.raises(InvalidValue, match="no manifest"):
-        cleared(tmp_path)
+        Claim(tmp_path, OURS)
     assert (tmp_path / "log.csv").read_text() == "mine"
 
 

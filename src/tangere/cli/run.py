@@ -79,7 +79,12 @@ def add_run_options(p: Any, name: str) -> None:
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
         help="something pushes; may be given several times; none: nothing does",
     )  # fmt: skip
-    p.add_argument("--out", metavar="DIR", help=f"folder for the run (default: out/{name})")
+    p.add_argument(
+        "--out", metavar="DIR", help=f"folder for the run (default: out/{name}; out/{name}-2 where that holds one)"
+    )
+    p.add_argument(
+        "--force", "--replace", dest="replace", action="store_true", help="replace an earlier run in the default folder"
+    )
     p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
     p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
     p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
@@ -90,31 +95,37 @@ def add_run_options(p: Any, name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a scenario into a folder."""
     from tangere.apps.scenarios.execute import execute
-    from tangere.loop.folder import holds
+    from tangere.logs.csv_log import write_csv
+    from tangere.loop.folder import CSV, CSV_MAX, REPORT
     from tangere.report.data import clip_of
 
     name, told = told_of(arguments)
-    out = Path(arguments.out or Path("out") / name)
-    command, replaced = ["tangere", *arguments.words], holds(out)
+    out, command = Path(arguments.out or Path("out") / name), ["tangere", *arguments.words]
+    fresh = arguments.out is None and not arguments.replace  # a folder that nobody named is never overwritten silently
     arm, before = _live(arguments)
     bar = Clock()
     try:
         done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
-                       csv=arguments.csv or None, arm=arm, before=before)  # fmt: skip
+                       csv=False, fresh=fresh, arm=arm, before=before)  # fmt: skip
     finally:
         bar.end()
-    said = [f"{out} held an earlier run, which this one replaced"] if replaced else []
-    if not (done.folder / "log.csv").exists():
+    if arguments.video:
+        _video(done)
+    where = done.folder / REPORT
+    done.attempt(REPORT, lambda: done.result.report(where, video=clip_of(done.folder)))
+    said = [done.claim.said] if done.claim.said else []
+    if arguments.csv or len(done.result.log) <= CSV_MAX:
+        done.attempt(CSV, lambda: write_csv(done.result.log, done.folder / CSV))
+    else:
         said.append(f"no log.csv: {len(done.result.log)} samples make a large one; log.mcap has all, --csv writes both")
     for text in (*done.built.notes, *done.result.said, *said):
         print(f"note: {text}", file=sys.stderr)
-    if arguments.video:
-        _video(done)
-    where = done.result.report(done.folder / "report.html", video=clip_of(done.folder))
     about = {"scenario": name, "folder": done.folder, "report": where}
     notes = done.result.log.notes
     program = [f"{n.time:.3f} s  {n.text}" for n in notes if n.text.startswith("program")]  # of URScript
-    show(about | done.summary, "\n".join([*program, _told(done.summary, where)]), arguments.json)
+    text = _told(done.summary, where if REPORT in done.attempt.kept else None)
+    show(about | done.summary, "\n".join([*program, text]), arguments.json)
+    done.attempt.settle(done.folder)
     return 1 if done.result.aborted else 0
 
 
@@ -193,7 +204,7 @@ _SHOWN = {
 }
 
 
-def _told(summary: dict[str, Any], where: Path) -> str:
+def _told(summary: dict[str, Any], where: Path | None) -> str:
     """The few numbers that matter, and where the rest is."""
     lines = [f"aborted: {summary['aborted']}"] if summary["aborted"] else []
     if summary["log_error"]:
@@ -216,7 +227,7 @@ def _told(summary: dict[str, Any], where: Path) -> str:
         link = "" if event["link"] is None else f", link {event['link']}"
         lines.append(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
     lines += [f"{note}: in {plural(periods, 'period')}" for note, periods in summary["interventions"].items()]
-    return "\n".join([*lines, f"report: {where}"])
+    return "\n".join([*lines, *([] if where is None else [f"report: {where}"])])
 
 
 def scenarios(arguments: argparse.Namespace) -> int:

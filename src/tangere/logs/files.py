@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,35 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+class Attempts:
+    """Files written one after the other, in the order of their worth: one that fails costs itself only."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self.lost: list[str] = []  # sentences: which file, and why
+
+    def __call__(self, name: str, write: Callable[[], object]) -> None:
+        """Write a file; `write` raises CannotWrite where it cannot be."""
+        try:
+            write()
+        except CannotWrite as problem:
+            self.lost.append(str(problem))
+        else:
+            self.kept.append(name)
+
+    def cut(self, name: str, why: str) -> None:
+        """A file that is there, but not whole."""
+        if why:
+            self.kept.append(f"{name} as far as it goes")
+            self.lost.append(f"{name} is not complete: {why}")
+
+    def settle(self, folder: object) -> None:
+        """CannotWrite where something is missing: what, and what there is."""
+        if self.lost:
+            kept = f"; kept in {folder}: {', '.join(self.kept)}" if self.kept else ""
+            raise CannotWrite("; ".join(self.lost) + kept)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:

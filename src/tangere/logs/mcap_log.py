@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs import channels as messages
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, Encoder, Views, channels_of, packed
@@ -198,8 +199,13 @@ class McapFile:
 
     def _write(self, data: Buffer) -> None:
         done = 0
-        while done < len(data):  # an unbuffered write may take less than all of it
-            done += self._file.write(data[done:]) or 0
+        try:
+            while done < len(data):  # an unbuffered write may take less than all of it
+                done += self._file.write(data[done:]) or 0
+        except OSError:
+            with suppress(OSError):  # half a chunk is no use, and its room may be needed for a summary
+                self._file.truncate(self._size)
+            raise
         self._size += len(data)
 
 
@@ -263,7 +269,8 @@ class McapSink:
             self._file.write(self._nothing, notes, events=events)
             self._file.close()
         except Exception as problem:  # a thread has nobody to raise to
-            self.error = f"the log could not be written: {problem}"
+            why = getattr(problem, "strerror", None) or problem
+            self.error = f"the log could not be written: {why}"
             self._file.abandon()
 
 
@@ -283,6 +290,19 @@ def write_mcap(
             file.close()
         finally:
             file.abandon()
+
+
+def once_more(error: str, log: Log, path: str | os.PathLike[str], **how: Any) -> str:
+    """Write a log whose sink failed again, from memory: what hindered it may be over. Why it is cut, "" if it is whole.
+
+    Where it fails again, what the sink left stays.
+    """
+    if error:
+        try:
+            write_mcap(log, path, **how)
+        except CannotWrite:
+            return error
+    return ""
 
 
 def _compressor() -> Any:

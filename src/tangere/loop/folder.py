@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import metadata
@@ -23,6 +23,7 @@ from tangere.errors import InvalidValue
 from tangere.logs.files import plain, write_text
 from tangere.logs.log import Log
 
+PROGRAM = "tangere"  # the mark of a manifest that is ours: other programs have files of that name, too
 FORMAT = 1  # of the file; raised when a reader of the old form would misread the new one
 MANIFEST = "manifest.json"
 # packages whose version can change the numbers of a run
@@ -34,42 +35,16 @@ CLOCK = ("cost", "cost_log", "lateness", "cpu")
 CSV_MAX = 20_000
 
 
+OURS = (SUMMARY, REPORT, LOG, CSV, VIDEO)  # what a run leaves beside its manifest, what makes it look whole first
+
+
 def holds(out: str | os.PathLike[str]) -> bool:
-    """Whether an earlier run or drawing lies in a folder."""
-    return (Path(out) / MANIFEST).is_file()
-
-
-def cleared(
-    out: str | os.PathLike[str],
-    ours: Sequence[str] = (SUMMARY, REPORT, LOG, CSV, VIDEO),
-    *,
-    what: str = "run",
-    harmless: Collection[str] = (),
-) -> Path:
-    """The folder, made and proven writable, without the files of an earlier run; those of others stay.
-
-    ours: names that a run leaves there, what makes the folder look whole first. Where some are there without a
-    manifest.json it is not the folder of a run: InvalidValue, unless all of them are `harmless`. what: "run",
-    "drawing", for the message.
-    """
-    folder = Path(out)
+    """Whether an earlier run or drawing lies in a folder: one whose manifest.json is ours."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        foreign = [name for name in ours if (folder / name).exists()]
-        if foreign and not holds(folder) and not set(foreign) <= set(harmless):
-            raise InvalidValue(
-                f"{folder} holds {', '.join(foreign)} but no {MANIFEST}: not the folder of a {what}, so nothing is "
-                "overwritten there; choose another --out"
-            )
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-        for name in (*ours, MANIFEST):
-            (folder / name).unlink(missing_ok=True)
-            for stray in folder.glob(f".{name}.*.part"):  # of a run that was killed
-                stray.unlink(missing_ok=True)
-    except OSError as problem:
-        raise InvalidValue(f"cannot write into {folder}: {problem.strerror or problem}") from None
-    return folder
+        load_manifest(Path(out) / MANIFEST)
+    except InvalidValue:
+        return False
+    return True
 
 
 @contextmanager
@@ -177,7 +152,7 @@ def _feed(digest: Any, value: Any) -> None:
 def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> Path:
     """Write folder/manifest.json, whole or not at all."""
     path = Path(folder) / MANIFEST
-    write_json({"format": FORMAT, **asdict(manifest)}, path)
+    write_json({"program": PROGRAM, "format": FORMAT, **asdict(manifest)}, path)
     return path
 
 
@@ -191,7 +166,8 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
         raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
     except ValueError as problem:
         raise InvalidValue(f"{path} is no manifest: {problem}") from problem
-    if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+    ours = isinstance(data, dict) and data.pop("program", PROGRAM) == PROGRAM  # older ones do not say
+    if not ours or data.pop("format", None) != FORMAT:
         raise InvalidValue(f"{path} is no manifest of format {FORMAT}, the one that this version reads")
     known = {part.name for part in fields(Manifest)}
     if not {"command", "scenario"} <= set(data) <= known:

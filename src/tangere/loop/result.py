@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tangere.kinematics.rotation import ur_from_pose
-from tangere.logs.files import plain
+from tangere.logs.files import Attempts, plain
 from tangere.logs.log import Log, Overview, StoredColumns
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.observe.momentum import GAIN
@@ -261,29 +261,46 @@ class RunResult:
             self.log.columns.release()
         return written
 
-    def save(self, folder: str | os.PathLike[str], *, report: bool = True, csv: bool | None = None) -> Path:
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        csv: bool | None = None,
+        attempt: Attempts | None = None,
+    ) -> Path:
         """Leave log.mcap, log.csv, manifest.json, summary.json and report.html in a folder.
 
-        What an earlier run left there is replaced; a folder with other files of these names and no manifest.json is
-        refused (InvalidValue). A log that the run itself wrote there stays. report: False leaves the page out. csv:
-        whether log.csv is written; where not said, up to 20 000 samples.
+        What an earlier run left there is replaced; a folder with other files of these names and no manifest.json of
+        ours is refused (InvalidValue). A log that the run itself wrote there stays. report: False leaves the page out.
+        csv: whether log.csv is written; where not said, up to 20 000 samples. The files come in the order of their
+        worth; where some cannot be written (a full disk) the others are, and CannotWrite says which (or `attempt`).
         """
         from tangere.logs.csv_log import write_csv
         from tangere.logs.mcap_log import write_mcap
-        from tangere.loop.folder import CSV, CSV_MAX, LOG, REPORT, SUMMARY, cleared
+        from tangere.loop.claim import Claim
+        from tangere.loop.folder import CSV, CSV_MAX, LOG, OURS, REPORT, SUMMARY
 
         self._remember()
         place, own = Path(folder), self.log_file
         named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))
+        tried = Attempts() if attempt is None else attempt
         if own is None or own.resolve() != (place / LOG).resolve():
-            place = cleared(folder)
+            claim = Claim(folder, OURS)
+            place = claim.path
             write_manifest(named.manifest, place)
-            write_mcap(self.log, place / LOG, robot=self.robot)
-        if csv or (csv is None and len(self.log) <= CSV_MAX):
-            write_csv(self.log, place / CSV)
-        write_json(named.summary, place / SUMMARY)
+            tried(LOG, lambda: write_mcap(self.log, place / LOG, robot=self.robot))
+        elif self.log_error:
+            tried.cut(LOG, self.log_error)
+        else:
+            tried.kept.append(LOG)
+        tried(SUMMARY, lambda: write_json(named.summary, place / SUMMARY))
         if report:
-            named.report(place / REPORT)
+            tried(REPORT, lambda: named.report(place / REPORT))
+        if csv or (csv is None and len(self.log) <= CSV_MAX):
+            tried(CSV, lambda: write_csv(self.log, place / CSV))
+        if attempt is None:
+            tried.settle(place)
         return place
 
     def _remember(self) -> None:

@@ -19,7 +19,7 @@ from tangere import ends
 from tangere.errors import InvalidValue
 from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log
-from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.logs.mcap_log import McapFile, McapSink, once_more
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, parts_of, started
 from tangere.loop.recorder import Parts, Recorder
@@ -151,9 +151,10 @@ def run(
                 recorder.note(loop.time, f"{what} could not be closed: {problem}")
         loop.refined()
         if plant is not None and robot is not None and keep:
-            for time, text, periods in _limits(recorder.log(), robot):
+            beyond = _limits(recorder.log(), robot)
+            for time, text, _ in beyond:
                 recorder.note(time, text)
-                loop.interventions[text] = periods
+            loop.interventions |= {text: periods for _, text, periods in sorted(beyond, key=lambda one: one[1])}
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
@@ -164,7 +165,11 @@ def run(
             gc.unfreeze()
         stack.pop_all()
     recorded = replace(recorder.log(), start_ns=start_ns)
-    held = file is not None and not file.error and len(recorded) >= logs.LONG
+    log_error = "" if file is None else file.error
+    if keep and log is not None:
+        told = () if felt is None else tuple(event.record() for event in felt.events)
+        log_error = once_more(log_error, replace(recorded, events=told), log, joints=joints, robot=robot)
+    held = file is not None and not log_error and len(recorded) >= logs.LONG
     result = RunResult(
         logs.stored(recorded, log) if held and log is not None else recorded,
         () if felt is None else felt.events,
@@ -175,7 +180,7 @@ def run(
         loop.abort,
         loop.interventions,
         None if log is None else Path(log),
-        "" if file is None else file.error,
+        log_error,
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),
     )
     said = [*getattr(origin, "said", ()), *(text for feed in feeds if (text := feed.close(result)))]

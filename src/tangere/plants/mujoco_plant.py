@@ -319,4 +319,7 @@ def _mujoco() -> Any:
         import mujoco
     except ImportError as problem:
         raise MissingExtra("the MuJoCo plant needs mujoco: pip install 'tangere[sim]'") from problem
+    if mujoco.get_mju_user_warning() is None:
+        # else MuJoCo writes MUJOCO_LOG.TXT into the current folder; that a simulation diverges the plant says itself
+        mujoco.set_mju_user_warning(lambda text: None)
     return mujoco

@@ -35,18 +35,19 @@ def draw(
     """Draw a picture with a simulated arm and leave log, ink, figures and page in a folder (`tangere draw`).
 
     picture: a file, or the name of one that ships ("snail"). robot: the arm, or its name; the drawing gives it its own
-    pen. out: the folder, out/PICTURE where none is given. settings: those of apps.drawing.settings.DrawingSettings,
-    numbers in SI or texts as the options have them: force=5 [N], size=0.2 [m] or "200mm", speed=0.05 [m/s],
-    controller="hybrid", sensor="ideal", ... Needs the extra `draw`.
+    pen. out: the folder; where none is given out/PICTURE, or out/PICTURE-2, ... settings: those of
+    apps.drawing.settings.DrawingSettings, numbers in SI or texts as the options have them: force=5 [N], size=0.2 [m] or
+    "200mm", speed=0.05 [m/s], controller="hybrid", sensor="ideal", ... Needs the extra `draw`.
     """
     name = _plain(robot) if isinstance(robot, Robot) else robot
     folder = Path("out") / Path(picture).stem if out is None else Path(out)
     told = merged(DrawingSettings, {"robot": name, **settings})
-    done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress)
+    done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress, fresh=out is None)
     if report:
         from tangere.apps.drawing.page import write_drawn
 
-        write_drawn(done, folder / REPORT)
+        done.attempt(REPORT, lambda: write_drawn(done, done.folder / REPORT))
+    done.attempt.settle(done.folder)
     return done
 
 
@@ -68,12 +69,13 @@ def write(
     with written(text, merged(TextSettings, own), drawing.hatch != "none") as (picture, size):
         told = sized(drawing, size)
         folder = Path("out") / picture.stem if out is None else Path(out)
-        done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress)
-        done = replace(done, prepared=replace(done.prepared, picture=folder / COPY / picture.name))
+        done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress, fresh=out is None)
+        done = replace(done, prepared=replace(done.prepared, picture=done.folder / COPY / picture.name))
     if report:
         from tangere.apps.drawing.page import write_drawn
 
-        write_drawn(done, folder / REPORT)
+        done.attempt(REPORT, lambda: write_drawn(done, done.folder / REPORT))
+    done.attempt.settle(done.folder)
     return done
 
 

@@ -82,7 +82,10 @@ def add(commands: Any) -> None:
 
 
 def _add_folder(p: Any, usual: str) -> None:
-    p.add_argument("--out", metavar="DIR", help=f"folder for the drawing (default: {usual})")
+    p.add_argument(
+        "--out", metavar="DIR", help=f"folder for the drawing (default: {usual}; {usual}-2 where that holds one)"
+    )
+    p.add_argument("--replace", action="store_true", help="replace the earlier drawing in the default folder")
     p.add_argument("--preview", action="store_true", help="strokes, plan and preview.png only; nothing moves")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
 
@@ -118,10 +121,10 @@ def write(arguments: argparse.Namespace) -> int:
 def made(picture: Path, settings: DrawingSettings, arguments: argparse.Namespace, usual: Path) -> int:
     """Draw a picture file as the arguments say (out, preview, video), say how it went; the exit code."""
     from tangere.apps.drawing.draw_picture import PREVIEW, execute_drawing, prepare, write_preview
-    from tangere.loop.folder import holds
+    from tangere.loop.folder import REPORT
 
     out = Path(arguments.out or usual)
-    replaced = holds(out)
+    fresh = arguments.out is None and not arguments.replace
     steps = Line()
     try:
         prepared = prepare(picture, settings, steps)
@@ -133,23 +136,26 @@ def made(picture: Path, settings: DrawingSettings, arguments: argparse.Namespace
         steps.end()
     _tell_plan(prepared)
     if arguments.preview:
-        folder = write_preview(prepared, out)
+        folder = write_preview(prepared, out, fresh)
         print(f"preview: {folder / PREVIEW}")
         return 0
     bar = Clock()
     try:
-        done = execute_drawing(prepared, out=out, command=["tangere", *arguments.words], progress=bar)
+        done = execute_drawing(prepared, out=out, command=["tangere", *arguments.words], progress=bar, fresh=fresh)
     finally:
         bar.end()
-    if replaced:
-        print(f"note: {out} held an earlier drawing, which this one replaced", file=sys.stderr)
+    if done.claim is not None and done.claim.said:
+        print(f"note: {done.claim.said}", file=sys.stderr)
     if arguments.video:
         _video(done)
     from tangere.apps.drawing.page import write_drawn
 
-    where = write_drawn(done, done.folder / "report.html", ["tangere", *arguments.words])
+    where = done.folder / REPORT
+    done.attempt(REPORT, lambda: write_drawn(done, where, ["tangere", *arguments.words]))
     _tell(done)
-    print(f"report: {where}")
+    if REPORT in done.attempt.kept:
+        print(f"report: {where}")
+    done.attempt.settle(done.folder)
     return 1 if done.aborted or done.missing else 0
 
 
@@ -204,8 +210,6 @@ def _tell(done: Drawn) -> None:
     for name, result in done.results.items():
         if result.aborted:
             print(f"aborted{f' ({name})' if len(names) > 1 else ''}: {result.aborted}")
-        if result.run.log_error:
-            print(f"the log is not complete: {result.run.log_error}")
         for remark in result.figures.remarks:
             print(f"note: {remark}")
     for note in done.prepared.notes if "probe" in done.summary else ():

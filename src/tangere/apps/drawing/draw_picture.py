@@ -26,8 +26,9 @@ from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import InvalidValue, UnknownName
+from tangere.logs.files import Attempts
+from tangere.loop.claim import Claim
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
-from tangere.loop.folder import cleared as cleared_folder
 from tangere.robots import Robot
 
 SHIPPED = Path(__file__).parent / "picture" / "pictures"
@@ -65,6 +66,8 @@ class Drawn:
     results: Mapping[str, DrawingResult]  # by controller, the first is the main one
     summary: dict[str, Any]
     folder: Path
+    claim: Claim | None = None  # nobody else writes into the folder while this is here
+    attempt: Attempts = field(default_factory=Attempts)  # which of its files could be written
 
     @property
     def main(self) -> DrawingResult:
@@ -159,16 +162,17 @@ def hatch_of(settings: DrawingSettings) -> Hatch | None:
     return Hatch(settings.hatch == "cross", settings.hatch_angle, settings.hatch_distance)
 
 
-def write_preview(prepared: Prepared, out: str | os.PathLike[str]) -> Path:
+def write_preview(prepared: Prepared, out: str | os.PathLike[str], fresh: bool = False) -> Path:
     """preview.png and plan.svg into the folder, before anything moves; what an earlier drawing left there goes."""
-    folder = cleared(out)
-    _write_plan(prepared, folder)
-    return folder
+    claim = claimed(out, fresh)
+    _write_plan(prepared, claim.path)
+    return claim.path
 
 
 def draw_picture(
     picture: str | os.PathLike[str], settings: DrawingSettings | None = None, *, out: str | os.PathLike[str],
     command: Sequence[str] = (), say: Say | None = None, progress: Progress | None = None,
+    fresh: bool = False,
 ) -> Drawn:  # fmt: skip
     """Draw a picture and leave everything in a folder.
 
@@ -177,17 +181,22 @@ def draw_picture(
     (log-height-pi.mcap). Nothing is written where the picture cannot be read or the drawing does not fit.
     """
     prepared = prepare(picture, settings or DrawingSettings(), say)
-    return execute_drawing(prepared, out=out, command=command, progress=progress)
+    return execute_drawing(prepared, out=out, command=command, progress=progress, fresh=fresh)
 
 
 def execute_drawing(
-    prepared: Prepared, *, out: str | os.PathLike[str], command: Sequence[str] = (), progress: Progress | None = None
-) -> Drawn:
-    """Draw what was prepared, into a folder."""
+    prepared: Prepared, *, out: str | os.PathLike[str], command: Sequence[str] = (), progress: Progress | None = None,
+    fresh: bool = False,
+) -> Drawn:  # fmt: skip
+    """Draw what was prepared, into a folder; fresh: an earlier drawing there stays, the folder is out-2, out-3, ...
+
+    What cannot be written (a full disk) is in `attempt`.
+    """
     settings, plan = prepared.settings, prepared.plan
     ends.hold()
     picture = prepared.picture.read_bytes()  # before anything goes: it may be the copy of an earlier drawing
-    folder = cleared(out)
+    claim, attempt = claimed(out, fresh), Attempts()
+    folder = claim.path
     told: dict[str, Any] = {"picture": prepared.picture.name, "picture_sha256": hashlib.sha256(picture).hexdigest()}
     told |= {**asdict(settings), "canvas_pose": prepared.canvas.as_pose()}
     seeds, models = {"seed": settings.seed}, {"plant": heavier(prepared.robot, settings.model_error)}
@@ -210,17 +219,28 @@ def execute_drawing(
             progress=progress,
         )  # fmt: skip
         results[controller] = result
-        write_ink(result.ink, folder / name(INK))
-        write_svg(ink_lines(result.ink, prepared.canvas.size), folder / name(DRAWN_SVG))
-        pixels = ink_picture(result.ink, prepared.canvas.size, settings.force)
-        write_bytes(png_bytes(pixels), folder / name(DRAWN_PNG))
+        if result.run.log_error:
+            attempt.cut(name(LOG), result.run.log_error)
+        else:
+            attempt.kept.append(name(LOG))
+        _write_ink(result, prepared, folder, name, attempt)
         if isinstance(result.run.abort, KeyboardInterrupt) or ends.told() is not None:
             break  # who interrupts one drawing does not ask for the next
     summary = summary_of(prepared, results)
     if probed is not None:
         summary["probe"] = probed.summary
-    write_json(summary, folder / SUMMARY)
-    return Drawn(prepared, results, summary, folder)
+    attempt(SUMMARY, lambda: write_json(summary, folder / SUMMARY))
+    return Drawn(prepared, results, summary, folder, claim, attempt)
+
+
+def _write_ink(
+    result: DrawingResult, prepared: Prepared, folder: Path, name: Callable[[str], str], attempt: Attempts
+) -> None:
+    size = prepared.canvas.size
+    pixels = ink_picture(result.ink, size, prepared.settings.force)
+    attempt(name(INK), lambda: write_ink(result.ink, folder / name(INK)))
+    attempt(name(DRAWN_SVG), lambda: write_svg(ink_lines(result.ink, size), folder / name(DRAWN_SVG)))
+    attempt(name(DRAWN_PNG), lambda: write_bytes(png_bytes(pixels), folder / name(DRAWN_PNG)))
 
 
 def _box(strokes: Strokes) -> tuple[float, float]:
@@ -272,12 +292,12 @@ def namer(settings: DrawingSettings, controller: str) -> Callable[[str], str]:
     return lambda name: f"{Path(name).stem}-{controller}{Path(name).suffix}"
 
 
-def cleared(out: str | os.PathLike[str]) -> Path:
+def claimed(out: str | os.PathLike[str], fresh: bool = False) -> Claim:
     """The folder, made and proven writable, without the files of an earlier drawing; those of others stay."""
     drawn = [LOG, INK, DRAWN_SVG, DRAWN_PNG, VIDEO]
     ours = [SUMMARY, REPORT, *drawn, *(f"{Path(n).stem}-{c}{Path(n).suffix}" for n in drawn for c in BOTH)]
     ours += [PREVIEW, PLAN, CSV]
-    return cleared_folder(out, ours, what="drawing", harmless=(PREVIEW, PLAN))
+    return Claim(out, ours, what="drawing", harmless=(PREVIEW, PLAN), fresh=fresh)
 
 
 def _write_plan(prepared: Prepared, folder: Path) -> None:

@@ -19,9 +19,11 @@ from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
 from tangere.errors import InvalidValue
+from tangere.logs.files import Attempts
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.folder import LOG, Manifest, cleared, load_manifest, scratch, write_manifest
+from tangere.loop.claim import Claim
+from tangere.loop.folder import LOG, OURS, Manifest, load_manifest, scratch, write_manifest
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.summary import summarise
@@ -105,6 +107,8 @@ class Executed:
     result: RunResult
     summary: dict[str, Any]
     folder: Path
+    claim: Claim  # nobody else writes into the folder while this is here
+    attempt: Attempts  # which of its files could be written
 
 
 def execute(
@@ -117,18 +121,21 @@ def execute(
     progress: Progress | None = None,
     paced: bool = False,
     csv: bool | None = None,
+    fresh: bool = False,
     arm: OnArm | None = None,
     before: Callable[[Built], None] | None = None,
 ) -> Executed:
     """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder.
 
-    csv: whether log.csv is written; where not said, if it is small (RunResult.save). arm: a live one in place of the
+    csv: whether log.csv is written; where not said, if it is small (RunResult.save). fresh: an earlier run there stays,
+    the folder is out-2, out-3, ... (Claim). What cannot be written is in `attempt`. arm: a live one in place of the
     simulated one. before: called when all is checked, before the run.
     """
     built = build(scenario, given, pushes, arm)
     if before is not None:
         before(built)
-    folder = cleared(out)
+    claim = Claim(out, OURS, fresh=fresh)
+    folder = claim.path
     told = {"scenario": built.scenario.name, **plain(built.settings)}
     told["push"] = told.pop("push")  # at the end: a list in a table of numbers
     if arm is not None:
@@ -154,8 +161,9 @@ def execute(
         }  # fmt: skip
         summary["notes"] = [*summary.get("notes", ()), *result.said]
     result = replace(result, told=Told(built.scenario.name, manifest, summary, built.world.true))
-    result.save(folder, report=False, csv=csv)
-    return Executed(built, result, summary, folder)
+    attempt = Attempts()
+    result.save(folder, report=False, csv=csv, attempt=attempt)
+    return Executed(built, result, summary, folder, claim, attempt)
 
 
 def summary_of(built: Built, result: RunResult) -> dict[str, Any]:

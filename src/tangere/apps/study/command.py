@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from dataclasses import asdict
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tangere import ends
 from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.apps.study.statistics import quantile, rate, share, span
 from tangere.errors import InvalidValue, NoSolution
+from tangere.logs.files import Attempts
 from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.terminal import Bar, paint, say, table, wants_colour
 from tangere.settings import settings_of
@@ -20,7 +22,9 @@ from tangere.settings import settings_of
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
     from tangere.apps.study.study import Study
+    from tangere.loop.claim import Claim
 
+OUT = "out/study"
 SHARED = ("seed", "alarm_rate")  # of simulation and of real logs
 SIMULATED = (
     "trials", "force", "mass", "friction", "noise", "frequency", "free_minutes", "learn_minutes", "step", "plant",
@@ -52,7 +56,8 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("--robot", metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
-    p.add_argument("--out", default="out/study", metavar="DIR", help="folder for results (default: out/study)")
+    p.add_argument("--out", metavar="DIR", help="folder for results (default: out/study; out/study-2 if that is taken)")
+    p.add_argument("--replace", action="store_true", help="replace the earlier study in the default folder")
     p.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
     p.add_argument("--no-report", action="store_true", help="table and csv only")
@@ -85,20 +90,30 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
-    from tangere.apps.study.files import folder, write_study
+    from tangere.apps.study.files import Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
+    from tangere.apps.study.trials import step_copies
+    from tangere.apps.study.world import world_of
 
     plan = group_from(Plan, arguments)
-    out = folder(arguments.out)
-    done = study(quick(plan) if arguments.quick else plan, workers=arguments.workers, progress=bar)
+    plan = quick(plan) if arguments.quick else plan
+    claim = claimed(arguments.out or OUT, ["tangere", *arguments.words], asdict(plan), _fresh(arguments))
+    kept, attempt = Kept(claim.path, lambda free: step_copies(world_of(plan, free.world))), Attempts()
+    done = study(plan, workers=arguments.workers, progress=bar, keep=kept)
     ends.hold()
     bar.end()
-    write_study(done, out)
-    return _finish(arguments, done, out, study_text(done, wants_colour()))
+    write_study(done, claim.path, attempt)
+    kept.done(attempt)
+    return _finish(arguments, done, claim, study_text(done, wants_colour()), attempt)
+
+
+def _fresh(arguments: argparse.Namespace) -> bool:
+    """A folder that nobody named is never overwritten silently."""
+    return arguments.out is None and not arguments.replace
 
 
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
-    from tangere.apps.study.files import folder, write_injected
+    from tangere.apps.study.files import Kept, claimed, write_injected
     from tangere.apps.study.injected import inject_logs
     from tangere.identification.model import read_model
     from tangere.robots import robot
@@ -107,33 +122,41 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     if plan.torque is not None and len(plan.torque) != arm.dof:
         raise InvalidValue(f"--torque: {arm.dof} numbers with commas between, got {arguments.torque!r}")
     shared = told(Plan, arguments)
-    out = folder(arguments.out)
+    about = asdict(plan) | shared | {"robot": arguments.robot, "logs": arguments.logs}
+    claim = claimed(arguments.out or OUT, ["tangere", *arguments.words], about, _fresh(arguments))
+    kept, attempt = Kept(claim.path, lambda free: ()), Attempts()
     done = inject_logs(
         arm, arguments.logs, model=None if plan.model is None else read_model(plan.model), folds=plan.folds or 0,
         alarm_rate=shared.get("alarm_rate", settings_of(Plan)["alarm_rate"].default), torque=plan.torque,
         skip=[name.strip() for name in (plan.skip or "").split(",") if name.strip()], columns=plan.columns,
         sample_rate=plan.rate, seed=shared.get("seed", 0), workers=arguments.workers, progress=bar,
-        every=plan.every * (10.0 if arguments.quick and arguments.every is None else 1.0),
+        keep=kept, every=plan.every * (10.0 if arguments.quick and arguments.every is None else 1.0),
     )  # fmt: skip
     ends.hold()
     bar.end()
     if not done.logs:
         raise ends.told() or KeyboardInterrupt
-    write_injected(done, out)
-    return _finish(arguments, done, out, injected_text(done, wants_colour()))
+    write_injected(done, claim.path, attempt)
+    kept.done(attempt)
+    return _finish(arguments, done, claim, injected_text(done, wants_colour()), attempt)
 
 
-def _finish(arguments: argparse.Namespace, done: Study | InjectedStudy, out: Path, text: str) -> int:
+def _finish(
+    arguments: argparse.Namespace, done: Study | InjectedStudy, claim: Claim, text: str, attempt: Attempts
+) -> int:
     """The page, then what is said: a reader of the text who leaves costs no file."""
-    where = None
+    where = claim.path / "report.html"
     if not arguments.no_report:
         from tangere.apps.study.page import write_studied
 
-        where = write_studied(done, out / "report.html", "tangere " + " ".join(arguments.words))
+        attempt(where.name, lambda: write_studied(done, where, "tangere " + " ".join(arguments.words)))
+    if claim.said:
+        print(f"note: {claim.said}", file=sys.stderr)
     print(text)
-    if where is not None:
+    if where.name in attempt.kept:
         print(f"\nreport: {where}")
-    print(f"csv:    {out}")
+    print(f"csv:    {claim.path}")
+    attempt.settle(claim.path)
     if done.lost:
         raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
     return getattr(ends.told(), "code", 130) if done.interrupted else 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.injected import InjectedStudy
+from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.statistics import Estimate
 from tangere.apps.study.study import Study
 from tangere.apps.study.tables import (
@@ -23,58 +24,118 @@ from tangere.apps.study.tables import (
     smallest_rows,
     step_delays,
 )
-from tangere.apps.study.trials import step_copies
+from tangere.apps.study.trials import FreeResult, TouchResult, step_copies
 from tangere.apps.study.world import WORLDS, world_of
-from tangere.errors import InvalidValue
-from tangere.logs.files import write_text
+from tangere.logs.files import Attempts, plain, write_text
+from tangere.loop.claim import Claim
+from tangere.loop.folder import Manifest, write_manifest
+
+# what a study leaves, with its manifest.json; UNFINISHED: as far as it has come, while it runs
+SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS = "summary.csv", "contacts.csv", "steps.csv", "roc.csv", "observers.csv"
+LOGS, EVENTS, REPORT = "logs.csv", "events.csv", "report.html"
+UNFINISHED = "unfinished-"
+TABLES = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS, LOGS, EVENTS)
+OURS = (REPORT, *TABLES, *(UNFINISHED + name for name in TABLES))
+
+CONTACT_HEAD = (
+    "world", "link", "force_n", "duration_s", "torque_sigmas", "detectable", "found", "delay_s", "early_alarms",
+    "score", "kind",
+    *(f"{who}_{what}" for who in ("isolator", "event") for what in ("link", "likeliest", "probability",
+                                                                   "point_error_m", "force_n")),
+)  # fmt: skip
+STEP_HEAD = ("world", "joint", "torque_nm", "moving", "no_alarm_before", "delay_s")
+LOG_HEAD = ("log", "fold", "watched_s", "false_alarms", "onsets")
+EVENT_HEAD = ("log", "time_s", "onset_s", "kind", "alarm", "joint", "torque_nm", "channel")
+LOG_STEP_HEAD = ("log", "onset_s", "joint", "torque_nm", "moving", "no_alarm_before", "delay_s")
+
+Rows = list[tuple[object, ...]]
 
 
-def folder(path: str | os.PathLike[str]) -> Path:
-    """The folder, made where it does not exist."""
+def claimed(out: str | os.PathLike[str], command: Sequence[str], told: Mapping[str, Any], fresh: bool = False) -> Claim:
+    """The folder of a study with its manifest; fresh: an earlier study there stays, the folder is out-2, out-3, ..."""
+    claim = Claim(out, OURS, what="study", fresh=fresh)
+    write_manifest(Manifest.of(command, {"name": "study", **plain(told)}), claim.path)
+    return claim
+
+
+class Kept:
+    """Results as they come, in unfinished-contacts.csv and the like: a kill leaves what was done by then.
+
+    error: why nothing more is written, "" while it is. `done` removes what whole tables have taken the place of.
+    """
+
+    def __init__(self, folder: Path, copies: Callable[[Any], Sequence[tuple[int, float]]]) -> None:
+        self.error = ""
+        self._folder, self._copies = folder, copies
+        self._begun: set[str] = set()
+
+    def __call__(self, result: Any) -> None:
+        if isinstance(result, FreeResult):
+            self._add(STEPS, STEP_HEAD, _steps(result, self._copies(result)))
+        elif isinstance(result, LogResult):
+            self._add(LOGS, LOG_HEAD, [_log(result)])
+            self._add(EVENTS, EVENT_HEAD, _events(result))
+        else:
+            self._add(CONTACTS, CONTACT_HEAD, [_contact(touch) for touch in result])
+
+    def _add(self, name: str, head: Sequence[str], rows: Rows) -> None:
+        if self.error:
+            return
+        text = _text(() if name in self._begun else head, rows)
+        try:
+            with (self._folder / (UNFINISHED + name)).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as problem:
+            self.error = f"results as they come could not be written: {problem.strerror or problem}"
+        self._begun.add(name)
+
+    def done(self, attempt: Attempts) -> None:
+        for name in self._begun & set(attempt.kept):
+            (self._folder / (UNFINISHED + name)).unlink(missing_ok=True)
+
+
+def write_study(study: Study, path: str | os.PathLike[str], attempt: Attempts) -> None:
+    """contacts.csv, steps.csv, summary.csv, roc.csv and observers.csv in a folder, those that can be."""
     where = Path(path)
-    try:
-        where.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InvalidValue(f"cannot make the folder {where}: {problem.strerror or problem}") from problem
-    return where
-
-
-def write_study(study: Study, path: str | os.PathLike[str]) -> list[Path]:
-    """contacts.csv, steps.csv, roc.csv, observers.csv and summary.csv in a folder."""
-    where = folder(path)
-    contacts = [
-        (
-            t.world, t.link, t.size, t.duration, t.ratio, int(t.detectable), int(t.found), t.delay, t.early, t.score,
-            t.kind, *_answer(t.isolated), *_answer(t.told),
-        )
-        for t in study.touches
-    ]  # fmt: skip
-    head = [
-        "world", "link", "force_n", "duration_s", "torque_sigmas", "detectable", "found", "delay_s", "early_alarms",
-        "score", "kind",
-        *(f"{who}_{what}" for who in ("isolator", "event") for what in ("link", "likeliest", "probability",
-                                                                       "point_error_m", "force_n")),
-    ]  # fmt: skip
-    files = [_csv(where / "contacts.csv", head, contacts)]
+    contacts = [_contact(t) for t in study.touches]
+    _csv(attempt, where / CONTACTS, CONTACT_HEAD, contacts)
     copies = {name: step_copies(world_of(study.plan, name)) for name in WORLDS}
-    steps = [
-        (f.world, joint, torque, int(s.moving[joint - 1]), int(s.quiet), float(s.delay[k]))
-        for f in study.free for s in f.steps for k, (joint, torque) in enumerate(copies[f.world])
-    ]  # fmt: skip
-    files.append(
-        _csv(where / "steps.csv", ["world", "joint", "torque_nm", "moving", "no_alarm_before", "delay_s"], steps)
-    )
+    steps = [row for f in study.free for row in _steps(f, copies[f.world])]
+    _csv(attempt, where / STEPS, STEP_HEAD, steps)
+    _csv(attempt, where / SUMMARY, ["world", "what", *_names("value"), "count"], _summary(study))
     points = [
         (name, size, p.factor, *_three(p.false_alarms), *_three(p.found))
         for name in WORLDS for size in sizes(study) for p in roc(study, name, size)
     ]  # fmt: skip
     head = ["world", "force_n", "factor", *_names("false_alarms_per_h"), *_names("found")]
-    files.append(_csv(where / "roc.csv", head, points))
+    _csv(attempt, where / ROC, head, points)
     rows = [astuple(o) for o in study.observers]
     head = ["world", "observer", "delay_s", "found", "motions", "half_rise_s", "peak_error_nm", "rms_nm", "cost_s"]
-    files.append(_csv(where / "observers.csv", head, rows))
-    files.append(_csv(where / "summary.csv", ["world", "what", *_names("value"), "count"], _summary(study)))
-    return files
+    _csv(attempt, where / OBSERVERS, head, rows)
+
+
+def _contact(t: TouchResult) -> tuple[object, ...]:
+    return (
+        t.world, t.link, t.size, t.duration, t.ratio, int(t.detectable), int(t.found), t.delay, t.early, t.score,
+        t.kind, *_answer(t.isolated), *_answer(t.told),
+    )  # fmt: skip
+
+
+def _steps(free: FreeResult, copies: Sequence[tuple[int, float]]) -> Rows:
+    return [
+        (free.world, joint, torque, int(s.moving[joint - 1]), int(s.quiet), float(s.delay[k]))
+        for s in free.steps for k, (joint, torque) in enumerate(copies)
+    ]  # fmt: skip
+
+
+def _log(log: LogResult) -> tuple[object, ...]:
+    return log.name, log.fold, log.seconds, log.false_alarms, len(log.steps)
+
+
+def _events(log: LogResult) -> Rows:
+    return [
+        (log.name, e.time_s, e.onset_s, e.kind, int(e.alarm), e.joint, e.torque_nm, e.channel) for e in log.events
+    ]  # fmt: skip
 
 
 def _summary(study: Study) -> list[tuple[object, ...]]:
@@ -104,24 +165,16 @@ def _summary(study: Study) -> list[tuple[object, ...]]:
     return rows
 
 
-def write_injected(study: InjectedStudy, path: str | os.PathLike[str]) -> list[Path]:
-    """logs.csv, alarms.csv and steps.csv in a folder."""
-    where = folder(path)
-    logs = [(log.name, log.fold, log.seconds, log.false_alarms, len(log.steps)) for log in study.logs]
-    files = [_csv(where / "logs.csv", ["log", "fold", "watched_s", "false_alarms", "onsets"], logs)]
-    events = [
-        (log.name, e.time_s, e.onset_s, e.kind, int(e.alarm), e.joint, e.torque_nm, e.channel)
-        for log in study.logs for e in log.events
-    ]  # fmt: skip
-    head = ["log", "time_s", "onset_s", "kind", "alarm", "joint", "torque_nm", "channel"]
-    files.append(_csv(where / "events.csv", head, events))
-    steps = [
+def write_injected(study: InjectedStudy, path: str | os.PathLike[str], attempt: Attempts) -> None:
+    """logs.csv, events.csv and steps.csv in a folder, those that can be."""
+    where = Path(path)
+    _csv(attempt, where / LOGS, LOG_HEAD, [_log(log) for log in study.logs])
+    _csv(attempt, where / EVENTS, EVENT_HEAD, [row for log in study.logs for row in _events(log)])
+    steps: Rows = [
         (log.name, s.onset, joint, torque, int(s.moving[joint - 1]), int(s.quiet), float(s.delay[k] + log.delay))
         for log in study.logs for s in log.steps for k, (joint, torque) in enumerate(study.copies)
     ]  # fmt: skip
-    head = ["log", "onset_s", "joint", "torque_nm", "moving", "no_alarm_before", "delay_s"]
-    files.append(_csv(where / "steps.csv", head, steps))
-    return files
+    _csv(attempt, where / STEPS, LOG_STEP_HEAD, steps)
 
 
 def _answer(answer: object) -> tuple[object, ...]:
@@ -141,13 +194,17 @@ def _three(value: Estimate) -> tuple[float, float, float]:
     return value.value, value.low, value.high
 
 
-def _csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+def _csv(attempt: Attempts, path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    attempt(path.name, lambda: write_text(path, _text(head, rows)))
+
+
+def _text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    if head:
+        writer.writerow(head)
     writer.writerows([_cell(value) for value in row] for row in rows)
-    write_text(path, text.getvalue())
-    return path
+    return text.getvalue()
 
 
 def _cell(value: object) -> object:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tangere.apps.study.plan import ALARM_RATE, EVERY
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
-from tangere.apps.study.study import Progress, Workers
+from tangere.apps.study.study import Keep, Progress, Workers
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.apps.study.trials import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.errors import InvalidValue
@@ -105,13 +105,15 @@ def inject_logs(
     every: float = EVERY,
     workers: int | None = None,
     progress: Progress = lambda what, share: None,
+    keep: Keep = lambda result: None,
 ) -> InjectedStudy:
     """Watch free logs as they are and with steps injected by tau <- tau - step.
 
     model: its drives, links and thresholds; None: data sheet, friction prior and thresholds from what is not known.
     folds: k > 1 splits the logs into k parts; each is judged with a model and thresholds (for alarm_rate [1/h]) that
     come from the others. skip: names (globs) of logs to leave out. torque: n numbers [Nm] whose found rate is wanted.
-    The logs must be free: what touches the arm in them counts as false alarm.
+    The logs must be free: what touches the arm in them counts as false alarm. keep: called with each LogResult as it
+    comes.
     """
     began = time.perf_counter()
     n = robot.dof
@@ -161,7 +163,9 @@ def inject_logs(
             own, said = with_stated_payload(known, log)
             notes += [f"{log.name}: {text}" for text in (*log.problems, *said)]
             todo.append((watch_log, (own, log, tuple(copies), (seed, k), every, f)))
-        results = pool.results(todo, lambda done, total: progress("injecting", 0.45 + 0.55 * done / max(1, total)))
+        results = pool.results(
+            todo, lambda done, total: progress("injecting", 0.45 + 0.55 * done / max(1, total)), keep
+        )
         interrupted = pool.interrupted
     progress("done", 1.0)
     return InjectedStudy(

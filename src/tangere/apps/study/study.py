@@ -46,6 +46,7 @@ COMPARE = 4  # stream of random numbers
 Progress = Callable[[str, float], None]  # what is being done, and which share of all is
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 Done = Callable[[int, int], None]  # tasks that are done, of how many
+Keep = Callable[[Any], None]  # the result of a task
 # Small matrices gain nothing from threads of their own, and many processes with many threads each stand in each
 # other's way. Read by the libraries when a process starts.
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -118,8 +119,13 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def results(self, tasks: Sequence[Task], progress: Done = lambda done, total: None) -> list[Any]:
-        """The results in the order of the tasks; after an interruption (Ctrl-C) those that were done by then."""
+    def results(
+        self, tasks: Sequence[Task], progress: Done = lambda done, total: None, keep: Keep = lambda result: None
+    ) -> list[Any]:
+        """The results in the order of the tasks; after an interruption (Ctrl-C) those that were done by then.
+
+        keep: called with each as it comes, in any order.
+        """
         if self.interrupted:
             return []
         found: dict[int, Any] = {}
@@ -127,9 +133,10 @@ class Workers:
             if self._pool is None:
                 for k, (function, arguments) in enumerate(tasks):
                     found[k] = function(*arguments)
+                    keep(found[k])
                     progress(len(found), len(tasks))
             else:
-                self._spread(tasks, found, progress)
+                self._spread(tasks, found, progress, keep)
         except KeyboardInterrupt:
             self.interrupted = True
         except BrokenProcessPool:
@@ -143,7 +150,7 @@ class Workers:
         if len(found) < count:
             raise ends.told() or KeyboardInterrupt
 
-    def _spread(self, tasks: Sequence[Task], found: dict[int, Any], progress: Done) -> None:
+    def _spread(self, tasks: Sequence[Task], found: dict[int, Any], progress: Done, keep: Keep) -> None:
         assert self._pool is not None
         before = {name: os.environ[name] for name in _THREADS if name in os.environ}
         os.environ.update(dict.fromkeys(_THREADS, "1"))
@@ -157,7 +164,8 @@ class Workers:
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
-                    found[waiting.pop(future)] = future.result()
+                    result = found[waiting.pop(future)] = future.result()
+                    keep(result)
                 progress(len(found), len(tasks))
         finally:
             for future in waiting:
@@ -174,12 +182,18 @@ def quick(plan: Plan) -> Plan:
     return replace(plan, trials=max(20, plan.trials // 10), free_minutes=plan.free_minutes / 10.0, learn_minutes=1.0)
 
 
-def study(plan: Plan, *, workers: int | None = None, progress: Progress = lambda what, share: None) -> Study:
+def study(
+    plan: Plan,
+    *,
+    workers: int | None = None,
+    progress: Progress = lambda what, share: None,
+    keep: Keep = lambda result: None,
+) -> Study:
     """Learn thresholds from free motion, then judge them on other motion, free and touched, in both worlds.
 
     exact: the model is right, sensors are noisy. wrong: masses and friction are off by the plan's factors as well.
     Nothing depends on the number of workers. Ctrl-C: what is done by then is returned, `interrupted`; if nothing has
-    been learned yet it is raised.
+    been learned yet it is raised. keep: called with what judges (FreeResult, or a tuple of TouchResult) as it comes.
     """
     began = time.perf_counter()
     progress("making the arm", 0.0)
@@ -198,7 +212,7 @@ def study(plan: Plan, *, workers: int | None = None, progress: Progress = lambda
         pool.need(found, len(WORLDS))
         known: dict[WorldName, Learned] = dict(zip(WORLDS, found, strict=True))
         tasks = _tasks(plan, known)
-        results = pool.results(tasks, stage("watching and touching", 0.1, 0.95))
+        results = pool.results(tasks, stage("watching and touching", 0.1, 0.95), keep)
         interrupted = pool.interrupted
     free = tuple(r for r in results if isinstance(r, FreeResult))
     touches = tuple(t for r in results if isinstance(r, tuple) for t in r)

@@ -1,0 +1,265 @@
+"""A full disk, a quota, two runs in one folder: what is done is kept and said, what is not ours is left alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tangere.cli.main import main
+from tangere.errors import CannotWrite, InvalidValue
+from tangere.logs.files import Attempts, replacing
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import McapFile, once_more, write_mcap
+from tangere.logs.mcap_read import read_mcap
+from tangere.loop.claim import Claim
+from tangere.loop.folder import OURS, Manifest, holds, write_manifest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOAK = bool(os.environ.get("TANGERE_SOAK"))
+RUN = ("run", "hold", "--plant", "rigid", "--push", "none", "--set", "duration=4")
+STUDY = ("study", "--trials", "4", "--minutes", "0.1", "--learn", "0.2", "--workers", "1")
+# [bytes] that a single file may have: a quota at different moments
+LIMITS = np.random.default_rng(3).integers(5_000, 3_000_000, 30).tolist() if SOAK else [300_000]
+
+
+def limited(size: int, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command whose files may have so many bytes each."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, "-m", "tangere", *words, "--out", str(folder)], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )  # fmt: skip
+
+
+def nothing_half(folder: Path) -> None:
+    assert [file.name for file in folder.rglob(".*")] == []
+    for file in folder.glob("*.json"):
+        json.loads(file.read_text())
+    for file in folder.glob("*.html"):
+        assert file.read_text(encoding="utf-8").endswith("</html>\n")
+    for file in folder.glob("*.csv"):
+        assert file.read_text().endswith("\n")
+
+
+@pytest.mark.parametrize("size", LIMITS)
+def test_a_run_beyond_its_quota_keeps_what_fits(tmp_path: Path, size: int) -> None:
+    done = limited(size, *RUN, folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: log.mcap is not complete: the log could not be written: File too large; ")
+    nothing_half(tmp_path)
+    log = read_mcap(tmp_path / "log.mcap")
+    assert not log.complete
+    assert np.all(np.diff(log.time) > 0.0)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["samples"] == 4000 > len(log) > 100
+    assert "File too large" in summary["log_error"]
+    assert re.search(r"kept in .*: log.mcap as far as it goes, summary.json", last)
+
+
+@pytest.mark.skipif(not SOAK, reason="a drawing of half a minute; TANGERE_SOAK=1")
+@pytest.mark.parametrize("size", LIMITS)
+def test_a_drawing_beyond_its_quota(tmp_path: Path, size: int) -> None:
+    done = limited(size, "draw", "snail", "--size", "60mm", folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    nothing_half(tmp_path)
+
+
+def test_a_study_keeps_its_contacts_where_the_page_does_not_fit(tmp_path: Path) -> None:
+    done = limited(30_000, *STUDY, folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert re.match("error: cannot write .*report.html: File too large; kept in .*: contacts.csv", last)
+    nothing_half(tmp_path)
+    assert len(list(csv.DictReader((tmp_path / "contacts.csv").read_text().splitlines()))) == 4
+    assert not list(tmp_path.glob("unfinished-contacts.csv"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a small disk of its own: root")
+def test_a_full_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        done = limited(100_000_000, *RUN, folder=disk / "run")
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "No space left on device" in done.stderr.splitlines()[-1]
+        assert json.loads((disk / "run" / "summary.json").read_text())["samples"] == 4000
+        assert len(read_mcap(disk / "run" / "log.mcap")) > 100
+        nothing_half(disk / "run")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_results_of_a_study_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill in the second batch: what the first found is there."""
+    from tangere.apps.study import study
+
+    real, calls = study.touch_batch, []
+
+    class Kill(BaseException):
+        pass
+
+    def batch(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise Kill
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(study, "touch_batch", batch)
+    with pytest.raises(Kill):
+        main([*STUDY, "--out", str(tmp_path)])
+    rows = list(csv.DictReader((tmp_path / "unfinished-contacts.csv").read_text().splitlines()))
+    assert len(rows) == 2
+    assert {"world", "link", "force_n", "found"} <= rows[0].keys()
+    assert list(csv.DictReader((tmp_path / "unfinished-steps.csv").read_text().splitlines()))
+    assert main([*STUDY, "--out", str(tmp_path)]) == 0
+    assert not list(tmp_path.glob("unfinished-*"))
+
+
+def test_files_are_tried_one_by_one() -> None:
+    attempt = Attempts()
+
+    def full() -> None:
+        raise CannotWrite("cannot write b: No space left on device")
+
+    for name, write in (("a", lambda: None), ("b", full), ("c", lambda: None)):
+        attempt(name, write)
+    with pytest.raises(CannotWrite, match="cannot write b: No space left on device; kept in here: a, c"):
+        attempt.settle("here")
+
+
+def test_half_a_chunk_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a failing write left behind the last whole chunk is cut off: room for a summary."""
+    log = Log({"time": np.arange(100.0), "q": np.ones((100, 6))})
+    file = McapFile(tmp_path / "log.mcap", {"time": 0, "q": 6})
+    file.write(log.table())
+    size = (tmp_path / "log.mcap").stat().st_size
+    real = file._file
+
+    class Full:
+        closed, close, truncate = False, real.close, real.truncate
+
+        def write(self, data: bytes) -> int:
+            if len(data) < 100:
+                raise OSError(28, "No space left on device")
+            return real.write(data[:-50]) or 0
+
+    file._file = Full()  # type: ignore[assignment]
+    with pytest.raises(OSError, match="No space"):
+        file.write(log.table())
+    real.close()
+    assert (tmp_path / "log.mcap").stat().st_size == size
+    assert len(read_mcap(tmp_path / "log.mcap")) == 100
+    # and where there is room again, the whole log takes its place
+    assert once_more("No space left on device", log, tmp_path / "log.mcap") == ""
+    assert read_mcap(tmp_path / "log.mcap").complete
+    assert once_more("full", log, tmp_path / "nowhere" / "log.mcap") == "full"
+
+
+def test_two_at_once_use_names_of_their_own(tmp_path: Path) -> None:
+    with replacing(tmp_path / "model.toml") as one, replacing(tmp_path / "model.toml") as two:
+        assert one != two
+        one.write_text("one")
+        two.write_text("two")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.toml"]
+
+
+# ------------------------------------------------------------------------------------------------------------- folders
+
+
+def test_a_second_run_into_a_folder_is_refused(tmp_path: Path) -> None:
+    first = Claim(tmp_path / "out", OURS)
+    again = Claim(tmp_path / "out", OURS)  # one after the other in the same process
+    done = limited(100_000_000, *RUN, folder=tmp_path / "out")
+    assert done.returncode == 1
+    assert "is being written by another run" in done.stderr
+    del first, again
+    assert limited(100_000_000, *RUN[:4], "--set", "duration=0.2", folder=tmp_path / "out").returncode == 0
+
+
+def test_a_manifest_of_others_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "my app"}')
+    (tmp_path / "report.html").write_text("precious")
+    assert main(["run", "hold", "--plant", "rigid", "--set", "duration=0.2", "--out", str(tmp_path)]) == 1
+    assert "report.html, manifest.json of others" in capsys.readouterr().err
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "manifest.json": '{"name": "my app"}', "report.html": "precious",
+    }  # fmt: skip
+
+
+def test_a_manifest_of_an_earlier_version_is_ours(tmp_path: Path) -> None:
+    write_manifest(Manifest(("a",), {}), tmp_path)
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert told.pop("program") == "tangere"
+    assert holds(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps(told))
+    assert holds(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps(told | {"program": "another"}))
+    assert not holds(tmp_path)
+
+
+def test_a_default_folder_is_never_overwritten_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "hold", "--plant", "rigid", "--push", "none", "--set", "duration=0.2"]
+    for name in ("hold", "hold-2", "hold-3"):
+        assert main(words) == 0
+        assert f"report: out/{name}/report.html" in capsys.readouterr().out
+    before = (tmp_path / "out/hold/manifest.json").stat().st_mtime_ns
+    assert main([*words, "--force"]) == 0
+    out, err = capsys.readouterr()
+    assert "report: out/hold/report.html" in out
+    assert "out/hold held an earlier run, which this one replaced" in err
+    assert (tmp_path / "out/hold/manifest.json").stat().st_mtime_ns > before
+    (tmp_path / "out/hold/manifest.json").write_text("{}")  # no longer ours: not even by force
+    assert main([*words, "--force"]) == 1
+    assert {file.name for file in tmp_path.iterdir()} == {"out"}
+
+
+def test_fresh_passes_over_what_is_in_use_or_of_others(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "log.csv").write_text("mine")
+    one = Claim(tmp_path / "out", OURS, fresh=True)
+    assert one.path == tmp_path / "out-2"
+    assert "out is taken: this run is in" in one.said
+    assert (tmp_path / "out" / "log.csv").read_text() == "mine"
+    with pytest.raises(InvalidValue, match="of others"):
+        Claim(tmp_path / "out", OURS)
+
+
+def test_write_mcap_into_nowhere_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="cannot write"):
+        write_mcap(Log({"time": np.zeros(1)}), tmp_path / "no" / "log.mcap")
+
+
+def test_a_simulation_that_diverges_writes_nothing_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    words = ["--push", "joint=2,torque=1e9,start=0.2,duration=0.1", "--set", "duration=0.5"]
+    assert main(["run", "hold", *words]) == 1
+    out, err = capfd.readouterr()
+    assert {file.name for file in tmp_path.iterdir()} == {"out"}
+    assert "WARNING" not in err
+    said = re.findall(r"^joint (\d) beyond", out, re.MULTILINE)
+    assert said == sorted(said) != []
