@@ -11,6 +11,9 @@ RESULT: int
 LOGGED: int
 COMMON: int
 PUSHES_MAX: int
+ENV_ROBOT: int
+ENV_STATE: int
+ENV_OUT: int
 
 def run(
     instruction_set: str,
@@ -31,5 +34,20 @@ def run(
     noisy: int,
     begins: bool,
     watched: bool,
+    seed: int,
+) -> None: ...
+def envs(
+    instruction_set: str,
+    belief: _A,
+    common: _A,
+    robots: _A,
+    action: _A,
+    state: _A,
+    out: _A,
+    first: int,
+    count: int,
+    periods: int,
+    sample: int,
+    noisy: int,
     seed: int,
 ) -> None: ...

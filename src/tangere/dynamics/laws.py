@@ -6,7 +6,7 @@ with numbers; the kernels are traced from them.
 
 from __future__ import annotations
 
-from tangere.codegen.functions import absolute, expm1, tanh
+from tangere.codegen.functions import absolute, expm1, maximum, tanh, where
 from tangere.kinematics.vectors import Scalar
 
 
@@ -75,3 +75,21 @@ def spring_torque(
     out = gravity_torque + stiffness * (q_des - q)
     out += damping * (qd_des - qd)
     return out
+
+
+# [m/s] speed at which a tip slides with two thirds of its friction: a felt pen creeps as slowly
+CREEP = 0.002
+
+
+def contact_force(stiffness: Scalar, damping: Scalar, depth: Scalar, away: Scalar) -> Scalar:
+    """k x - d v, never a pull [N]: a spring and a damper behind a face; depth x [m], away v [m/s] along its normal."""
+    return where(depth <= 0.0, 0.0, maximum(stiffness * depth - damping * away, 0.0))
+
+
+def sliding_drag(most: Scalar, slip: Scalar, speed: Scalar) -> Scalar:
+    """most tanh(v / w) / v [N s/m], w = CREEP + slip most: what a tip's speed v [m/s] meets along a face.
+
+    most = mu times the normal force [N]. slip [m/s per N] softens it, so that an explicit step h stays stable: the drag
+    is at most 1 / slip, and slip = h / m is safe for what weighs more than m / 2.
+    """
+    return most * tanh(speed / (CREEP + slip * most)) / speed

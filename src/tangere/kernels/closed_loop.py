@@ -7,6 +7,10 @@ A rollout (kernels/c/rollout.h) is a hand-written frame, loops and branches, aro
     accelerate    true state and torque -> acceleration of the true arm, friction included
     pushed        true posture, a point of a link and a force -> joint torque
     turned        true posture and a direction in a link's axes -> the direction in base axes
+    feel          measured state -> momentum p and beta of the observer, where no controller is part of the loop
+    touch         true state and a surface -> joint torque of what the tcp meets; force, place and speed of the tcp
+
+The last two are those of learning environments (kernels/c/env.h), whose torques come from outside.
 
 Everything that depends on parameters alone is computed once (Part.constants), not in every period: for `sense` and
 `watch` once for all robots, for the others once per robot, since every robot may have masses and friction of its own.
@@ -21,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.codegen.functions import where
+from tangere.codegen.functions import sqrt, where
 from tangere.codegen.trace import Graph, Symbol, hoisted
 from tangere.dynamics import composite, laws, newton_euler
 from tangere.kernels import ur
@@ -41,6 +45,11 @@ PLANT = ur.PARAMETER_COUNT + 2 * N + 1
 BELIEF = ur.PARAMETER_COUNT + 2 * N + 7 * N + 2
 # Parameters of the detector's law: what its filters take over within a period, then its thresholds.
 WATCHED = detection.LAGS - 1 + detection.limits_size(N)
+
+# Numbers of a surface: normal (3) in base axes, offset [m], stiffness [N/m], damping [N s/m], coefficient of friction,
+# and slip [m/s per N]: how fast friction lets a tip creep that it holds.
+SURFACE = 8
+TINY = 1e-30  # [m2/s2] under a root, where a tip stands still
 
 
 def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
@@ -106,6 +115,44 @@ def _turned(E: list[Scalar], x: Vector) -> list[Scalar]:
     return _of_link([v.matvec(f.R[k], v.matvec(chain.R_link[k], direction)) for k in range(N)], link)
 
 
+def _feel(B: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, qd measured -> p, beta as `_sense` has them."""
+    q, qd = x[:N], x[N:]
+    y = newton_euler.momentum_terms(ur.chain(B[: ur.PARAMETER_COUNT]), q, qd)
+    p, coriolis, g = y[:N], y[N : 2 * N], y[2 * N :]
+    rest = B[ur.PARAMETER_COUNT :]
+    scale, coulomb, viscous, quadratic, offset, load = (rest[N * i : N * i + N] for i in range(2, 8))
+    known = rest[-1]
+    beta = []
+    for j in range(N):
+        dry = laws.loaded_coulomb(coulomb[j], load[j], g[j])
+        seen = laws.drive_friction(qd[j], scale[j], dry, viscous[j], quadratic[j], offset[j])
+        beta.append(coriolis[j] - g[j] - known * seen)
+    return [*p, *beta]
+
+
+def _touch(E: list[Scalar], x: Vector) -> list[Scalar]:
+    """x: q, qd, surface (SURFACE) -> J^T force, force on the arm, place and speed of the tcp, base axes.
+
+    A plane n . p = offset that gives way as a spring and a damper, never pulls, and rubs (laws.sliding_drag).
+    """
+    q, qd = x[:N], x[N : 2 * N]
+    normal, (offset, stiffness, damping, friction, slip) = x[2 * N : 2 * N + 3], x[2 * N + 3 :]
+    chain = ur.chain(E[: ur.PARAMETER_COUNT])
+    f = forward.frames(chain, q)
+    place = v.add(f.o[-1], v.matvec(f.R[-1], chain.p_tcp))
+    J = [v.cross(f.axis(j), v.subtract(place, f.o[j])) for j in range(N)]
+    speed: Vector = [0.0, 0.0, 0.0]
+    for j in range(N):
+        speed = v.add(speed, v.scale(qd[j], J[j]))
+    depth, away = offset - v.dot(normal, place), v.dot(normal, speed)
+    pressed = laws.contact_force(stiffness, damping, depth, away)
+    along = v.subtract(speed, v.scale(away, normal))
+    drag = laws.sliding_drag(friction * pressed, slip, sqrt(v.dot(along, along) + TINY))
+    force = v.subtract(v.scale(pressed, normal), v.scale(drag, along))
+    return [*(v.dot(J[j], force) for j in range(N)), *force, *place, *speed]
+
+
 def _of_link(choices: list[Vector], link: Scalar) -> Vector:
     out = choices[0]
     for k in range(1, N):
@@ -135,6 +182,7 @@ _PARTS: dict[str, tuple[Callable[..., list[Scalar]], int, int]] = {
     "sense": (_sense, BELIEF, 5 * N), "watch": (_watch, WATCHED, 1 + 2 * N + detection.state_size(N)),
     "accelerate": (_accelerate, PLANT, 3 * N),
     "pushed": (_pushed, PLANT, N + 7), "turned": (_turned, PLANT, N + 4),
+    "feel": (_feel, BELIEF, 2 * N), "touch": (_touch, PLANT, 2 * N + SURFACE),
 }  # fmt: skip
 
 
@@ -152,7 +200,7 @@ def parts() -> dict[str, Part]:
         graph = Graph()
         P, x = graph.inputs("P", parameters, uniform=True), graph.inputs("x", inputs)
         outputs: list[Any] = [graph.lift(y) for y in function(P, x)]
-        shared = name in ("sense", "watch")
+        shared = name in ("sense", "watch", "feel")
         moved, heads = hoisted(graph, outputs, "u", uniform=shared)
         out[name] = Part(name, inputs, moved, shared, heads)
     return out

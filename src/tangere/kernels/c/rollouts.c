@@ -15,6 +15,7 @@
 #define TG_X86 1
 #include <immintrin.h>
 #endif
+#define TG_PLACE(row, column, columns, rows) ((row) * (columns) + (column)) /* of an array of rows */
 #define TG_PUSHES_MAX 8 /* per robot: more than any study asks for */
 
 #define TG_WIDTH 1
@@ -22,6 +23,7 @@
 #include "lanes.h"
 #include "tg_rollouts.h"
 #include "rollout.h"
+#include "env.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #define TG_SINGLE 1
@@ -41,6 +43,7 @@
 #include "lanes.h"
 #include "tg_rollouts.h"
 #include "rollout.h"
+#include "env.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #define TG_SINGLE 1
@@ -64,6 +67,7 @@
 #include "lanes.h"
 #include "tg_rollouts.h"
 #include "rollout.h"
+#include "env.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #define TG_SINGLE 1
@@ -86,6 +90,7 @@
 #include "lanes.h"
 #include "tg_rollouts.h"
 #include "rollout.h"
+#include "env.h"
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #define TG_SINGLE 1
@@ -103,19 +108,21 @@
 
 typedef void tg_rollout_double(const tg_job *, double *, void *);
 typedef void tg_rollout_single(const tg_job *, float *, void *);
+typedef void tg_env_steps(const tg_envs *, double *);
 
 static const struct {
     const char *name;
     void *rollout[2]; /* float64, float32 */
+    tg_env_steps *envs;
 } tg_forms[] = {
 #ifdef TG_X86
-    {"avx512", {tg_rollout_d8, tg_rollout_s16}},
-    {"avx2", {tg_rollout_d4, tg_rollout_s8}},
+    {"avx512", {tg_rollout_d8, tg_rollout_s16}, tg_envs_d8},
+    {"avx2", {tg_rollout_d4, tg_rollout_s8}, tg_envs_d4},
 #endif
 #if defined(__GNUC__)
-    {"baseline", {tg_rollout_d2, tg_rollout_s4}},
+    {"baseline", {tg_rollout_d2, tg_rollout_s4}, tg_envs_d2},
 #endif
-    {"scalar", {tg_rollout_d1, tg_rollout_s1}},
+    {"scalar", {tg_rollout_d1, tg_rollout_s1}, tg_envs_d1},
 };
 #define TG_FORMS ((int)(sizeof tg_forms / sizeof tg_forms[0]))
 
@@ -184,7 +191,38 @@ end:
     return done;
 }
 
+static PyObject *module_envs(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyObject *belief, *common, *robots, *action, *state, *out;
+    tg_envs job;
+    if (!PyArg_ParseTuple(args, "sOOOOOOLLLLiK", &name, &belief, &common, &robots, &action, &state, &out, &job.first,
+                          &job.count, &job.periods, &job.sample, &job.noisy, &job.seed))
+        return NULL;
+    int form = 0;
+    while (form < TG_FORMS && strcmp(tg_forms[form].name, name) != 0)
+        form++;
+    if (form == TG_FORMS || job.count < 0 || job.periods < 0) {
+        PyErr_SetString(PyExc_ValueError, "envs: an instruction set or counts that do not exist");
+        return NULL;
+    }
+    if (!(job.belief = tg_numbers(belief, TG_CONSTANTS_feel, "belief")) ||
+        !(job.common = tg_numbers(common, TG_RESIDUAL, "common")) ||
+        !(job.robots = tg_numbers(robots, job.count * TG_ENV_ROBOT, "robots")) ||
+        !(job.action = tg_numbers(action, job.count * N, "action")) ||
+        !(job.state = tg_numbers(state, job.count * TG_ENV_STATE, "state")) ||
+        !(job.out = tg_numbers(out, job.count * TG_ENV_OUT, "out")))
+        return NULL;
+    double believed[TG_CONSTANTS_feel];
+    Py_BEGIN_ALLOW_THREADS
+    tg_forms[form].envs(&job, believed);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"envs", module_envs, METH_VARARGS, "envs(set, belief, common, robots, action, state, out, first, count, periods, sample, noisy, seed)"},
     {"run", module_run, METH_VARARGS, "run(set, single, belief, reference, common, robots, results, log, stop, first, count, steps, every, pushes, runge_kutta, noisy, begins, watched, seed)"},
     {NULL, NULL, 0, NULL}};
 
@@ -199,7 +237,7 @@ PyMODINIT_FUNC PyInit__rollouts(void)
         return NULL;
     static const struct { const char *name; int value; } sizes[] = {
         {"ROBOT", TG_PUSHES}, {"PUSH", TG_PUSH}, {"RESULT", TG_RESULT}, {"LOGGED", TG_LOGGED}, {"COMMON", TG_COMMON},
-        {"PUSHES_MAX", TG_PUSHES_MAX}};
+        {"PUSHES_MAX", TG_PUSHES_MAX}, {"ENV_ROBOT", TG_ENV_ROBOT}, {"ENV_STATE", TG_ENV_STATE}, {"ENV_OUT", TG_ENV_OUT}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (PyModule_AddIntConstant(module, sizes[i].name, sizes[i].value) < 0) {
             Py_DECREF(module);

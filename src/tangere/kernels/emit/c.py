@@ -281,6 +281,7 @@ def rollouts_text() -> str:
     elementary = ("tanh", "log")
     lines += ["#ifdef TG_SINGLE", math_functions(elementary, SINGLE), "#else", math_functions(elementary), "#endif"]
     lines.append(f"#define TG_WATCH_STATE {detection.state_size(ur.DOF)}")
+    lines.append(f"#define TG_SURFACE {closed_loop.SURFACE}")
     for part in closed_loop.parts().values():
         groups, shared = (["x"], "u") if part.shared else (["x", "u"], "none")
         lines.append(f"#define TG_CONSTANTS_{part.name} {len(part.heads)}")

@@ -1,0 +1,72 @@
+"""The tasks: Press (a constant force on an unknown surface) and Reach (a point in space)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tangere.apps.gym.draws import Parameter
+from tangere.apps.gym.vector import SLIP_MASS, Rows, TouchVectorEnv
+from tangere.kernels.closed_loop import SURFACE
+from tangere.kernels.ur import DOF
+from tangere.types import Array
+
+STIFFNESS = (5e3, 5e4)  # [N/m] a mattress on a board to a door of sheet metal
+RELATIVE_DAMPING = 0.1  # of critical for 10 kg, where no damping is given: most surfaces hardly bounce
+NEAR = 0.01  # [m] a point counts as reached
+BOX = 0.2  # [m] goals of Reach lie that far from where the tip starts, at most, along each axis
+
+
+class PressVectorEnv(TouchVectorEnv):
+    """Press on a horizontal surface below the tip with a constant force; its height and stiffness are not told.
+
+    goal: the wanted force [N]. Reward of a step: -|force - wanted| / wanted, at least -2; an episode
+    that ends early loses 10 for each second that was left. info: force [N], error [N], gap [m].
+    """
+
+    GOAL = 1
+    PARAMETERS = (
+        Parameter("stiffness", "N/m", STIFFNESS, 1.0, 2e5, "of the surface", log=True),
+        Parameter("damping", "N s/m", 0.0, 0.0, 1e4, "of the surface; 0: a tenth of critical for 10 kg"),
+        Parameter("gap", "m", (0.005, 0.02), -0.01, 0.5, "from the tip to the surface at the start"),
+        Parameter("friction", "1", 0.3, 0.0, 2.0, "coefficient of friction on the surface"),
+        Parameter("force", "N", 10.0, 0.1, 200.0, "that is wanted"),
+    )
+
+    def _task(self, rows: Rows, values: dict[str, Array], tip: Array, uniform: Array) -> tuple[Array, Array]:
+        surfaces = np.zeros((len(rows), SURFACE))
+        k = values["stiffness"]
+        given = values["damping"]
+        surfaces[:, 2], surfaces[:, 3], surfaces[:, 4] = 1.0, tip[:, 2] - values["gap"], k
+        surfaces[:, 5] = np.where(given > 0.0, given, 2.0 * RELATIVE_DAMPING * np.sqrt(10.0 * k))
+        surfaces[:, 6], surfaces[:, 7] = values["friction"], self.period / SLIP_MASS
+        return surfaces, values["force"][:, None]
+
+    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
+        out, wanted = self._steps.out, self.goal[:, 0]
+        force = out[:, 4 * DOF + 2].copy()
+        error = force - wanted
+        gap = out[:, 4 * DOF + 5] - self._steps.surfaces[:, 3]
+        return -np.minimum(np.abs(error) / wanted, 2.0), {"force": force, "error": error, "gap": gap}
+
+
+class ReachVectorEnv(TouchVectorEnv):
+    """Bring the tip to a point in space and stay there; nothing is in the way.
+
+    goal: the point (3,) [m] in base axes. Reward of a step: -distance [m] - 0.05 speed [m/s]; an episode that ends
+    early loses 10 for each second that was left. info: distance [m], reached.
+    """
+
+    GOAL = 3
+    PARAMETERS = (Parameter("box", "m", BOX, 0.0, 0.6, "how far goals lie from the start along each axis, at most"),)
+
+    def _task(self, rows: Rows, values: dict[str, Array], tip: Array, uniform: Array) -> tuple[Array, Array]:
+        surfaces = np.zeros((len(rows), SURFACE))
+        surfaces[:, 2], surfaces[:, 3] = 1.0, -1e3  # far below everything
+        return surfaces, tip + values["box"][:, None] * (2.0 * uniform[:, :3] - 1.0)
+
+    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
+        out = self._steps.out
+        place, speed = out[:, 4 * DOF + 3 : 4 * DOF + 6], out[:, 4 * DOF + 6 : 4 * DOF + 9]
+        distance = np.linalg.norm(place - self.goal, axis=1)
+        reward = -distance - 0.05 * np.linalg.norm(speed, axis=1)
+        return reward, {"distance": distance, "reached": (distance < NEAR).astype(np.float64)}

@@ -1,0 +1,318 @@
+"""The vector environment: UR arms under torque, each with its own surface, stepped together by one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from tangere.apps.gym.draws import Parameter, refuse_unknown, uniforms
+from tangere.codegen.polynomials import exponential_minus_one
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue, unknown
+from tangere.identification import prior_drive
+from tangere.kernels import environments as kernel
+from tangere.kernels import ur
+from tangere.kernels.closed_loop import SURFACE
+from tangere.observe.momentum import GAIN
+from tangere.plants.sensors import SensorModel
+from tangere.plants.simulated import refuse_stiff_friction
+from tangere.plants.twins import twin
+from tangere.robots import Robot, robot
+from tangere.types import Array
+
+Rows = NDArray[np.intp]  # numbers of environments
+
+N = ur.DOF
+TIP = 0.1  # [m] from the flange to the tip of the tool that an arm by name carries
+PERIOD = 1e-3  # [s] of the simulation
+PERIODS = 4  # of the simulation in a step of the environment: a torque is held for 4 ms
+SECONDS = 2.0  # of an episode
+FORCE_MAX = 250.0  # [N] on the tip: beyond it an episode ends, as a UR's protective stop would end it
+CRASH = 10.0  # what an episode that ends so loses, for each second that was left
+SLIP_MASS = 4.0  # [kg] an arm's tip weighs at least half of it: so friction on a surface stays stable
+POSTURE = tuple(np.radians(ur.READY).tolist())  # [rad] tool down, elbow bent
+SPREAD = 0.05  # [rad] joints start that far from the posture at most
+_MODES = {mode.value.lower(): mode for mode in AutoresetMode}
+
+COMMON = (
+    Parameter("payload", "kg", 0.0, 0.0, 50.0, "mass at the flange that nobody was told of"),
+    Parameter("friction_scale", "1", 1.0, 0.0, 5.0, "times the joint friction that the observer believes in"),
+)
+
+
+class TouchVectorEnv(VectorEnv[Any, Any, Any]):
+    """`num_envs` arms with torque actions and touch observations; a task says what is wanted.
+
+    Action (6,) [Nm]: the full joint torque, gravity included, held for `periods` periods; cut at the arm's limits.
+    Observation: q, qd (6 each), tau (6) the torque that was held, residual (6) [Nm] of the momentum observer, wrench
+    (6) [N, Nm] on the tcp in base axes where the arm has a sensor, and the task's goal; `parts` has their places.
+
+    robot: a UR's name (with a tool of 0.1 m, rotors and friction of an arm of its type), or a Robot. parameters of an
+    arm or surface: a number, an array with one for each environment, or a range (least, most) that every episode draws
+    from. Draws and noise follow from seed, environment and episode alone: environment 3 of 4 is environment 3 of 4096.
+    autoreset_mode: "NextStep", "SameStep" or "Disabled", as gymnasium defines them; with Disabled
+    reset(options={"reset_mask": mask}) starts some anew.
+    """
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = ()
+    GOAL: ClassVar[int] = 0  # numbers of the goal
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        device: str = "cpu",
+        *,
+        robot: str | Robot = "ur10e",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        period: float = PERIOD,
+        periods: int = PERIODS,
+        seconds: float = SECONDS,
+        posture: Sequence[float] | Array = POSTURE,
+        spread: float = SPREAD,
+        sensors: SensorModel | None = None,
+        wrench: bool = True,
+        render_mode: None = None,
+        **parameters: Any,
+    ) -> None:
+        for name, whole in (("num_envs", num_envs), ("periods", periods)):
+            _whole(whole, name)
+        if device != "cpu":
+            raise InvalidValue(f"device: environments run on 'cpu', got {device!r}")
+        if render_mode is not None:
+            raise InvalidValue(f"render_mode: None is the only one, got {render_mode!r}")
+        known = {p.name: p for p in (*COMMON, *self.PARAMETERS)}
+        refuse_unknown(parameters, known, "parameter")
+        self._drawn = {n: p.checked(parameters.get(n, p.default), num_envs) for n, p in known.items()}
+        self.num_envs, self.device, self.render_mode = num_envs, device, None
+        self.mode = _mode(autoreset_mode)
+        self.metadata = {"autoreset_mode": self.mode, "render_modes": []}
+        self.period, self.periods, self.wrench = period, periods, bool(wrench)
+        self.horizon = max(1, round(seconds / (period * periods)))
+        self.robot, self.friction = _arm(robot)
+        self.posture, self.spread = np.array(posture, dtype=np.float64), spread
+        if self.posture.shape != (N,) or not np.all(np.isfinite(self.posture)):
+            raise InvalidValue(f"posture: {N} finite angles [rad], got {posture!r}")
+        refuse_stiff_friction(self.friction, self.robot.mass_matrix(self.posture), period)
+        sensors = SensorModel() if sensors is None else sensors
+        if sensors.delay or sensors.loss or np.any([np.any(x) for x in (sensors.step_q, sensors.noise_wrench)]):
+            raise InvalidValue("sensors: environments have noise of positions, speeds and torques only")
+        self._steps = self._kernel(sensors)
+        self.parts = _places(self.wrench, self.GOAL)
+        width = max(part.stop for part in self.parts.values())
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float64)
+        self.single_action_space = gymnasium.spaces.Box(-self.robot.tau_max, self.robot.tau_max, dtype=np.float64)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._rows = np.arange(num_envs)
+        self._episodes, self._elapsed = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.int64)
+        self._over = np.zeros(num_envs, bool)
+        self.goal = np.zeros((num_envs, self.GOAL))
+        self._begun = False
+
+    def _kernel(self, sensors: SensorModel) -> kernel.Steps:
+        believed = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
+        law, zero = self.friction, np.zeros(N)
+        terms = [np.full(N, 1.0 / law.width), law.coulomb, law.viscous, zero, zero, zero, law.coulomb]
+        belief = np.concatenate([believed, zero, zero, *terms, [0.0, 1.0]])
+        sigma = np.array([np.broadcast_to(x, (N,)) for x in (sensors.noise_qd, sensors.noise_tau, sensors.noise_q)])
+        weight = 0.0 - exponential_minus_one(np.full(N, -GAIN * self.period))
+        # moments of mass are linear in a mass at the flange
+        heavy = twin(self.robot, payload=1.0), twin(self.robot, payload=2.0)
+        one, two = (ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia) for arm in heavy)
+        self._own, self._one, self._slope = believed, one, two - one
+        plants = self._plants(np.zeros(self.num_envs), np.ones(self.num_envs))
+        return kernel.Steps(
+            self.period, belief, plants, np.zeros((self.num_envs, SURFACE)), self.robot.tau_max, sigma, weight
+        )
+
+    def _plants(self, payload: Array, scale: Array) -> Array:
+        """Parameters of the true arms (m, PLANT); viscous friction is implicit, as if the rotors were heavier."""
+        loaded = self._one + (payload[:, None] - 1.0) * self._slope
+        P = np.where(payload[:, None] > 0.0, loaded, self._own)
+        law, factor = self.friction, scale[:, None]
+        P[:, ur.ROTOR : ur.ROTOR + N] += self.period * factor * law.viscous
+        width = np.full_like(factor, 1.0 / law.width)
+        return np.concatenate([P, factor * law.coulomb, factor * law.viscous, width], axis=1)
+
+    # ------------------------------------------------------------------------------------------------ what a task says
+
+    def _task(self, rows: Rows, values: dict[str, Array], tip: Array, uniform: Array) -> tuple[Array, Array]:
+        """Surfaces (m, SURFACE) and goals (m, GOAL) of new episodes; tip (m, 3): where the tcp starts."""
+        raise NotImplementedError
+
+    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
+        """Rewards (num_envs,) of the newest samples, and what is told beside them."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------------------------------------------- gymnasium's API
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Start anew, all or those of options["reset_mask"]; other options set parameters from now on."""
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise InvalidValue(f"seed: one whole number for all environments, each has its own draws, got {seed!r}")
+        super().reset(seed=None if seed is None else int(seed))
+        given = dict(options or {})
+        mask = given.pop("reset_mask", None)
+        refuse_unknown(given, self._drawn, "option")
+        checked = {n: self._drawn[n].of.checked(value, self.num_envs) for n, value in given.items()}
+        self._drawn |= checked
+        rows = self._rows if mask is None else _masked(mask, self.num_envs)
+        if seed is not None or not self._begun:
+            seed = int(np.random.default_rng().integers(2**63)) if seed is None else int(seed)
+            self._steps.seed, self._steps.sample = seed % 2**64, 0
+            self._episodes[:] = 0
+            if not self._begun:
+                rows = self._rows
+        self._begun = True
+        self._begin(rows)
+        return self._observation(), self._judged(np.zeros((self.num_envs, N)))[1]
+
+    def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]:
+        """One step of all; environments that were over before it are reset instead (NextStep)."""
+        torque = self._torques(actions)
+        anew = self._rows[self._over] if self.mode is AutoresetMode.NEXT_STEP else self._rows[:0]
+        self._steps.advance(torque, self.periods)
+        self._elapsed += 1
+        reward, info = self._judged(torque)
+        lost = self._lost()
+        left = (self.horizon - self._elapsed) * self.period * self.periods
+        reward = np.where(lost, -CRASH * np.maximum(left, 0.0) - 1.0, reward)
+        terminated, truncated = lost, ~lost & (self._elapsed >= self.horizon)
+        if len(anew):
+            self._begin(anew)
+            reward[anew], terminated[anew], truncated[anew] = 0.0, False, False
+            fresh = self._judged(torque)[1]
+            for name, value in info.items():
+                value[anew] = fresh[name][anew]
+        self._over = terminated | truncated
+        observation = self._observation()
+        if self.mode is AutoresetMode.SAME_STEP and self._over.any():
+            over = self._rows[self._over]
+            final = np.full(self.num_envs, None, dtype=object)
+            for i in over:
+                final[i] = observation[i].copy()
+            before = {name: value.copy() for name, value in info.items()}
+            self._begin(over)
+            observation, info = self._observation(), self._judged(torque)[1]
+            mask = np.zeros(self.num_envs, bool)
+            mask[over] = True
+            info |= {"final_obs": final, "_final_obs": mask, "final_info": before, "_final_info": mask.copy()}
+        return observation, reward, terminated, truncated, info
+
+    def _torques(self, actions: Any) -> Array:
+        if not self._begun:
+            raise InvalidValue("step: reset() comes first")
+        torque = np.ascontiguousarray(actions, dtype=np.float64)
+        if torque.shape != (self.num_envs, N):
+            raise InvalidValue(f"actions: torques of shape ({self.num_envs}, {N}) [Nm], got {torque.shape}")
+        if not np.all(np.isfinite(torque)):
+            i = int(np.argmin(np.isfinite(torque).all(axis=1)))
+            raise InvalidValue(f"actions: every torque must be finite, got {torque[i]} for environment {i}")
+        if self.mode is AutoresetMode.DISABLED and self._over.any():
+            i = int(np.argmax(self._over))
+            raise InvalidValue(f"step: environment {i} is over; reset(options={{'reset_mask': mask}}) starts it anew")
+        return torque
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Nothing to release."""
+
+    # ------------------------------------------------------------------------------------------------------- episodes
+
+    def _begin(self, rows: Rows) -> None:
+        """New episodes for these environments."""
+        names = list(self._drawn)
+        drawn = uniforms(self._steps.seed, rows, self._episodes[rows], len(names) + N + 8)
+        values = {name: self._drawn[name].of_rows(rows, drawn[:, k]) for k, name in enumerate(names)}
+        q = self.posture + self.spread * (2.0 * drawn[:, len(names) : len(names) + N] - 1.0)
+        tip = self.robot.pose(q)[:, :3, 3]
+        surfaces, goal = self._task(rows, values, tip, drawn[:, len(names) + N :])
+        self._steps.change(rows, self._plants(values["payload"], values["friction_scale"]), surfaces)
+        self.goal[rows] = goal
+        self._steps.begin(rows, q, np.zeros_like(q))
+        self._episodes[rows] += 1
+        self._elapsed[rows], self._over[rows] = 0, False
+
+    def _lost(self) -> NDArray[np.bool_]:
+        """Episodes that ended badly: too much force, too fast, or no numbers any more."""
+        out, state = self._steps.out, self._steps.state
+        fast = np.any(np.abs(state[:, N : 2 * N]) > self.robot.qd_max, axis=1)
+        lost: NDArray[np.bool_] = fast | (out[:, 4 * N + 9] > FORCE_MAX) | ~np.all(np.isfinite(state), axis=1)
+        return lost
+
+    def _observation(self) -> NDArray[np.float64]:
+        out = self._steps.out
+        sensed = [out[:, 4 * N : 4 * N + 3], np.zeros((self.num_envs, 3))] if self.wrench else []
+        seen: Array = np.nan_to_num(np.concatenate([out[:, : 4 * N], *sensed, self.goal], axis=1))
+        return seen
+
+    def _judged(self, action: Array) -> tuple[Array, dict[str, Any]]:
+        reward, told = self._judge(action)
+        return np.nan_to_num(reward), told | {f"_{name}": np.ones(self.num_envs, bool) for name in told}
+
+    def split(self, observation: Array) -> dict[str, Array]:
+        """The parts of an observation by name: q, qd, tau, residual, wrench, goal."""
+        return {name: observation[..., part] for name, part in self.parts.items()}
+
+    @property
+    def state(self) -> Array:
+        """All that the simulation remembers (num_envs, 37): q, qd, torque, residual, the observer's memory."""
+        return self._steps.state.copy()
+
+    @property
+    def tip(self) -> tuple[Array, Array, Array]:
+        """The truth about the tcps, (num_envs, 3) each, base axes: force on the arm [N], place [m], speed [m/s]."""
+        out = self._steps.out
+        return tuple(out[:, 4 * N + 3 * k : 4 * N + 3 * k + 3].copy() for k in range(3))  # type: ignore[return-value]
+
+    def restore(self, state: Array, goal: Array | None = None) -> None:
+        """Go on from a state that was kept, (37,) for all environments or one row each; goal likewise."""
+        try:
+            self._steps.state[:] = state
+            self.goal[:] = self.goal if goal is None else goal
+        except ValueError:
+            raise InvalidValue(f"state: shape (37,) or ({self.num_envs}, 37), got {np.shape(state)}") from None
+        self._elapsed[:], self._over[:] = 0, False
+
+
+def _arm(given: str | Robot) -> tuple[Robot, JointFriction]:
+    bare = given if isinstance(given, Robot) else robot(given, tool=(0.0, 0.0, TIP))
+    if not ur.is_ur(bare.model):
+        raise InvalidValue(f"robot: {bare.name} is no UR; environments are for arms with UR kernels")
+    drive = prior_drive(bare)
+    arm = bare if np.any(bare.rotor_inertia) else Robot(bare.model, drive.rotor_inertia)
+    return arm, JointFriction(drive.coulomb, drive.viscous)
+
+
+def _places(wrench: bool, goal: int) -> dict[str, slice]:
+    sizes = {"q": N, "qd": N, "tau": N, "residual": N} | ({"wrench": 6} if wrench else {}) | {"goal": goal}
+    ends = np.cumsum(list(sizes.values())).tolist()
+    return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+
+def _mode(given: str | AutoresetMode) -> AutoresetMode:
+    if isinstance(given, AutoresetMode):
+        return given
+    mode = _MODES.get(str(given).lower().replace("_", ""))
+    if mode is None:
+        raise unknown("autoreset_mode", str(given), [m.value for m in AutoresetMode])
+    return mode
+
+
+def _whole(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidValue(f"{name}: a whole number >= 1, got {value!r}")
+
+
+def _masked(mask: Any, count: int) -> Rows:
+    array = np.asarray(mask)
+    if array.shape != (count,) or array.dtype != bool:
+        raise InvalidValue(f"reset_mask: {count} truth values, got {array.dtype} of shape {array.shape}")
+    return np.flatnonzero(array)
