@@ -23,7 +23,7 @@ from tangere.report.terminal import paint, say, show, table, terminal_width, wan
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
 # was typed is loaded.
 MODULES: dict[str, tuple[str, ...]] = {
-    "tangere.cli.run": ("run", "scenarios", "report", "rerun"),
+    "tangere.cli.run": ("run", "scenarios", "report", "compare", "rerun"),
     "tangere.apps.touch.excite_command": ("excite",),
     "tangere.apps.touch.learn_commands": ("identify", "tune"),
     "tangere.apps.touch.watch_command": ("watch",),

@@ -1,4 +1,4 @@
-"""The commands that run: run, scenarios, report, rerun."""
+"""The commands that run: run, scenarios, report, compare, rerun."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXAMPLES = """examples:
 
 
 def add(commands: Any) -> None:
-    """Add the four commands to the parser's."""
+    """Add the commands to the parser's."""
     p = commands.add_parser(
         "run",
         help="simulate a scenario: log, summary and report into a folder",
@@ -62,6 +62,19 @@ def add(commands: Any) -> None:
     p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
     p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
     p.set_defaults(run=report)
+
+    p = commands.add_parser(
+        "compare", help="two or more runs on one page: what is different, curves over each other",
+        description="Put runs on one page: settings and figures that differ, events, and curves over each other.\n"
+        "The first is what the others are compared with.",
+        epilog="examples:\n  tangere compare out/circle out/push --out compare.html\n"
+        "  tangere compare out/a out/b log.csv --title 'before and after'",
+    )  # fmt: skip
+    p.add_argument("runs", nargs="+", metavar="LOG|DIR", help="folders of runs, or logs (.mcap, .csv): two to six")
+    p.add_argument("--out", default="compare.html", metavar="FILE", help="the HTML file (default: compare.html)")
+    p.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: the names of the runs)")
+    add_json(p)
+    p.set_defaults(run=compare)
 
     p = commands.add_parser(
         "rerun", help="repeat a run or a drawing from its manifest and compare it bit by bit",
@@ -272,6 +285,25 @@ def report(arguments: argparse.Namespace) -> int:
     else:
         where = write_report(source, out)
     print(f"report: {where}")
+    return 0
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Put runs on one page."""
+    from tangere.logs.files import write_text
+    from tangere.report.compare import compare_html, differences, labels, read_runs, worded
+
+    if len(arguments.runs) < 2:
+        raise InvalidValue("compare takes two runs or more: tangere compare out/a out/b")
+    runs = read_runs(arguments.runs)
+    names = labels(runs)
+    where = write_text(arguments.out, compare_html(runs, title=arguments.title))
+    settings, figures = differences(runs)
+    head, form = ("different", *names), "l" + "r" * len(names)
+    lines = table(worded(settings + figures), head, form, indent=0, width=terminal_width())
+    told = {"runs": names, "settings": dict(settings), "figures": dict(figures), "report": where}
+    words = lines if settings or figures else ["nothing differs"]
+    show(told, "\n".join([*words, f"report: {where}"]), arguments.json)
     return 0
 
 

@@ -25,7 +25,7 @@ from tangere.types import Array
 WIDTH, HEIGHT = 520, 172
 WIDE, HIGH = 1080, 280  # of a panel that stands alone
 # Line styles of style.css: a wide soft line lies behind a thin one, so that both are seen where they agree.
-STYLES = ("soft", "a", "b", "c", "d", "limit")
+STYLES = ("soft", "a", "b", "c", "d", "limit", "e", "f")
 PANEL_WIDTH, PANEL_HEIGHT = 720, 170  # [px] of one panel: six joints stay apart, four panels fit a screen
 CURVES = "abcdef"  # of the first six curves; then again
 

@@ -1,5 +1,5 @@
 /* Figures over time: drag to zoom, double click or Escape to reset, hover to read, legend to switch. */
-const STYLES = ["soft", "a", "b", "c", "d", "limit"];
+const STYLES = ["soft", "a", "b", "c", "d", "limit", "e", "f"];
 const END = 1e150; /* as in the still drawings: beyond it differences are no numbers any more */
 
 class TimePlot {

@@ -80,7 +80,7 @@ def summary(data: RunData) -> Section:
     """The figures of summary.json, the events and what the controller had to say."""
     rows = [
         (WORDS.get(key, key.replace("_", " ")), value_text(value))
-        for key, value in _entries(data.summary)
+        for key, value in entries(data.summary)
         if value is not None and value != ""
     ]
     parts = [table((), rows, "wide")] if rows else [tag("p", "The run left no summary.")]
@@ -139,14 +139,14 @@ def setup(data: RunData) -> Section:
     return Section("setup", "The parts and the frames", join(*parts), tuple(figures))
 
 
-def _entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
         if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
                                  "notes"):  # fmt: skip
             continue
         if isinstance(value, Mapping):
-            yield from _entries(value, f"{before}{key} ")
+            yield from entries(value, f"{before}{key} ")
         else:
             yield f"{before}{key}", value
 

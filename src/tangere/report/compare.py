@@ -1,0 +1,244 @@
+"""Two or more runs on one page: what was set otherwise, what came out otherwise, and their curves over each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.figures.markup import Raw, join, number, tag
+from tangere.figures.plots import Panel, Series, TimeFigure
+from tangere.logs.files import write_text
+from tangere.report.data import RunData
+from tangere.report.page import page_html
+from tangere.report.section import Section, command_line, joint_titles, link_words, page_head, table, time_section
+from tangere.report.sections_curves import tool_paths
+from tangere.report.sections_run import WORDS, entries, value_text
+from tangere.types import Array
+
+STYLES = "abcdef"  # of the curves, one for each run
+MOST = len(STYLES)
+_POINTS = 20_000  # samples of a curve in the page: 20 s at 1 kHz, whole
+_SAME = 1e-9  # relative; figures nearer than this are equal: the last digits of MuJoCo depend on the processor
+
+
+def compare(sources: Sequence[Any], path: str | os.PathLike[str], *, title: str = "") -> Path:
+    """Write the page that compares runs, each a folder, a log, a Log or a result, and say where it is."""
+    return write_text(path, compare_html(read_runs(sources), title=title))
+
+
+def read_runs(sources: Sequence[Any]) -> list[RunData]:
+    """The runs of folders, logs or results; those of the same name are told apart by their folders."""
+    runs = [RunData.of(source) for source in sources]
+    names = [run.name for run in runs]
+    folders = [Path(source).name if isinstance(source, str | os.PathLike) else "" for source in sources]
+    pairs = zip(names, folders, strict=True)
+    own = [folder if names.count(name) > 1 and folder else name for name, folder in pairs]
+    return [replace(run, name=name) for run, name in zip(runs, own, strict=True)]
+
+
+def compare_html(runs: Sequence[RunData], *, title: str = "") -> str:
+    """The page as text. The first run is what the others are compared with."""
+    if not 2 <= len(runs) <= MOST:
+        raise InvalidValue(f"compare takes two to {MOST} runs, got {len(runs)}")
+    names = labels(runs)
+    settings, figures = differences(runs)
+    made = [
+        _told(names, settings, figures),
+        _events(runs, names),
+        *(section for make in (_tool, _joints, _torques, _residuals) if (section := make(runs, names)) is not None),
+        _commands(runs, names),
+    ]
+    line = " · ".join(f"{name}: {_length(run)}" for name, run in zip(names, runs, strict=True))
+    return page_html(title or " and ".join(names), page_head(title or " against ".join(names), line, []), made)
+
+
+def labels(runs: Sequence[RunData]) -> list[str]:
+    """A name for each run; runs of the same name are counted."""
+    names = [run.name for run in runs]
+    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+Rows = list[tuple[str, list[Any]]]
+
+
+def differences(runs: Sequence[RunData]) -> tuple[Rows, Rows]:
+    """Settings and figures that are not the same in all runs: (name, value in each run; None where it has none)."""
+    settings = _differing([dict(run.parameters) for run in runs])
+    robots = [getattr(run.robot, "name", run.robot) for run in runs]
+    if len({str(robot) for robot in robots}) > 1 and not any(name == "robot" for name, _ in settings):
+        settings.insert(0, ("robot", robots))
+    return settings, _differing([dict(entries(run.summary)) for run in runs])
+
+
+def _differing(tables: Sequence[dict[str, Any]]) -> Rows:
+    keys = dict.fromkeys(key for one in tables for key in one)
+    rows = [(key, [one.get(key) for one in tables]) for key in keys]
+    return [(key, values) for key, values in rows if any(not _equal(values[0], value) for value in values[1:])]
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
+    if _is_number(a) and _is_number(b):
+        return bool(abs(a - b) <= _SAME * max(abs(a), abs(b))) or (a != a and b != b)
+    return bool(a == b)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
+    """What was set otherwise and what came out otherwise, as tables."""
+    parts: list[Raw] = []
+    if not settings:
+        parts.append(tag("p", "All settings are the same."))
+    else:
+        parts += [tag("h3", "Set otherwise"), _table(names, settings, change=False)]
+    if not figures:
+        parts.append(tag("p", "All figures of the summaries are the same."))
+    else:
+        parts += [tag("h3", "Came out otherwise"), _table(names, figures, change=len(names) == 2)]
+    return Section("differences", "What is different", join(*parts))
+
+
+def worded(rows: Rows) -> list[tuple[str, ...]]:
+    """Names and values as people read them."""
+    named = [(WORDS.get(key, key.replace("_", " ")), values) for key, values in rows]
+    return [(name, *("–" if value in (None, "") else value_text(value) for value in values)) for name, values in named]
+
+
+def _table(names: Sequence[str], rows: Rows, *, change: bool) -> Raw:
+    if not change:
+        return table(("", *names), worded(rows))
+    changes = [_change(*values) for _, values in rows]
+    return table(("", *names, "change"), [(*row, by) for row, by in zip(worded(rows), changes, strict=True)])
+
+
+def _change(before: Any, after: Any) -> str:
+    """By how much a figure changed, where that can be said in one number."""
+    if not (_is_number(before) and _is_number(after)) or before == 0 or not np.isfinite([before, after]).all():
+        return "–"
+    ratio = after / before
+    text = f"{100.0 * (ratio - 1.0):+.3g} %" if 0.5 < ratio < 2.0 else f"× {number(ratio, 3)}"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:
+    """Every event of every run in one table."""
+    rows = []
+    for name, run in zip(names, runs, strict=True):
+        for event, entry in run.judged:
+            felt = (number(entry.get(key)) for key in ("torque_nm", "delay_ms"))
+            rows.append((name, number(event.time_s, 6), str(event.joint), *felt, event.kind, link_words(event)))
+        if not run.events:
+            rows.append((name, "–", "–", "–", "–", "no event" if "events" in run.summary else "not evaluated", "–"))
+    header = ("run", "from [s]", "joint", "felt [Nm]", "noticed after [ms]", "kind", "link")
+    return Section("events", "Events", table(header, rows))
+
+
+def _grid(runs: Sequence[RunData]) -> Array:
+    """The time that all curves share [s]: that of the runs where it is the same, else even from first to last."""
+    times = [run.time for run in runs if len(run.time)]
+    if not times:
+        return np.zeros(0)
+    if all(np.array_equal(times[0], time) for time in times[1:]) and len(times[0]) <= _POINTS:
+        return times[0]
+    start, end = min(float(time[0]) for time in times), max(float(time[-1]) for time in times)
+    period = min(float(np.median(np.diff(time))) if len(time) > 1 else 1.0 for time in times)
+    count = int(min(_POINTS, max(2.0, (end - start) / period + 1.0)))
+    return np.linspace(start, end, count)
+
+
+def _on(grid: Array, run: RunData, values: Array) -> Array:
+    """A column (N,) of a run on the shared time; nan where the run has none."""
+    good = np.isfinite(run.time) & np.isfinite(values)
+    if not np.any(good):
+        return np.full(len(grid), np.nan)
+    if np.array_equal(grid, run.time):
+        return values
+    return np.interp(grid, run.time[good], values[good], left=np.nan, right=np.nan)
+
+
+def _over(
+    runs: Sequence[RunData], names: Sequence[str], columns: Sequence[Array | None], unit: str, at_least: float
+) -> tuple[Array, tuple[Panel, ...]]:
+    """A panel for each joint with the curve of every run that has the column."""
+    grid = _grid(runs)
+    rows = zip(names, runs, columns, STYLES, strict=False)
+    shown = [(name, run, column, style) for name, run, column, style in rows if column is not None]
+    dof = max((column.shape[1] for _, _, column, _ in shown), default=0)
+    titles = next((joint_titles(run) for run in runs if run.dof == dof), [f"Joint {i + 1}" for i in range(dof)])
+    panels = []
+    for i in range(dof):
+        series = tuple(
+            Series(name, _on(grid, run, column[:, i]), style)
+            for name, run, column, style in shown
+            if i < column.shape[1]
+        )
+        panels.append(Panel(titles[i], unit, series, at_least=at_least))
+    return grid, tuple(panels)
+
+
+def _figure(
+    identifier: str, title: str, caption: str, runs: Sequence[RunData], names: Sequence[str],
+    columns: Sequence[Array | None], unit: str, at_least: float,
+) -> Section | None:  # fmt: skip
+    if all(column is None or not len(run.time) for column, run in zip(columns, runs, strict=True)):
+        return None
+    grid, panels = _over(runs, names, columns, unit, at_least)
+    return time_section(
+        identifier, title, "", TimeFigure(f"{identifier}-curves", caption, grid, panels, own_time=True)
+    )  # fmt: skip
+
+
+def _joints(runs: Sequence[RunData], names: Sequence[str]) -> Section | None:
+    return _figure("joints", "In joints", "Joint positions.", runs, names, [run.q for run in runs], "rad", 1e-3)
+
+
+def _torques(runs: Sequence[RunData], names: Sequence[str]) -> Section | None:
+    caption = "Joint torques, gravity included."
+    return _figure("torques", "Torques", caption, runs, names, [run.tau for run in runs], "Nm", 1e-2)
+
+
+def _residuals(runs: Sequence[RunData], names: Sequence[str]) -> Section | None:
+    columns = [next(iter(run.residuals.values()), None) for run in runs]
+    caption = "External torque as the first observer of each run felt it."
+    return _figure("residual", "What was felt", caption, runs, names, columns, "Nm", 1e-2)
+
+
+def _tool(runs: Sequence[RunData], names: Sequence[str]) -> Section | None:
+    """How far the tool is from where it should be."""
+    columns: list[Array | None] = []
+    for run in runs:
+        tcp, wanted = tool_paths(run)
+        far = None if tcp is None or wanted is None else 1e3 * np.linalg.norm(tcp - wanted, axis=1)
+        columns.append(None if far is None else far[:, None])
+    if all(column is None for column in columns):
+        return None
+    grid, panels = _over(runs, names, columns, "mm", 1e-3)
+    one = (Panel("Distance of the tool from its reference", "mm", panels[0].series, at_least=1e-3),)
+    return time_section(
+        "tracking", "Tracking error", "",
+        TimeFigure("tracking-curves", "How far the tool was from where it should be.", grid, one, own_time=True),
+    )  # fmt: skip
+
+
+def _commands(runs: Sequence[RunData], names: Sequence[str]) -> Section:
+    parts: list[Raw] = []
+    for name, run in zip(names, runs, strict=True):
+        line = command_line(run.command) or tag("p", "It is not known how this run was made.")
+        parts += [tag("h3", name), line]
+    return Section("again", "Reproduce", join(*parts))
+
+
+def _length(run: RunData) -> str:
+    if not len(run.time):
+        return "no samples"
+    return f"{number(float(run.time[-1] - run.time[0]))} s"
