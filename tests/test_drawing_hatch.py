@@ -161,3 +161,4 @@ def test_a_wide_line_is_an_area_of_its_own() -> None:
     wide = strokes_of((HEAD + body).encode(), 0.1, hatch=Hatch())
     assert len(thin) == 1
     assert wide.draw_length > 8.0 * thin.draw_length
+    assert np.ptp(np.concatenate(wide.lines), axis=0) == pytest.approx([0.08, 0.01], abs=1e-5)

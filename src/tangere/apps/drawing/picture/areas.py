@@ -43,6 +43,7 @@ class Shape:
     opaque: bool = True
     rule: str = "nonzero"  # or evenodd: which of its rings are holes
     width: float = 0.0  # of its line
+    cap: str = "flat"  # how a wide line ends: flat, round or square
     pale: bool = False  # its line is white
     clip: Any = None  # shapely's area outside which nothing of it is seen
 
@@ -157,7 +158,8 @@ def seen(shapes: Sequence[Shape], longest: float) -> tuple[list[Array], list[Are
         stroke = None
         if shape.drawn and (shape.pale or shape.width > WIDE * longest):
             flat = [shp.geometry.LineString(line) for line in shape.drawn if len(line) > 1]
-            stroke = shp.unary_union(shp.buffer(flat, 0.5 * max(shape.width, 1e-3 * longest)))
+            half = 0.5 * max(shape.width, 1e-3 * longest)
+            stroke = shp.unary_union(shp.buffer(flat, half, cap_style=shape.cap, join_style="mitre"))
         elif shape.drawn:
             kept = shape.drawn if shape.clip is None else clipped_lines(shape.drawn, shape.clip)
             own_lines += clipped_lines(kept, hidden, outside=True)

@@ -59,6 +59,7 @@ HIDDEN = {"defs", "symbol", "clipPath", "mask", "pattern", "marker", "linearGrad
 SILENT = {"title", "desc", "style", "namedview", "animate", "animateTransform", "animateMotion", "set", "view", "stop",
           "script"}  # fmt: skip
 GROUPS = {"g", "a", "svg", "switch"}
+CAPS = {"butt": "flat", "round": "round", "square": "square"}
 WHITE = {"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(100%,100%,100%)"}
 
 
@@ -198,9 +199,10 @@ class _Reader:
         if stroked and one.lettered != "lines":
             scale = float(np.sqrt(abs(np.linalg.det(one.matrix[:2, :2]))))
             width = scale * (read.length_of(style["stroke-width"], reach / scale if scale else None) or 0.0)
+        pale = bool(drawn) and css.dark_of(paint, style, self.ids) < PAPER
         return Shape(
             tuple(lines), tuple(drawn), None if tone is None else tone * min(through, 1.0), through >= OPAQUE,
-            style["fill-rule"], width, bool(drawn) and css.dark_of(paint, style, self.ids) < PAPER, one.clip,
+            style["fill-rule"], width, CAPS.get(style["stroke-linecap"], "flat"), pale, one.clip,
         )  # fmt: skip
 
     def _outlines(self, shapes: list[Shape]) -> list[Array]:

@@ -11,9 +11,10 @@ from tangere.apps.drawing.picture.svg_attributes import NUMBER, length_of
 # Properties that pass on to what is inside, as SVG begins: black areas without a line.
 INHERITED = {
     "fill": "black", "stroke": "none", "visibility": "visible", "fill-opacity": "1", "stroke-opacity": "1",
-    "stroke-width": "1", "stroke-dasharray": "none", "stroke-dashoffset": "0", "fill-rule": "nonzero",
-    "clip-rule": "nonzero", "color": "black", "font-family": "", "font-size": "16", "font-weight": "normal",
-    "font-style": "normal", "text-anchor": "start", "letter-spacing": "0", "dominant-baseline": "auto",
+    "stroke-width": "1", "stroke-dasharray": "none", "stroke-dashoffset": "0", "stroke-linecap": "butt",
+    "fill-rule": "nonzero", "clip-rule": "nonzero", "color": "black", "font-family": "", "font-size": "16",
+    "font-weight": "normal", "font-style": "normal", "text-anchor": "start", "letter-spacing": "0",
+    "dominant-baseline": "auto",
 }  # fmt: skip
 # What is told that it is left out, where an element has it.
 LEFT_OUT = {

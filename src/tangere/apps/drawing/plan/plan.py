@@ -284,7 +284,8 @@ def canvas_of(text: str, robot: Robot, size: tuple[float, float]) -> Canvas:
 def placed(robot: Robot, strokes: Strokes, settings: DrawingSettings, tell: Callable[[str], None]) -> Whole:
     """Strokes, canvas, plan and notes, where it was asked for; with settings.place where it fits.
 
-    DoesNotFit or NoSolution says what would fit: placements and sizes that were planned, not guessed.
+    DoesNotFit or NoSolution says what would fit: placements that were planned, and sizes that `assess` finds no fault
+    with.
     """
     tell("placing")
     try:
@@ -324,26 +325,33 @@ def _plan(robot: Robot, strokes: Strokes, canvas: Canvas, settings: DrawingSetti
 
 
 def _smaller(robot: Robot, strokes: Strokes, settings: DrawingSettings, problem: NoSolution) -> Whole:
-    """The drawing as large as it fits, in whole millimetres; raises the problem with that size unless it is taken."""
-    longest = max(strokes.size)
+    """The drawing as large as it fits, in whole millimetres; raises the problem with that size unless it is taken.
 
-    def whole(share: float) -> Whole | None:
+    `assess` decides, which takes some hundredths of a second; the whole motion is planned where the size is taken.
+    """
+    longest = max(strokes.size)
+    how = PenMotion(settings.speed, force=settings.force)
+
+    def canvas(share: float) -> Canvas | None:
+        """The paper at that scale, None where the drawing does not fit on it."""
         scaled = strokes.transformed(scale=share)
         try:
-            canvas = _canvas(settings, robot, scaled.size)
-            plan = _plan(robot, scaled, canvas, settings, offer=False)
+            place = _canvas(settings, robot, scaled.size)
         except NoSolution:
             return None
-        return scaled, canvas, plan, (f"scaled to {1e3 * share * longest:.0f} mm of {1e3 * longest:.0f}: {problem}",)
+        return None if assess(robot, place, _sampled_points(scaled, how.lift), how).problems else place
 
     low, high = 0.0, 1.0
     while high - low > FINE * high and high > FINE:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if whole(middle) is not None else (low, middle)
+        low, high = (middle, high) if canvas(middle) is not None else (low, middle)
     millimetres = math.floor(1e3 * (1.0 - FINE) * low * longest)
-    best = whole(1e-3 * millimetres / longest) if millimetres >= 1 else None
-    if best is None:
+    share = 1e-3 * millimetres / longest
+    place = canvas(share) if millimetres >= 1 else None
+    if place is None:
         raise problem
     if not settings.place:
         raise NoSolution(f"{problem}: {millimetres} mm of {1e3 * longest:.0f} would fit") from problem
-    return best
+    scaled = strokes.transformed(scale=share)
+    note = f"scaled to {1e3 * share * longest:.0f} mm of {1e3 * longest:.0f}: {problem}"
+    return scaled, place, _plan(robot, scaled, place, settings, offer=False), (note,)
