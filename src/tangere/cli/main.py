@@ -35,10 +35,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
     "tangere.ros2.command": ("ros2", "virtual"),
+    "tangere.studio.command": ("studio",),
 }
 
 EXAMPLES = """\
 examples:
+  tangere studio                            an arm in the browser: grab it with the mouse and pull
   tangere run circle --push joint=2,torque=20,start=3,duration=2
                                             simulate, feel the push, leave a report
   tangere excite --robot ur3e --out excitation.script

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.plants.pull import Pull, Release
 from tangere.plants.pushes import Push, PushForce
 from tangere.types import Array, Command, Reference, State, Truth
 
@@ -132,7 +133,7 @@ class Change:
     value: float | tuple[float, ...]
 
 
-Input = Push | PushForce | Change
+Input = Push | PushForce | Pull | Release | Change
 
 
 class Live(Protocol):
@@ -169,10 +170,12 @@ def apply(item: Input, time: float, plant: Any, controller: Any) -> str:
         item = replace(item, start=time + item.start)
         told = {"live": "push", **{k: v for k, v in asdict(item).items() if v != inf}}
     else:
-        told = {"live": "change", **asdict(item)}
+        told = {"live": type(item).__name__.lower(), **asdict(item)}
     try:
         if isinstance(item, Push | PushForce):
             plant.push(item)
+        elif isinstance(item, Pull | Release):
+            plant.pull(item if isinstance(item, Pull) else None)
         elif item.target == "plant":
             plant.change(item.name, item.value)
         else:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost, UnknownName
+from tangere.plants.pull import Pull, Pulled, checked_pull, pulled
 from tangere.plants.pushes import Actuators, Fault, Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
 from tangere.robots import Robot
@@ -38,6 +39,8 @@ class SimulatedArm:
         self._sensors = Sensors(sensors, robot.dof, period)
         self._actuators = Actuators(robot.tau_max, faults)
         self._pushes = Pushes(robot, pushes)
+        self._pull: Pull | None = None
+        self.pulled: Pulled | None = None  # what the pull did in the newest period
         self._force_sensor, self._nothing = force_sensor, np.zeros(6)
         self._nothing.flags.writeable = False
 
@@ -55,6 +58,10 @@ class SimulatedArm:
         """One more push, while the plant runs."""
         self._pushes.add(push)
 
+    def pull(self, pull: Pull | None) -> None:
+        """A spring that pulls from the next period on, in place of the one before; None: lets go."""
+        self._pull = None if pull is None else checked_pull(pull, self.dof)
+
     def force_of(self, push: Push | PushForce) -> Array:
         """The force of a push in base axes (3,) [N], as far as it is known; zero for one on a joint."""
         return self._pushes.force_of(push)
@@ -66,6 +73,7 @@ class SimulatedArm:
         self._stuck: tuple[int, ...] = ()
         self._actuators.reset()
         self._push, self._wrench = np.zeros(self.dof), self._nothing
+        self._pull = self.pulled = None
         self._state = self._sensors.first(q, qd, self._actuators.reported, self._felt())
         return self._state
 
@@ -76,6 +84,12 @@ class SimulatedArm:
         self._pushed = self._pushes.schedule(middle)
         self._push = self._pushes.torque(self._q)
         self._wrench = self._pushes.wrench(self._q) if self._pushed else self._nothing
+        self.pulled = None if self._pull is None else pulled(self._pull, self.robot, self._q, self._qd)
+        if self._pull is not None and self.pulled is not None:
+            self._pushed, self._push = True, self._push + self.pulled.torque
+            if self._pull.link == self.dof:
+                arm = self.pulled.point - self.robot.pose(self._q)[:3, 3]
+                self._wrench = self._wrench + np.concatenate((self.pulled.force, np.cross(arm, self.pulled.force)))
         return tau, middle
 
     def _sampled(self) -> None:

@@ -49,13 +49,20 @@ def report_html(data: RunData) -> str:
     return page_html(data.name, head(data), sections, data.time)
 
 
-def page_html(title: str, top: Raw, sections: Sequence[Section], time: Array | None = None) -> str:
-    """A page as text: its head (section.page_head), its sections, and the time that whole columns of figures share."""
+def page_html(
+    title: str, top: Raw, sections: Sequence[Section], time: Array | None = None, *, frames: bool = False
+) -> str:
+    """A page as text: its head (section.page_head), its sections, and the time that whole columns of figures share.
+
+    frames: whether a section holds another page in a frame, whose scripts may run; nothing is fetched in any case.
+    """
     script = _asset("decode.js") + _asset("plot.js") + _asset("scene.js") + _asset("start.js")
     # only our own script may run, whatever else came into the page: its hash is the one that is allowed
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = "style-src 'unsafe-inline'; media-src data:; img-src data:"
     policy = f"default-src 'none'; {own}; script-src 'sha256-{digest}'"
+    if frames:  # a page in a frame has the policy of the one around it
+        policy = "default-src 'unsafe-inline' 'unsafe-eval' blob: data:; connect-src blob: data:"
     page = join(
         Raw("<!doctype html>\n"),
         tag(

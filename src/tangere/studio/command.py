@@ -1,0 +1,121 @@
+"""The command studio: an arm in the browser that can be touched."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from tangere.errors import InvalidValue
+from tangere.options import add_options, group_from
+from tangere.studio.settings import WorldSettings
+
+EXAMPLES = """examples:
+  tangere studio                                      a UR10e: grab a link with the mouse and pull
+  tangere studio --robot ur5e --reaction retreat      a UR5e that backs off when it is touched
+  tangere studio --log pulled.mcap                    keeps what is done by hand as a log
+  tangere studio out/run                              a run again: timeline, events, curves
+  tangere studio log.csv --robot ur3e --ghost out/run a recording, and another run beside it
+  tangere studio export out/run --out run.html        one page of a run, which opens without a server
+
+The page is for this computer only: nobody else can open it. Ends on Ctrl-C or SIGTERM."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's."""
+    p = commands.add_parser(
+        "studio",
+        help="an arm in the browser that can be touched",
+        description="A simulated arm in the browser, under torque control and in real time: pull it with the mouse,\n"
+        "see what it feels, change gains, payload and friction while it runs. With RUN or LOG: that again, on a\n"
+        "timeline. `export RUN --out FILE.html` writes one page that opens without a server.",
+        epilog=EXAMPLES,
+    )
+    p.add_argument("source", nargs="?", metavar="RUN|LOG", help="a run's folder or a log (.mcap, .csv, .npz:KEY)")
+    p.add_argument("of", nargs="?", metavar="RUN", help="after `export`: what is exported")
+    p.add_argument("--out", metavar="FILE.html", help="with `export`: the page that is written")
+    p.add_argument("--ghost", metavar="RUN|LOG", help="with RUN or LOG: another one in the same scene")
+    p.add_argument("--port", type=int, metavar="N", help="of the page; refused if taken (default: the next free one)")
+    p.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    p.add_argument("--log", metavar="FILE.mcap", help="keep the run, with all that was done by hand")
+    p.add_argument("--dark", action="store_true", help="a dark page")
+    add_options(p, WorldSettings)
+    p.set_defaults(run=main)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve the page until told to end, or write one."""
+    if arguments.source == "export":
+        return _export(arguments)
+    if arguments.of is not None or arguments.out is not None:
+        raise InvalidValue("a second RUN and --out belong to `tangere studio export RUN --out FILE.html`")
+    if arguments.source is None and arguments.ghost is not None:
+        raise InvalidValue("--ghost: stands beside a RUN or LOG, which is missing")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    settings = group_from(WorldSettings, arguments)
+    if arguments.log is not None and Path(arguments.log).suffix != ".mcap":
+        raise InvalidValue(f"--log: a file that ends with .mcap, got {arguments.log!r}")
+    from tangere.studio.door import address, free_port, guarded_server
+    from tangere.studio.door import stop as stop_server
+
+    free_port(arguments.port)  # a port that is taken is said before anything else is begun
+    prepared = _recordings(arguments)
+    server, door = guarded_server(arguments.port)
+    page: Any = None
+    try:
+        if prepared is None:
+            from tangere.studio.live import LivePage
+
+            page = LivePage(server, settings, log=arguments.log, dark=arguments.dark)
+        else:
+            from tangere.studio.replay import ReplayPage
+
+            page = ReplayPage(server, *prepared, dark=arguments.dark)
+        where = address(server, door)
+        print(f"studio at {where}", flush=True)
+        if not arguments.no_browser and not open_browser(where):
+            print("no browser could be opened; open the address above by hand", file=sys.stderr)
+        page.work(stop)
+    finally:
+        if page is not None:
+            page.close()
+        stop_server(server)
+    if not stop.is_set():
+        raise InvalidValue("the simulation ended by itself; what it said is above")
+    return 0
+
+
+def _recordings(arguments: argparse.Namespace) -> tuple[Any, ...] | None:
+    """What is replayed, with its ghost; None: an arm is simulated."""
+    if arguments.source is None:
+        return None
+    from tangere.studio.recorded import recorded
+
+    told = [arguments.source] if arguments.ghost is None else [arguments.source, arguments.ghost]
+    return tuple(recorded(source, arguments.robot) for source in told)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    if arguments.of is None or arguments.out is None:
+        raise InvalidValue("export: say what and where to, as in `tangere studio export out/run --out run.html`")
+    from tangere.studio.export import export
+
+    print(export(arguments.of, arguments.out, arguments.robot))
+    return 0
+
+
+def open_browser(where: str) -> bool:
+    """Whether a browser took the address."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False  # a browser of the terminal would take the terminal
+    try:
+        return webbrowser.open(where)
+    except webbrowser.Error:
+        return False

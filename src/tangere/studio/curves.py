@@ -1,0 +1,53 @@
+"""Curves beside the arm: the newest seconds of a simulation, or the whole of a log with a cursor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tangere.types import Array
+
+COLOURS = ("#1f77b4", "#d1495b", "#2e933c", "#c98a0b", "#7b4fa3", "#0f8b8d", "#8c564b", "#5f6c7b")  # do not repeat
+POINTS = 400  # of one curve: more than the panel has pixels
+_AXIS = {"stroke": "#8a94a0", "grid": {"stroke": "#8a94a030"}, "ticks": {"stroke": "#8a94a060"}}
+
+
+class Curves:
+    """One plot: a line per name over [start, end] s, and a dashed one where there is a limit.
+
+    The range of time is fixed: viser keeps what is shown as a share of the data, which drifts where the data does.
+    """
+
+    def __init__(
+        self, gui: Any, title: str, names: tuple[str, ...], span: tuple[float, float], *, height: int = 190,
+        limit: float | None = None, label: str = "",
+    ) -> None:  # fmt: skip
+        self.limit = limit
+        series: list[dict[str, Any]] = [{"label": "t [s]"}]
+        for i, name in enumerate(names):
+            colour = "#e8920c" if name == "now" else COLOURS[i % len(COLOURS)]
+            series.append({"label": name, "stroke": colour, "width": 1.6})
+        if limit is not None:
+            series.append({"label": "limit", "stroke": "#e8920c", "width": 1.4, "dash": (6, 4)})
+        x = np.array(span)
+        self.plot = gui.add_uplot(
+            data=(x, *(np.zeros(2) for _ in names), *([] if limit is None else [np.full(2, limit)])),
+            series=tuple(series), title=title, height=height, legend={"show": True, "live": False},
+            scales={"x": {"time": False, "range": span}},
+            axes=({"size": 40 if label else 28, "label": label, "labelSize": 14, **_AXIS}, {"size": 46, **_AXIS}),
+        )  # fmt: skip
+
+    def show(self, time: Array, values: Array) -> None:
+        """time (N,) [s], values (N, k): every point where there are few, else evenly picked ones."""
+        if len(time) < 2:
+            return
+        pick = np.unique(np.linspace(0, len(time) - 1, min(POINTS, len(time))).astype(int))
+        x = np.ascontiguousarray(time[pick])
+        lines = [np.ascontiguousarray(values[pick, j]) for j in range(values.shape[1])]
+        self.plot.data = (x, *lines, *([] if self.limit is None else [np.full(len(x), self.limit)]))
+
+    def show_all(self, time: Array, values: Array) -> None:
+        """The same with every point as it is: they were picked before."""
+        lines = [np.ascontiguousarray(values[:, j]) for j in range(values.shape[1])]
+        self.plot.data = (np.ascontiguousarray(time), *lines)

@@ -1,0 +1,158 @@
+"""The page's server behind a door: this machine only, our own page only, with a token, and nothing leaves.
+
+By itself viser listens on every interface, asks neither for Host nor Origin nor a token, and opens a tunnel to the
+internet when any client asks for it. It has no hook for that: the start of its websocket server is wrapped while the
+server is built. That is a private place of version 1.1.1, which is why the version is pinned and a test knocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import io
+import logging
+import secrets
+import socket
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tangere.errors import InvalidValue, MissingExtra
+
+HOST = "127.0.0.1"
+FIRST_PORT = 8080  # where ports are looked for if none is given
+PORTS = 100  # how many are tried
+# scripts of the page itself are inline and build functions; everything else may come from, and go to, its own server
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; connect-src 'self' ws://{host} blob: data:; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors {frames}"
+)
+# who may show the page in a frame: itself, and a notebook on this machine
+FRAMES = "'self' http://127.0.0.1:* http://localhost:*"
+
+
+@dataclass
+class Door:
+    """Who may come in. refused: why somebody was not let in, newest last."""
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    refused: list[str] = field(default_factory=list)
+
+    def judged(self, headers: Any, path: str, port: int) -> str:
+        """Why this request is refused; "": it is not."""
+        hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+        if len(headers.get_all("Host")) != 1 or headers.get("Host") not in hosts:
+            return "Host"
+        origins = {f"http://{host}" for host in hosts}
+        wants_socket = "websocket" in headers.get("Upgrade", "").lower()
+        if (wants_socket or "Origin" in headers) and headers.get("Origin", "") not in origins:
+            return "Origin"
+        pairs = (part.strip().partition("=") for text in headers.get_all("Cookie") for part in text.split(";"))
+        shown = [value for name, _, value in pairs if name == cookie_name(port)]
+        shown += parse_qs(urlsplit(path).query).get("token", [])
+        own = self.token.encode()
+        return "" if any(hmac.compare_digest(one.encode(), own) for one in shown) else "token"
+
+
+def cookie_name(port: int) -> str:
+    """Of the cookie that holds the token: cookies do not tell ports apart, names must."""
+    return f"tangere_{port}"
+
+
+def free_port(port: int | None) -> int:
+    """The port that was asked for, or the next that is free; InvalidValue where it is taken."""
+    if port is not None and not 1 <= port <= 65535:
+        raise InvalidValue(f"--port: 1 to 65535, got {port}")
+    for one in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, one))
+            except PermissionError:
+                raise InvalidValue(f"--port: {one} needs more rights than you have; take one above 1023") from None
+            except OSError:
+                continue
+            return one
+    if port is None:
+        raise InvalidValue(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all taken; name one with --port N")
+    raise InvalidValue(f"--port: {port} is taken by another program; leave --port out to get the next one that is free")
+
+
+def viser_module() -> Any:
+    """The page's library, or the line that installs it."""
+    try:
+        import viser
+    except ImportError as problem:
+        raise MissingExtra("the studio needs viser: pip install 'tangere[studio]'") from problem
+    return viser
+
+
+def guarded_server(port: int | None = None) -> tuple[Any, Door]:
+    """A viser server on loopback behind a Door."""
+    viser = viser_module()
+    import viser.infra._infra as infra
+    from viser import _messages
+    from websockets.datastructures import Headers
+    from websockets.http11 import Response
+
+    log = logging.getLogger("tangere.studio.door")
+    log.propagate, log.disabled = False, True
+    door, place = Door(), infra.websockets.asyncio.server
+    plain, wrapped = place.serve, []
+
+    def serve(handler: Any, host: Any, asked: Any, *, process_request: Any = None, **more: Any) -> Any:
+        def knock(connection: Any, request: Any) -> Any:
+            own = int(connection.local_address[1])
+            why = door.judged(request.headers, request.path, own)
+            if why:
+                door.refused.append(why)
+                del door.refused[:-100]
+                head = Headers({"Content-Type": "text/plain; charset=utf-8", "Connection": "close"})
+                text = f"Not allowed: {why}. Open the address that `tangere studio` printed.\n"
+                return Response(HTTPStatus.FORBIDDEN, "Forbidden", head, text.encode())
+            answer = None if process_request is None else process_request(connection, request)
+            if answer is not None:
+                head = answer.headers
+                head["Set-Cookie"] = f"{cookie_name(own)}={door.token}; Path=/; HttpOnly; SameSite=Strict"
+                head["Content-Security-Policy"] = POLICY.format(host=request.headers["Host"], frames=FRAMES)
+                head["Referrer-Policy"] = "no-referrer"
+                head["X-Content-Type-Options"] = "nosniff"
+                head["Cache-Control"] = "no-store"
+            return answer
+
+        wrapped.append(host)
+        more["logger"] = log  # who knocks and goes away is no trace on somebody's terminal
+        return plain(handler, host, asked, process_request=knock, **more)
+
+    place.serve = serve
+    try:
+        with quiet():
+            server = viser.ViserServer(host=HOST, port=free_port(port), verbose=False)
+    finally:
+        place.serve = plain
+    if wrapped != [HOST] * len(wrapped) or not wrapped:
+        stop(server)
+        raise MissingExtra("this viser is not the one that the studio knows: pip install 'tangere[studio]'")
+    for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):  # they would call a relay on the internet
+        server._websock_server._incoming_handlers.pop(message, None)
+    if port is not None and server.get_port() != port:
+        stop(server)
+        raise InvalidValue(f"--port: {port} is taken by another program")
+    return server, door
+
+
+def quiet() -> contextlib.AbstractContextManager[Any]:
+    """Nothing that viser prints reaches the terminal: the command prints one line, its own."""
+    return contextlib.redirect_stdout(io.StringIO())
+
+
+def stop(server: Any) -> None:
+    """End the server, without a word."""
+    with quiet():
+        server.stop()
+
+
+def address(server: Any, door: Door) -> str:
+    """What is opened in a browser."""
+    return f"http://{HOST}:{server.get_port()}/?token={door.token}"

@@ -1,0 +1,297 @@
+"""The simulated arm of the studio, in a process of its own: the one loop with live inputs, paced by the clock.
+
+It is told what to do by pickled messages on its standard input and tells of events on its standard output; rows go
+through a Ring. It never waits for the page: nobody reads what it writes but through memory.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter, sleep
+from typing import IO, Any
+
+import numpy as np
+
+from tangere.errors import TangereError
+from tangere.loop.result import RunResult
+from tangere.loop.run import run
+from tangere.loop.sinks import Change, Input, RunInfo
+from tangere.plants.pull import Pull, Release
+from tangere.plants.pushes import Push, PushForce
+from tangere.studio.ring import Ring
+from tangere.studio.settings import WorldSettings
+from tangere.studio.world import World, built
+from tangere.types import Command, Controller, State
+
+SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
+LINGER = 5.0  # [s] for which the simulation goes on when the studio is gone
+NAP = 0.005  # [s] between two looks at the messages while the simulation is paused
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The first message."""
+
+    ring: str
+    settings: WorldSettings
+    log: str | None = None  # an .mcap file that is written meanwhile
+    start: tuple[float, ...] | None = None  # [rad]
+    silence: float = SILENCE  # [s]
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How time passes: speed 1 is real time, 0 is a pause; steps: so many periods, and then a pause."""
+
+    speed: float = 1.0
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Anew:
+    """Another world; the arm stays where it is, or (home) goes back to where it began."""
+
+    settings: WorldSettings
+    home: bool = False
+
+
+@dataclass(frozen=True)
+class Beat:
+    """The studio lives."""
+
+
+@dataclass(frozen=True)
+class End:
+    """End at once, with the log closed."""
+
+
+class Stoppable:
+    """A controller that can be ended from outside: the run then ends, too."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.finished = False
+
+    @property
+    def abort(self) -> BaseException | None:
+        """Why the guard gave up, if it did."""
+        found: BaseException | None = getattr(self.controller, "abort", None)
+        return found
+
+    def start(self, state: State) -> None:
+        """As the controller."""
+        self.state = state
+        self.controller.start(state)
+
+    def step(self, state: State) -> Command:
+        """As the controller."""
+        self.state = state
+        return self.controller.step(state)
+
+    def stop(self) -> None:
+        """As the controller."""
+        self.controller.stop()
+
+
+class Hand:
+    """Live inputs of the loop: what the studio sends, and what is done when it falls silent."""
+
+    def __init__(self, period: float, silence: float, tell: Callable[[Any], None]) -> None:
+        self.period, self.silence, self._tell, self.speed, self.steps = period, silence, tell, 1.0, 0
+        self.walls: deque[tuple[float, float, float]] = deque(maxlen=4096)  # time, wall, interval beyond the nominal
+        self.told = perf_counter()  # when the studio was last heard of
+        self.gone = False
+        self.waiting: deque[Input] = deque()
+        self.anew: Anew | None = None
+        self._pulling = False
+        self._due = self._last = 0.0
+
+    def take(self, time: float) -> list[Input]:
+        """What came since the last call. While paused it waits, which is what a pause is."""
+        while self.speed == 0.0 and self.steps <= 0 and self.anew is None and not self.gone:
+            sleep(NAP)
+        self.steps -= self.steps > 0
+        now = perf_counter()
+        if 0.0 < self.speed < 1.0:  # slow motion: a schedule of our own, later than that of the loop
+            self._due = max(self._due + self.period / self.speed, now)
+            sleep(self._due - now)
+            now = perf_counter()
+        self.walls.append((time, now, now - self._last - self.period))
+        self._last = now
+        taken: list[Input] = []
+        while self.waiting:
+            taken.append(self.waiting.popleft())
+        for item in taken:
+            self._pulling = isinstance(item, Pull) or (self._pulling and not isinstance(item, Release))
+        if self._pulling and (self.gone or now - self.told > self.silence):
+            self._pulling = False
+            why = "the studio is gone" if self.gone else f"the studio was silent for {self.silence:g} s"
+            taken = [item for item in taken if not isinstance(item, Pull)]
+            taken.append(Release(why))
+            threading.Thread(target=self._tell, args=(("released", why),), daemon=True).start()  # who reads may be slow
+        return taken
+
+
+class Rows:
+    """The sink that fills the ring and tells of events."""
+
+    def __init__(self, ring: Ring, world: World, hand: Hand, number: int, tell: Any) -> None:
+        self._ring, self._world, self._hand, self._number, self._tell = ring, world, hand, number, tell
+        self._row = np.zeros(ring.layout.width)
+
+    def open(self, run: RunInfo) -> None:
+        """Nothing to prepare."""
+
+    def row(self, state: Any, command: Any, residual: Any, reference: Any, truth: Any) -> None:
+        """One period into the ring."""
+        row, at, walls = self._row, self._ring.fields, self._hand.walls
+        wall = late = 0.0
+        while walls and walls[0][0] <= state.time + 1e-9:
+            _, wall, late = walls.popleft()
+        pulled = getattr(self._world.plant, "pulled", None)
+        row[at["run"]], row[at["time"]], row[at["wall"]], row[at["lateness"]] = self._number, state.time, wall, late
+        row[at["score"]] = self._world.detector.score
+        row[at["q"]], row[at["qd"]], row[at["tau"]] = state.q, state.qd, state.tau
+        row[at["residual"]] = 0.0 if residual is None else residual
+        row[at["tau_ext"]] = 0.0 if truth is None else truth.tau_ext
+        row[at["force"]] = 0.0 if pulled is None else pulled.force
+        row[at["point"]] = 0.0 if pulled is None else pulled.point
+        self._ring.append(row)
+
+    def event(self, event: Any) -> None:
+        """To the studio."""
+        self._tell(("event", self._number, event))
+
+    def close(self, result: RunResult) -> None:
+        """Nothing to release."""
+
+
+class Physics:
+    """The process's side: messages in, events out, one run after the other."""
+
+    def __init__(self, source: IO[bytes], target: IO[bytes]) -> None:
+        self._source, self._target = source, target
+        self._lock = threading.Lock()
+        begin = pickle.load(source)
+        assert isinstance(begin, Begin)
+        self._begin = begin
+        self._hand = Hand(begin.settings.period, begin.silence, self._tell)
+        self._stoppable: Stoppable | None = None
+        self._wake = threading.Event()
+
+    def serve(self) -> None:
+        """Until the studio ends it, or has been gone for LINGER seconds."""
+        settings = self._begin.settings
+        home = np.array(self._begin.start) if self._begin.start else None
+        try:
+            world = built(settings, home)
+        except TangereError as problem:
+            self._tell(("failed", str(problem)))
+            return
+        home = world.start
+        ring = Ring(world.believed.dof, self._begin.ring)
+        self._tell(("ready", world.believed.dof))
+        threading.Thread(target=self._listen, name="messages", daemon=True).start()
+        number = 0
+        while True:
+            number += 1
+            end = self._run(world, ring, number)
+            if self._hand.anew is None and not self._hand.gone:
+                self._tell(("ended", end))
+                self._wake.wait()
+            self._wake.clear()
+            anew = self._hand.anew
+            if anew is None:
+                return
+            fresh = Hand(anew.settings.period, self._begin.silence, self._tell)
+            fresh.speed = self._hand.speed
+            q = home if anew.home or self._stoppable is None else self._stoppable.state.q
+            try:
+                world = built(anew.settings, q)
+                settings = anew.settings
+            except TangereError as problem:
+                self._tell(("refused", str(problem)))
+                world = built(settings, q)
+            self._hand = fresh
+
+    def _run(self, world: World, ring: Ring, number: int) -> str:
+        """One run; why it ended."""
+        self._stoppable = stoppable = Stoppable(world.controller)
+        self._tell(("run", number, world.settings))
+        log = self._begin.log if number == 1 or self._begin.log is None else _numbered(self._begin.log, number)
+        result = run(
+            world.plant, stoppable, world.observer, detector=world.detector, reaction=world.reaction,
+            trajectory=world.trajectory, start=world.start, live=self._hand,
+            sinks=[Rows(ring, world, self._hand, number, self._tell)], paced=True, keep=False, log=log,
+            robot=world.believed,
+        )  # fmt: skip
+        return result.aborted
+
+    def _listen(self) -> None:
+        """Messages as they come; the end of the stream is the end of the studio."""
+        while True:
+            try:
+                message = pickle.load(self._source)
+            except (EOFError, OSError, pickle.UnpicklingError):
+                break
+            hand = self._hand
+            hand.told = perf_counter()
+            if isinstance(message, Push | PushForce | Pull | Release | Change):
+                hand.waiting.append(message)
+            elif isinstance(message, Tempo):
+                hand.speed, hand.steps = message.speed, message.steps
+            elif isinstance(message, Anew):
+                hand.anew = message
+                self._end()
+            elif isinstance(message, End):
+                hand.gone = True
+                self._end()
+                return
+        self._hand.gone = True
+        sleep(LINGER)
+        self._end()
+
+    def _end(self) -> None:
+        """End the run that is going on."""
+        if self._stoppable is not None:
+            self._stoppable.finished = True
+        self._wake.set()
+
+    def _tell(self, message: Any) -> None:
+        with self._lock:
+            try:
+                pickle.dump(message, self._target, protocol=pickle.HIGHEST_PROTOCOL)
+                self._target.flush()
+            except (OSError, ValueError):  # nobody listens any more: the simulation goes on
+                pass
+
+
+def _numbered(path: str, number: int) -> str:
+    """run.mcap -> run-2.mcap: a world that was changed has a log of its own."""
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{number}{ending}"
+
+
+def serve() -> None:
+    """The process: whatever a library prints goes to standard error, standard output is for messages alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the studio, which ends this
+    target = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    code = 1
+    try:
+        Physics(sys.stdin.buffer, target).serve()
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)  # the thread that waits for messages cannot be ended otherwise

@@ -1,0 +1,205 @@
+"""The page of a recording: a timeline with its events, the arm at any time, a second run as a ghost, curves."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tangere.studio.curves import POINTS, Curves
+from tangere.studio.live import sentence
+from tangere.studio.recorded import Recorded
+from tangere.studio.stage import GHOSTS, Arm, Stage, words
+from tangere.types import Array
+
+FRAMES = 30.0  # [1/s] of the arm
+PLOTS = 8.0  # [1/s] of the cursor in the curves
+NEAR = 0.25  # [s] before an event at which one is put by "next": what led to it is seen
+LISTED = 12  # events and notes in the list
+
+
+class ReplayPage:
+    """A page around a Recorded, and around another one as a ghost."""
+
+    def __init__(
+        self, server: Any, run: Recorded, ghost: Recorded | None = None, *, dark: bool = False, frames: float = FRAMES
+    ) -> None:
+        self.server, self.run, self.ghost, self.frames = server, run, ghost, frames
+        self.stage = Stage(server, run.robot, dark=dark)
+        self.arms = [self.stage.arm]
+        if ghost is not None:
+            self.arms.append(Arm(server, ghost.robot, "/ghost", ghost=GHOSTS[0], opacity=0.3))
+            self.arms[1].frames[0].visible = False  # the base is where that of the other arm is
+        self.time = float(run.time[0])
+        self.playing = False
+        self._cursor = -1.0
+        self._lock = threading.RLock()
+        self._gui()
+        self.go(self.time)
+
+    @property
+    def index(self) -> int:
+        """The sample that is shown."""
+        return self.run.index(self.time)
+
+    def go(self, time: float, *, slider: bool = True) -> None:
+        """Show the sample nearest to that time [s]."""
+        first, last = float(self.run.time[0]), float(self.run.time[-1])
+        with self._lock, self.server.atomic():
+            self.time = min(max(time, first), last)
+            self.arms[0].place(self.run.q[self.index])
+            if self.ghost is not None:
+                self.arms[1].place(self.ghost.q[self.ghost.index(self.time)])
+            self._touch()
+            if slider:
+                self.slider.value = min(max(round(self.time, 4), self.slider.min), self.slider.max)
+            self.clock.content = f"**t = {self.time:.3f} s** of {last:.3f} s"
+
+    def step(self, samples: int) -> None:
+        """So many samples on, or back."""
+        self.playing = False
+        index = min(max(self.index + samples, 0), len(self.run.time) - 1)
+        self.go(float(self.run.time[index]))
+
+    def jump(self, direction: int) -> None:
+        """To the next event, or to the one before: to the sample that raised it."""
+        self.playing = False
+        times = [event.time_s for event in self.run.events]
+        later = [t for t in times if t > self.time + 1e-9] if direction > 0 else []
+        earlier = [t for t in times if t < self.time - 1e-9] if direction < 0 else []
+        if later or earlier:
+            self.go(later[0] if later else earlier[-1])
+
+    def work(self, stop: threading.Event) -> None:
+        """Play, where it plays, until told to stop."""
+        last, next_plot = perf_counter(), 0.0
+        while not stop.wait(1.0 / self.frames):
+            now = perf_counter()
+            if self.playing:
+                speed = {"1/10": 0.1, "1/4": 0.25, "real time": 1.0, "4 times": 4.0}[self.speed.value]
+                self.go(self.time + speed * (now - last))
+                if self.time >= self.run.time[-1]:
+                    self.playing = False
+            last = now
+            if self._cursor != self.time and now >= next_plot:
+                next_plot = now + 1.0 / PLOTS
+                self._draw_cursor()
+
+    def close(self) -> None:
+        """Nothing runs beside the page."""
+
+    def _touch(self) -> None:
+        """Links of the event at this time, by their probability."""
+        here = [e for e in self.run.events if e.time_s <= self.time <= (e.end_s or e.time_s + 1.0)]
+        event = here[-1] if here else None
+        for link in range(1, self.run.robot.dof + 1):
+            sure = event is not None and event.link == link
+            self.stage.arm.paint(link, event.link_probability if sure and event is not None else 0.0)
+
+    def _gui(self) -> None:
+        gui, run = self.server.gui, self.run
+        gui.set_panel_label(words(run.name)[:60])
+        gui.main_panel.dock_right()
+        first, last = float(run.time[0]), float(run.time[-1])
+        self.clock = gui.add_markdown("")
+        step = float(np.median(np.diff(run.time))) if len(run.time) > 1 else 0.001
+        # a slider of whole steps from the first sample; the last mark may lie within a step of the end
+        marks = tuple((min(max(t, first), last), text) for t, text in run.marks[:20])
+        high = max(last, first + step)
+        self.slider = gui.add_slider("t [s]", first, high, max(round(step, 4), 1e-4), first, marks=marks or None)
+        self.speed = gui.add_dropdown("speed", ["1/10", "1/4", "real time", "4 times"], initial_value="real time")
+        self.play_button = gui.add_button("Play or pause", hint="key P")
+        self.next_button = gui.add_button("Next event", hint="key N", disabled=not run.events)
+        self.before_button = gui.add_button("Event before", hint="key B", disabled=not run.events)
+        told = [f"- {sentence(event)}" for event in run.events[:LISTED]]
+        told += [f"- and {len(run.events) - LISTED} more"] if len(run.events) > LISTED else []
+        told += [f"- {words(text)}" for text in run.said]
+        told = told or ["Nothing was felt in this run."]
+        if self.ghost is not None:
+            told.append(f"- the ghost is {words(self.ghost.name)}")
+        gui.add_markdown("\n".join(told))
+        with gui.add_folder("Notes of the log", expand_by_default=False):
+            notes = [f"- {t:.3f} s: {words(text)}" for t, text in run.notes[:200]]
+            self.notes = gui.add_markdown("\n".join(notes) or "none")
+        self._curves(gui, first, last)
+        self.slider.on_update(self._slid)
+        self.play_button.on_click(self._play)
+        self.next_button.on_click(self._next)
+        self.before_button.on_click(self._before)
+        for label, key, call in (
+            ("Play or pause", "P", self._play), ("Next event", "N", self._next), ("Event before", "B", self._before),
+            ("One sample on", "arrowright", self._on), ("One sample back", "arrowleft", self._back),
+        ):  # fmt: skip
+            gui.add_command(label, hotkey=key).on_trigger(call)
+
+    def _curves(self, gui: Any, first: float, last: float) -> None:
+        run, n = self.run, self.run.robot.dof
+        joints = tuple(f"joint {i + 1}" for i in range(n))
+        wanted: list[tuple[str, Array, Recorded]] = []
+        if run.residual is not None:
+            wanted.append(("external torque felt [Nm]", run.residual, run))
+        wanted.append(("joint positions [rad]", run.q, run))
+        if self.ghost is not None:
+            wanted.append((f"{words(self.ghost.name)}: joint positions [rad]", self.ghost.q, self.ghost))
+        elif run.tau is not None:
+            wanted.append(("joint torque [Nm]", run.tau, run))
+        panel = gui.add_panel()
+        self.plots: list[tuple[Curves, Array, Array]] = []
+        with panel.add_tab("Curves"):
+            for title, values, of in wanted:
+                curves = Curves(gui, title, (*joints, "now"), (first, last), height=240, label="s")
+                pick = picked(of.time, values)
+                self.plots.append((curves, of.time[pick], values[pick]))
+        panel.dock_left()
+        panel.set_width(380)
+        self._draw_cursor()
+
+    def _draw_cursor(self) -> None:
+        """The curves with a line at the time that is shown: three samples more, at which one series goes up and down."""
+        self._cursor = self.time
+        with self.server.atomic():
+            for curves, time, values in self.plots:
+                at = int(np.searchsorted(time, self.time))
+                row = values[min(at, len(values) - 1)]
+                finite = values[np.isfinite(values)]
+                ends = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+                x = np.insert(time, at, (self.time,) * 3)
+                lines = np.insert(values, [at] * 3, row, axis=0)
+                now = np.full((len(x), 1), ends[0])
+                now[at + 1, 0] = ends[1]
+                curves.show_all(x, np.hstack((lines, now)))
+
+    async def _slid(self, event: Any) -> None:
+        if event.client_id is not None:
+            self.playing = False
+            self.go(float(self.slider.value), slider=False)
+
+    async def _play(self, _: Any) -> None:
+        if not self.playing and self.time >= self.run.time[-1]:
+            self.go(float(self.run.time[0]))
+        self.playing = not self.playing
+
+    async def _next(self, _: Any) -> None:
+        self.jump(1)
+
+    async def _before(self, _: Any) -> None:
+        self.jump(-1)
+
+    async def _on(self, _: Any) -> None:
+        self.step(1)
+
+    async def _back(self, _: Any) -> None:
+        self.step(-1)
+
+
+def picked(time: Array, values: Array) -> Array:
+    """Indices of samples that keep the least and the most of every bin: an event of a few samples stays seen."""
+    count = len(time)
+    if count <= POINTS:
+        return np.arange(count)
+    size = np.abs(np.nan_to_num(values)).max(axis=1)
+    edges = np.unique(np.linspace(0, count, POINTS // 2 + 1).astype(int))
+    most = [a + int(np.argmax(size[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return np.unique(np.concatenate((edges[:-1], np.array(most), [count - 1])))

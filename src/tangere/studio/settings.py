@@ -1,0 +1,58 @@
+"""Settings of the simulated arm: options of the command and widgets of the page are made from them. Light to load."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tangere.settings import check, setting, word
+
+CONTROLLERS = ("computed torque", "joint impedance", "cartesian impedance", "hand guiding")
+MOTIONS = ("hold", "sine")
+REACTIONS = ("none", "soft", "float", "retreat")
+PERIOD = 2e-3  # [s] 500 Hz, what a UR e-Series controls with
+
+
+@dataclass(frozen=True)
+class WorldSettings:
+    """The simulated arm of the studio: every option is a widget of its page, too."""
+
+    robot: str = word("ur10e", "arm: a name from `tangere models`, or a file", metavar="NAME|FILE")
+    controller: str = word("computed torque", "what moves the arm", CONTROLLERS)
+    motion: str = word("hold", "what it does by itself", MOTIONS)
+    reaction: str = word("none", "what it does when it feels a touch", REACTIONS)
+    kp: float = setting(100.0, "1/s2", "gain of computed torque", low=0.0, high=1e4)
+    stiffness: float = setting(1.0, "", "of the impedance controllers, against their own", low=0.0, high=10.0)
+    observer_gain: float = setting(50.0, "1/s", "K of the momentum observer", low=0.0, above=True, high=500.0)
+    payload: float = setting(0.0, "kg", "mass at the flange", low=0.0, high=50.0)
+    believed_payload: float = setting(0.0, "kg", "what controller and observer are told of it", low=0.0, high=50.0)
+    friction: float = setting(0.0, "", "of the joints, against what is known of the drives", low=0.0, high=3.0)
+    sensors: str = word("ideal", "noise and resolution of the measurements", ("ideal", "ur10e"))
+    mass: float = setting(1.0, "", "masses of the arm against those believed", low=0.2, high=5.0)
+    period: float = setting(PERIOD, "s", "control period", low=2e-4, high=2e-3)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def changed(self) -> dict[str, Any]:
+        """Settings that are not the defaults."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+    def command(self) -> str:
+        """The command line that opens the studio with these settings."""
+        words = ["tangere", "studio"]
+        for name, value in self.changed().items():
+            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+        return shlex.join(words)
+
+    def python(self) -> str:
+        """The parts of the simulation as Python to copy."""
+        told = ", ".join(f"{name}={value!r}" for name, value in self.changed().items())
+        return f"""import tangere
+from tangere.studio.settings import WorldSettings
+from tangere.studio.world import built
+
+w = built(WorldSettings({told}))
+result = tangere.run(w.plant, w.controller, w.observer, detector=w.detector, reaction=w.reaction,
+                     start=w.start, until=10.0)"""

@@ -1,0 +1,162 @@
+"""What stands in the scene: floor, arms, arrows and labels. Everything that is drawn goes through here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tangere.kinematics.rotation import quaternion_from_matrix
+from tangere.robots import Robot
+from tangere.studio.meshes import COLOURS, Mesh, arm_meshes
+from tangere.types import Array
+
+FORCE = (214, 69, 46)  # a force that acts
+FELT = (232, 146, 12)  # what is felt: amber
+PER_NEWTON = 1.0 / 250.0  # [m/N] length of an arrow: 60 N are a hand's length
+GHOSTS = ((46, 134, 193), (232, 146, 12), (39, 147, 97), (136, 84, 163), (192, 57, 43), (22, 130, 130), (120, 110, 30),
+          (90, 90, 100))  # fmt: skip
+LIGHT = {"cell_color": (224, 228, 232), "section_color": (196, 202, 208), "plane_color": (246, 248, 250)}
+DARK = {"cell_color": (52, 56, 62), "section_color": (74, 80, 88), "plane_color": (33, 36, 41)}
+
+
+# signs that mean something in html or in markdown, as html writes them
+_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "&<>`*_[]!|$#\\{}~()\"'"}
+
+
+def words(text: object) -> str:
+    """A text from a log, a file or a user, so that neither html nor markdown finds anything in it."""
+    return "".join(c if c.isprintable() else " " for c in str(text)).translate(_SIGNS)
+
+
+class Arm:
+    """An arm in the scene, solid or as a ghost."""
+
+    def __init__(
+        self, server: Any, robot: Robot, name: str, *, ghost: tuple[int, int, int] | None = None, opacity: float = 0.22
+    ) -> None:
+        self.robot, self.name, self.ghost = robot, name, ghost
+        self.meshes: list[dict[str, Mesh]] = arm_meshes(robot.model)
+        self._inverse = np.stack([np.linalg.inv(joint.T_joint_link) for joint in robot.model.joints])
+        self.frames: list[Any] = []
+        self.parts: list[dict[str, Any]] = []
+        self.links = np.zeros((robot.dof, 4, 4))
+        self.q = np.full(robot.dof, np.nan)
+        for i, body in enumerate(self.meshes):
+            self.frames.append(server.scene.add_frame(f"{name}/{i}", show_axes=False))
+            look: dict[str, Any] = {} if ghost is None else {"opacity": opacity, "cast_shadow": False}
+            self.parts.append({
+                colour: server.scene.add_mesh_simple(
+                    f"{name}/{i}/{colour}", mesh.vertices.astype(np.float32), mesh.faces,
+                    color=COLOURS[colour] if ghost is None else ghost, **look,
+                )
+                for colour, mesh in body.items()
+            })  # fmt: skip
+
+    def place(self, q: Array) -> None:
+        """Show the arm at q (n,)."""
+        if np.array_equal(q, self.q):
+            return
+        self.q = np.array(q)
+        self.links = self.robot.link_poses(self.q)
+        joints = self.links @ self._inverse
+        turns = quaternion_from_matrix(joints[:, :3, :3])
+        for frame, turn, T in zip(self.frames[1:], turns, joints, strict=True):
+            frame.wxyz, frame.position = turn, T[:3, 3]
+
+    def in_link(self, link: int, point: Array) -> Array:
+        """A point of space (3,) in the frame of a link (from 1) where it is shown now."""
+        T = self.links[link - 1]
+        return np.asarray(T[:3, :3].T @ (np.asarray(point) - T[:3, 3]))
+
+    def in_base(self, link: int, point: Array) -> Array:
+        """A point of a link's frame in space."""
+        T = self.links[link - 1]
+        return np.asarray(T[:3, :3] @ np.asarray(point) + T[:3, 3])
+
+    def paint(self, link: int, share: float) -> None:
+        """Colour a link (from 1) by how sure it is that it was touched: 0 its own colour, 1 amber."""
+        for colour, part in self.parts[link].items():
+            own = np.array(COLOURS[colour] if self.ghost is None else self.ghost)
+            tint = tuple(int(c) for c in np.rint(own + min(max(share, 0.0), 1.0) * (np.array(FELT) - own)))
+            if tuple(part.color) != tint:
+                part.color = tint
+
+    @property
+    def visible(self) -> bool:
+        """Whether it is shown."""
+        return bool(self.frames[0].visible)
+
+    @visible.setter
+    def visible(self, shown: bool) -> None:
+        for frame in self.frames:
+            if frame.visible != shown:
+                frame.visible = shown
+
+    def remove(self) -> None:
+        """Take it out of the scene."""
+        for frame in self.frames:
+            frame.remove()
+
+
+class Arrow:
+    """A force with its size beside it."""
+
+    def __init__(self, server: Any, name: str, colour: tuple[int, int, int]) -> None:
+        self._arrow = server.scene.add_arrows(
+            name, np.zeros((1, 2, 3), np.float32), np.array([colour], np.uint8), shaft_radius=0.009, head_radius=0.022,
+            head_length=0.05, visible=False,
+        )  # fmt: skip
+        self._label = server.scene.add_label(f"{name}/text", "", visible=False, anchor="bottom-left")
+
+    @property
+    def text(self) -> str:
+        """What stands beside it; "" while it is hidden."""
+        return str(self._label.text) if self._label.visible else ""
+
+    def show(self, point: Array, force: Array, text: str) -> None:
+        """From the point [m] along the force [N]."""
+        tip = point + PER_NEWTON * force
+        self._arrow.points = np.array([[point, tip]], dtype=np.float32)
+        self._label.position = tip
+        if self._label.text != text:
+            self._label.text = text
+        if not self._arrow.visible:
+            self._arrow.visible = self._label.visible = True
+
+    def hide(self) -> None:
+        """Nothing acts."""
+        if self._arrow.visible:
+            self._arrow.visible = self._label.visible = False
+
+
+class Stage:
+    """The scene of one server."""
+
+    def __init__(self, server: Any, robot: Robot, *, dark: bool = False) -> None:
+        self.server, self.robot = server, robot
+        server.gui.configure_theme(
+            dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(46, 110, 160)
+        )
+        scene = server.scene
+        scene.world_axes.visible = False
+        scene.configure_default_lights(cast_shadow=False)
+        self._floor: Any = None
+        self.dark(dark)
+        reach = float(np.linalg.norm(robot.link_poses(np.zeros(robot.dof))[-1][:3, 3])) or 1.0
+        server.initial_camera.position = tuple(reach * np.array((1.05, -1.1, 0.85)))
+        server.initial_camera.look_at = tuple(reach * np.array((0.1, 0.0, 0.3)))
+        self.arm = Arm(server, robot, "/arm")
+        self.force = Arrow(server, "/force", FORCE)
+        self.felt = Arrow(server, "/felt", FELT)
+
+    def dark(self, dark: bool) -> None:
+        """Floor and theme."""
+        self.server.gui.configure_theme(
+            dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(46, 110, 160)
+        )
+        if self._floor is not None:
+            self._floor.remove()
+        self._floor = self.server.scene.add_grid(
+            "/floor", 4, 4, cell_size=0.1, section_size=0.5, plane_opacity=0.9, **(DARK if dark else LIGHT)
+        )

@@ -1,0 +1,100 @@
+"""What the studio simulates, as a plain value: which arm, under which controller, feeling what, and how it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.scenarios.build import build
+from tangere.apps.scenarios.common import at_rest
+from tangere.control.cartesian_impedance import STIFFNESS, CartesianImpedance
+from tangere.control.computed_torque import ComputedTorque
+from tangere.control.guard import Guarded
+from tangere.control.joint_impedance import OMEGA, HandGuiding, JointImpedance
+from tangere.control.reactions import FloatOnContact, Retreat, StopOnContact
+from tangere.errors import InvalidValue
+from tangere.observe.detect import Detector
+from tangere.observe.momentum import MomentumObserver
+from tangere.planning.joint_motions import Sine
+from tangere.robots import Robot, robot
+from tangere.studio.settings import WorldSettings
+from tangere.types import Array, Controller, Observer, Plant, Reaction, Trajectory
+
+ENDLESS = 86400.0  # [s] a day: the studio's motion has no end that anybody waits for
+GUARD_LIMIT = 1e4  # [Nm] for a joint whose arm states none
+
+
+@dataclass(frozen=True)
+class World:
+    """What run() takes."""
+
+    settings: WorldSettings
+    believed: Robot
+    plant: Plant
+    controller: Controller
+    observer: Observer
+    detector: Detector
+    reaction: Reaction | None
+    trajectory: Trajectory | None
+    start: Array  # (n,) [rad]
+
+
+def built(s: WorldSettings, start: Array | None = None) -> World:
+    """The parts of a simulation; start: where the arm is, else where it rests."""
+    base = robot(s.robot)
+    q = np.deg2rad(at_rest(base)) if start is None else start
+    known = bool(np.all(np.isfinite(base.drives.rotor_inertia)))
+    given: dict[str, Any] = {
+        "robot": s.robot, "q": tuple(np.rad2deg(q)), "kp": s.kp, "observer_gain": s.observer_gain, "sensors": s.sensors,
+        "mass": s.mass, "period": s.period, "duration": ENDLESS / 100.0, "push": (), "drives": known,
+        "plant": "mujoco" if _has_mujoco() else "rigid",
+    }  # fmt: skip
+    if s.payload:
+        given["payload"] = s.payload
+    if s.friction:
+        given["friction"] = "full"
+    parts = build("hold", given)
+    plant: Any = parts.plant
+    if s.friction and s.friction != 1.0:
+        plant.change("friction", s.friction)
+    believed = parts.world.believed
+    believed = believed if not s.believed_payload else believed.with_payload(s.believed_payload)
+    law = parts.world.believed_friction
+    trajectory = Sine(
+        believed, q, 0.2, 0.25, ramp=1.0, duration=ENDLESS, joints=tuple(range(1, believed.dof + 1))
+    ) if s.motion == "sine" else None  # fmt: skip
+    task = _controller(s, believed, q, q if trajectory is None else trajectory, law)
+    reaction = _reaction(s, task, believed, law)
+    limit = np.where(np.isfinite(believed.tau_max), believed.tau_max, GUARD_LIMIT)
+    guarded = Guarded(task if reaction is None else reaction, believed, period=s.period, torque_max=limit)
+    observer = MomentumObserver(believed, s.observer_gain, friction=law)
+    return World(s, believed, plant, guarded, observer, parts.detector, reaction, trajectory, q)
+
+
+def _controller(s: WorldSettings, arm: Robot, q: Array, goal: Any, law: Any) -> Controller:
+    if s.controller == "computed torque":
+        return ComputedTorque(arm, goal, kp=s.kp, friction=law)
+    if s.controller == "hand guiding":
+        if s.motion != "hold":
+            raise InvalidValue("motion: an arm that is guided by hand follows no motion of its own; take hold")
+        return HandGuiding(arm, friction=law)
+    if s.controller == "cartesian impedance":
+        return CartesianImpedance(arm, goal, stiffness=s.stiffness * np.asarray(STIFFNESS), friction=law)
+    spring = s.stiffness * OMEGA**2 * np.diag(arm.mass_matrix(q))
+    return JointImpedance(arm, goal, stiffness=spring, friction=law)
+
+
+def _reaction(s: WorldSettings, task: Controller, arm: Robot, law: Any) -> Any:
+    if s.reaction == "soft":
+        return StopOnContact(task, arm, friction=law)
+    if s.reaction == "float":
+        return FloatOnContact(task, arm, friction=law)
+    return Retreat(task, arm, friction=law) if s.reaction == "retreat" else None
+
+
+def _has_mujoco() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("mujoco") is not None

@@ -1,0 +1,135 @@
+"""The studio in a real browser: the command as a process, chromium with software WebGL, and where a point is seen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+FLAGS = [
+    "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
+    "--no-sandbox", "--disable-accelerated-2d-canvas", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]  # fmt: skip
+PATIENCE = 60.0  # s: for a busy machine; what is awaited comes within a second on a quiet one
+
+
+def needs_browser() -> str:
+    """Path of chromium; skips where it, playwright or viser is absent."""
+    pytest.importorskip("viser", reason="viser is not installed: pip install 'tangere[studio]'")
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("no chromium: the studio is not looked at")
+    return found
+
+
+def until(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
+    """Wait until it is true; its value."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if value := what():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"{why}: not within {patience:g} s")
+
+
+class Page:
+    """One page of a browser, with every request, socket and error that it had."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.page = context.new_page()
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("websocket", lambda w: self.requests.append(w.url))
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+        self.page.goto(address)
+        self.page.wait_for_selector("canvas", timeout=1e3 * PATIENCE)
+
+    @property
+    def box(self) -> dict[str, float]:
+        """Where the scene is on the page."""
+        found: dict[str, float] = self.page.locator("canvas").first.bounding_box()
+        return found
+
+    def pixel(self, client: Any, point: Any) -> tuple[float, float]:
+        """Where a point of space is seen, by the camera that the page reported."""
+        camera, box = client.camera, self.box
+        w, x, y, z = camera.wxyz
+        R = np.array([
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ])  # fmt: skip
+        p = R.T @ (np.asarray(point) - camera.position)  # x right, y down, z forward
+        f = 0.5 * box["height"] / np.tan(0.5 * camera.fov)
+        return box["x"] + box["width"] / 2 + f * p[0] / p[2], box["y"] + box["height"] / 2 + f * p[1] / p[2]
+
+    @property
+    def outside(self) -> list[str]:
+        """Requests that went elsewhere than to this machine."""
+        own = ("http://127.0.0.1:", "ws://127.0.0.1:", "blob:", "data:", "file:")
+        return [url for url in self.requests if not url.startswith(own)]
+
+
+@contextlib.contextmanager
+def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Iterator[Callable[[str], Page]]:
+    """A browser; call what is given with an address to get a page of its own."""
+    chromium = needs_browser()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        made = play.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
+        view = {"width": size[0], "height": size[1]}
+        yield lambda address: Page(made.new_context(viewport=view, color_scheme=scheme), address)
+        made.close()
+
+
+class Studio:
+    """`tangere studio` as a process."""
+
+    def __init__(self, *words: str, env: dict[str, str] | None = None) -> None:
+        root = Path(__file__).resolve().parent.parent
+        paths = os.pathsep.join([str(root / "src"), *(p for p in sys.path if p)])
+        told = {**os.environ, "PYTHONPATH": paths, **(env or {})}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tangere", "studio", "--no-browser", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=told,
+        )  # fmt: skip
+        self.lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+    @property
+    def address(self) -> str:
+        """What it printed; waits for it."""
+        line = self.lines.get(timeout=PATIENCE)
+        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        assert found, f"no address in {line!r}: {self.process.stderr.read() if self.process.stderr else ''}"
+        return found[0]
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """End it; its exit code and what it printed on standard error."""
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        return code, "" if self.process.stderr is None else self.process.stderr.read()

@@ -1,0 +1,263 @@
+"""The page of a simulated arm in a real browser: grab it, let go of it; and the command as people type it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studio_browser import Studio, browser, needs_browser, until
+
+from tangere.cli.main import main
+from tangere.studio.grab import ANSWER
+
+SOAK = bool(os.environ.get("TANGERE_SOAK"))
+# says chromium of the library that turns the view, at every drag; nothing follows from it
+KNOWN = "Unable to preventDefault inside passive event listener invocation."
+
+
+class Seen:
+    """A studio in this process, and pages of it in a browser."""
+
+    def __init__(self, server, door, live, open_page):
+        self.server, self.door, self.live, self.open_page = server, door, live, open_page
+
+    def page(self):
+        """A new page, once the server knows of it and it has drawn; the page and its client."""
+        from tangere.studio.door import address
+
+        before = set(self.server.get_clients())
+        page = self.open_page(address(self.server, self.door))
+        client = until(lambda: [c for i, c in self.server.get_clients().items() if i not in before], "a client")[0]
+        client.local_storage.get_item("tangere", timeout=60.0)  # it has gone through its messages
+        page.page.add_style_tag(content=".mantine-Notifications-root { display: none }")  # that WebGL is slow here
+        return page, client
+
+    @property
+    def now(self):
+        ring = self.live.body.ring
+        row = ring.newest(ring.count - 1)[0][-1]
+        return {name: row[columns] for name, columns in ring.fields.items()}
+
+    @property
+    def force(self):
+        return float(np.linalg.norm(self.now["force"]))
+
+    def at_rest(self):
+        until(lambda: np.abs(self.now["qd"]).max() < 1e-4, "at rest")
+
+    def press(self, page, client, link, point, by=(0.04, 0.04, 0.03)):
+        """Take a point of a link with the mouse and drag it by so many metres; the button stays down."""
+        start = self.live.stage.arm.in_base(link, point)
+        (x, y), (u, v) = page.pixel(client, start), page.pixel(client, start + np.array(by))
+        page.page.mouse.move(x, y)
+        page.page.mouse.down()
+        for k in range(1, 6):
+            page.page.mouse.move(x + (u - x) * k / 5, y + (v - y) * k / 5)
+            time.sleep(0.06)
+        until(lambda: self.force > 1.0, f"a force on link {link}")
+
+
+@pytest.fixture(scope="module")
+def seen():
+    needs_browser()
+    from tangere.studio.door import guarded_server, stop
+    from tangere.studio.live import LivePage
+    from tangere.studio.settings import WorldSettings
+
+    server, door = guarded_server()
+    live, end = LivePage(server, WorldSettings(), frames=8.0, plots=1.0, silence=30.0), threading.Event()
+    live.grab.patience = 30.0  # a busy machine draws slowly; one test has that of everyday use
+    worker = threading.Thread(target=live.work, args=(end,), daemon=True)
+    worker.start()
+    with browser((1280, 500)) as open_page:
+        yield Seen(server, door, live, open_page)
+    end.set()
+    worker.join()
+    live.close()
+    stop(server)
+
+
+@pytest.fixture(scope="module")
+def first(seen):
+    """The page that most tests look at, and its client."""
+    return seen.page()
+
+
+@pytest.fixture(autouse=True)
+def hands_off(request):
+    """A test that fails leaves no button down for those that follow."""
+    yield
+    if "first" in request.fixturenames:
+        request.getfixturevalue("first")[0].page.mouse.up()
+        request.getfixturevalue("seen").live.grab.release()
+
+
+# a point of each link that is seen from where the camera starts [m, in the link's frame]
+POINTS = {2: (0.3, 0.0, 0.17), 3: (0.3, 0.0, 0.04), 6: (0.0, 0.0, -0.02)}
+
+
+@pytest.mark.parametrize("link", list(POINTS))
+def test_what_is_pulled_is_felt_and_the_label_tells_the_force(seen, first, link):
+    page, client = first
+    seen.at_rest()
+    seen.press(page, client, link, POINTS[link])
+    pull = until(lambda: seen.live.grab.pull, "a pull")
+    assert pull.link == link
+    seen.at_rest()
+    now = seen.now
+    arm = seen.live.stage.robot
+    T = arm.link_poses(now["q"])[link - 1]
+    stretched = np.array(pull.target) - (T[:3, :3] @ np.array(pull.point) + T[:3, 3])
+    assert seen.force < pull.force_max
+    assert now["force"] == pytest.approx(pull.stiffness * stretched, rel=0.01, abs=0.05)
+    torque = arm.jacobian(now["q"], link=link, point=pull.point)[:3].T @ now["force"]
+    assert now["residual"] == pytest.approx(torque, abs=0.05)
+    label = until(lambda: seen.live.stage.force.text, "a label")
+    assert float(label.removesuffix(" N")) == pytest.approx(seen.force, abs=1.0)
+    event = until(lambda: next(reversed(seen.live.events.values()), None), "an event")
+    assert event.alarm
+    page.page.mouse.up()
+    until(lambda: seen.force == 0.0, "let go")
+    until(lambda: seen.live.stage.force.text == "", "no label")
+
+
+def test_a_page_that_is_closed_lets_go(seen, first):
+    page, client = seen.page()
+    seen.at_rest()
+    seen.press(page, client, 3, POINTS[3])
+    page.page.close()
+    until(lambda: seen.force == 0.0, "let go")
+    assert seen.live.grab.owner is None
+    assert "the page was closed" in " ".join(seen.live.said)
+
+
+@pytest.mark.skipif(not SOAK, reason="slow: set TANGERE_SOAK")
+def test_a_second_page_watches_and_does_not_take_over(seen, first):
+    page, client = first
+    other, watching = seen.page()
+    seen.at_rest()
+    seen.press(page, client, 3, POINTS[3])
+    x, y = other.pixel(watching, seen.live.stage.arm.in_base(2, POINTS[2]))
+    other.page.mouse.move(x, y)
+    other.page.mouse.down()
+    other.page.mouse.move(x + 40, y)
+    other.page.mouse.move(x + 60, y)
+    until(lambda: "another page holds the arm" in " ".join(seen.live.said), "said so")
+    assert seen.live.grab.pull.link == 3
+    page.page.mouse.up()
+    until(lambda: seen.force == 0.0, "let go")
+    other.page.close()
+
+
+def renderers():
+    """Processes of this one's browser that draw pages."""
+    parents, found = {os.getpid()}, []
+    tasks = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            tasks[int(folder.name)] = (
+                int((folder / "stat").read_text().rpartition(")")[2].split()[1]), (folder / "cmdline").read_bytes()
+            )
+        except OSError:  # it has ended meanwhile
+            continue
+    for _ in range(6):
+        parents |= {pid for pid, (parent, _) in tasks.items() if parent in parents}
+    found = [pid for pid in parents if b"--type=renderer" in tasks.get(pid, (0, b""))[1]]
+    return found
+
+
+def test_a_page_that_is_frozen_lets_go(seen, first, monkeypatch):
+    """The renderer is stopped: its connection still answers pings, its own queue does not."""
+    page, client = first
+    seen.at_rest()
+    seen.press(page, client, 3, POINTS[3])
+    drawing = renderers()
+    assert drawing
+    monkeypatch.setattr(seen.live.grab, "patience", ANSWER)
+    for pid in drawing:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: seen.force == 0.0, "let go")
+        assert "did not answer" in " ".join(seen.live.said)
+    finally:
+        for pid in drawing:
+            os.kill(pid, signal.SIGCONT)
+    page.page.mouse.up()
+
+
+def test_nothing_leaves_and_nothing_is_wrong_on_the_page(first):
+    page, _ = first
+    assert page.outside == []
+    assert [text for text in page.errors if text != KNOWN] == []
+    blocked = page.page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'came', e => 'blocked')")
+    assert blocked == "blocked"
+
+
+# ---- the command ----
+
+
+def test_the_command_prints_one_line_and_ends_cleanly_on_sigterm():
+    pytest.importorskip("viser")
+    studio = Studio()
+    address = studio.address
+    with socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0])), timeout=30):
+        pass
+    code, errors = studio.end()
+    assert (code, errors) == (0, "")
+    assert studio.lines.get(timeout=30) == ""  # one line, and no more
+
+
+def test_sigint_ends_it_cleanly_too_before_and_after_it_is_up():
+    pytest.importorskip("viser")
+    studio = Studio()
+    assert studio.address
+    assert studio.end(signal.SIGINT)[0] == 0
+
+
+def test_a_port_that_is_taken_is_refused(capsys):
+    pytest.importorskip("viser")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["studio", "--no-browser", "--port", str(port)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        f"error: --port: {port} is taken by another program; leave --port out to get the next one that is free\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--robot", "ur99"], "unknown robot 'ur99'"),
+        (["--controller", "magic"], "computed torque"),
+        (["--log", "run.csv"], "a file that ends with .mcap"),
+        (["--payload", "-1"], "payload"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(words, sentence, capsys):
+    pytest.importorskip("viser")
+    try:
+        code = main(["studio", "--no-browser", *words])
+    except SystemExit as end:
+        code = end.code
+    assert code in (1, 2)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert sentence in said.err
+
+
+def test_without_viser_the_line_that_installs_it_is_said(monkeypatch, capsys):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert main(["studio", "--no-browser"]) == 1
+    assert "pip install 'tangere[studio]'" in capsys.readouterr().err
