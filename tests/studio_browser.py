@@ -50,7 +50,7 @@ def until(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
 class Page:
     """One page of a browser, with every request, socket and error that it had."""
 
-    def __init__(self, context: Any, address: str) -> None:
+    def __init__(self, context: Any, address: str, wait: str = "canvas") -> None:
         self.page = context.new_page()
         self.requests: list[str] = []
         self.errors: list[str] = []
@@ -59,7 +59,7 @@ class Page:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.goto(address)
-        self.page.wait_for_selector("canvas", timeout=1e3 * PATIENCE)
+        self.page.wait_for_selector(wait, timeout=1e3 * PATIENCE)
 
     @property
     def box(self) -> dict[str, float]:
@@ -88,7 +88,7 @@ class Page:
 
 
 @contextlib.contextmanager
-def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Iterator[Callable[[str], Page]]:
+def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Iterator[Callable[..., Page]]:
     """A browser; call what is given with an address to get a page of its own."""
     chromium = needs_browser()
     from playwright.sync_api import sync_playwright
@@ -96,7 +96,9 @@ def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Itera
     with sync_playwright() as play:
         made = play.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
         view = {"width": size[0], "height": size[1]}
-        yield lambda address: Page(made.new_context(viewport=view, color_scheme=scheme), address)
+        yield lambda address, wait="canvas": Page(
+            made.new_context(viewport=view, color_scheme=scheme), address, wait
+        )
         made.close()
 
 

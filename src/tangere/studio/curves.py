@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere.types import Array
 
@@ -51,3 +53,14 @@ class Curves:
         """The same with every point as it is: they were picked before."""
         lines = [np.ascontiguousarray(values[:, j]) for j in range(values.shape[1])]
         self.plot.data = (np.ascontiguousarray(time), *lines)
+
+
+def picked(time: Array, values: Array, points: int = POINTS) -> NDArray[np.intp]:
+    """Indices of samples that keep the least and the most of every bin: an event of a few samples stays seen."""
+    count = len(time)
+    if count <= points:
+        return np.arange(count)
+    size = np.abs(np.nan_to_num(values)).max(axis=1)
+    edges = np.unique(np.linspace(0, count, points // 2 + 1).astype(int))
+    most = [a + int(np.argmax(size[a:b])) for a, b in pairwise(edges.tolist())]
+    return np.unique(np.concatenate((edges[:-1], np.array(most), [count - 1])))

@@ -15,14 +15,15 @@ from tangere.logs.files import write_text
 from tangere.report.data import RunData
 from tangere.report.page import head, page_html
 from tangere.report.section import Section
-from tangere.report.sections_curves import joints, residual, torques
+from tangere.report.sections_curves import joints, residual
+from tangere.studio.curves import picked
 from tangere.studio.door import guarded_server, stop
 from tangere.studio.recorded import recorded
 from tangere.studio.stage import Stage
 
 PICTURES = 25.0  # [1/s] of the arm: smooth, and some 9 kB a second
 MOST = 1500  # pictures in all: of a long run fewer a second, so that the page stays below 2 MB
-SAMPLES = 1200  # of a curve: more than a page has pixels
+SAMPLES = 240  # of a curve, the largest of each bin among them: two figures take some 150 kB
 
 
 def export(source: str | os.PathLike[str] | RunData, out: str | os.PathLike[str], arm: Any = None) -> Path:
@@ -54,16 +55,16 @@ def export(source: str | os.PathLike[str] | RunData, out: str | os.PathLike[str]
     said = [tag("p", sentence) for sentence in run.said]
     first = Section("arm", "The arm", Raw("".join(str(part) for part in (frame, *said))))
     few = _thinned(data)
-    sections = [first, *(found for make in (residual, joints, torques) if (found := make(few)) is not None)]
+    sections = [first, *(found for make in (residual, joints) if (found := make(few)) is not None)]
     return write_text(path, page_html(run.name, head(data), sections, few.time, frames=True))
 
 
 def _thinned(data: RunData) -> RunData:
-    """The run with some SAMPLES samples: those at which a residual or a torque is largest stay."""
-    step = -(-len(data.time) // SAMPLES)
-    if step <= 1:
+    """The run with some SAMPLES samples: those at which the residual is largest stay."""
+    most = next(iter(data.residuals.values()), data.q)
+    if most is None or len(data.time) <= SAMPLES:
         return data
-    keep = np.arange(0, len(data.time), step)
+    keep = picked(data.time, most, SAMPLES)
     columns = ("q", "qd", "q_des", "qd_des", "tau", "tau_ext_true", "tcp", "tcp_des", "wrench")
     changes: dict[str, Any] = {name: getattr(data, name)[keep] for name in columns if getattr(data, name) is not None}
     changes["residuals"] = {name: values[keep] for name, values in data.residuals.items()}

@@ -40,7 +40,8 @@ class LivePage:
     ) -> None:  # fmt: skip
         self.server, self.settings, self.frames, self.plots = server, settings, frames, plots
         self._messages: deque[tuple[Any, ...]] = deque()
-        self.body = Body(settings, lambda *message: self._messages.append(message), log=log, start=start, silence=silence)
+        heard = self._messages.append
+        self.body = Body(settings, lambda *message: heard(message), log=log, start=start, silence=silence)
         arm = robot(settings.robot)
         self.stage = Stage(server, arm, dark=dark)
         self.events: dict[tuple[int, int], Event] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.studio.curves import POINTS, Curves
+from tangere.studio.curves import Curves, picked
 from tangere.studio.live import sentence
 from tangere.studio.recorded import Recorded
 from tangere.studio.stage import GHOSTS, Arm, Stage, words
@@ -157,7 +157,7 @@ class ReplayPage:
         self._draw_cursor()
 
     def _draw_cursor(self) -> None:
-        """The curves with a line at the time that is shown: three samples more, at which one series goes up and down."""
+        """The curves with a line at the time that is shown: three samples more, where one series goes up and down."""
         self._cursor = self.time
         with self.server.atomic():
             for curves, time, values in self.plots:
@@ -192,14 +192,3 @@ class ReplayPage:
 
     async def _back(self, _: Any) -> None:
         self.step(-1)
-
-
-def picked(time: Array, values: Array) -> Array:
-    """Indices of samples that keep the least and the most of every bin: an event of a few samples stays seen."""
-    count = len(time)
-    if count <= POINTS:
-        return np.arange(count)
-    size = np.abs(np.nan_to_num(values)).max(axis=1)
-    edges = np.unique(np.linspace(0, count, POINTS // 2 + 1).astype(int))
-    most = [a + int(np.argmax(size[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    return np.unique(np.concatenate((edges[:-1], np.array(most), [count - 1])))
