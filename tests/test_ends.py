@@ -267,3 +267,19 @@ def test_ignored_signals_stay_ignored() -> None:
         assert tangere.run(plant, Idle(plant), until=0.1, start=np.zeros(6)).aborted == ""
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_an_interrupted_run_is_compared_up_to_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tangere.cli.main import main
+
+    with killed(begun("run", "hold", "--plant", "rigid", "--set", "duration=60", "--out", str(tmp_path))) as process:
+        until(grown(tmp_path / "log.mcap", 300_000), process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    told["scenario"]["duration"] = 5.0 + read(tmp_path / "log.mcap").duration  # as long as is compared, and no longer
+    (tmp_path / "manifest.json").write_text(json.dumps(told))
+    assert main(["rerun", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("the same, bit by bit")
+    assert "note: the run was interrupted: told to end (SIGTERM); compared up to there" in out

@@ -43,6 +43,17 @@ class Parser(argparse.ArgumentParser):
         super().error(f"{message}; did you mean {bare[close[0]]!r}?" if close else message)
 
 
+def size_of(text: str | None, option: str) -> float | None:
+    """Bytes of "500MB", "2 GB", "100000"; None for None. 100 kB at least: less holds no log."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kMGT]?)B?\s*", text)
+    size = 0.0 if found is None else float(found[1]) * 1e3 ** " kMGT".index(found[2] or " ")
+    if size < 1e5:
+        raise InvalidValue(f"{option}: a size from 100kB on, such as 500MB or 2GB, got {text!r}")
+    return size
+
+
 def add_json(parser: Any) -> None:
     """--json, of a command that prints figures (report.terminal.show)."""
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object instead of text")

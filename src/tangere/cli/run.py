@@ -101,6 +101,7 @@ def add_run_options(p: Any, name: str) -> None:
     p.add_argument("--set", action="append", nargs="+", default=[], metavar="key=value", help="any other setting")
     p.add_argument("--paced", action="store_true", help="in real time, periods by the clock")
     p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
+    p.add_argument("--durable", action="store_true", help="the log survives a power cut, too: see docs/reliability.md")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
     add_json(p)
 
@@ -119,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     bar = Clock()
     try:
         done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
-                       csv=False, fresh=fresh, arm=arm, before=before)  # fmt: skip
+                       csv=False, fresh=fresh, durable=arguments.durable, arm=arm, before=before)  # fmt: skip
     finally:
         bar.end()
     if arguments.video:
@@ -309,23 +310,25 @@ def compare(arguments: argparse.Namespace) -> int:
 
 def rerun(arguments: argparse.Namespace) -> int:
     """Repeat a run or a drawing and compare."""
-    from tangere.apps.drawing.api import draw_again, interrupted, is_drawing
-    from tangere.apps.scenarios.execute import again
+    from tangere.apps.drawing import api as drawing
+    from tangere.apps.scenarios import execute as running
     from tangere.loop.folder import difference
 
-    bar, broken = Clock(), ""
+    bar, drawn = Clock(), drawing.is_drawing(arguments.folder)
+    broken = (drawing if drawn else running).interrupted(arguments.folder)
     try:
-        if is_drawing(arguments.folder):
-            broken = interrupted(arguments.folder)
-            pairs = list(draw_again(arguments.folder, progress=bar).values())
+        if drawn:
+            pairs = list(drawing.draw_again(arguments.folder, progress=bar).values())
         else:
-            done, kept = again(arguments.folder, progress=bar)
-            pairs = [(kept, done.result.log)]
+            done, kept = running.again(arguments.folder, progress=bar)
+            if not len(kept):
+                raise InvalidValue(f"{arguments.folder}: the run was {broken}, before there was anything to compare")
+            pairs = [(kept, done.result.log[: len(kept)] if broken else done.result.log)]
     finally:
         bar.end()
     differs = next((text for text in (difference(*pair) for pair in pairs) if text), "")
     samples = sum(len(kept) for kept, _ in pairs)
     print(f"differs: {differs}" if differs else f"the same, bit by bit: {samples} samples")
     if broken:
-        print(f"note: the drawing was {broken}; compared up to there")
+        print(f"note: the {'drawing' if drawn else 'run'} was {broken}; compared up to there")
     return 1 if differs else 0

@@ -212,6 +212,8 @@ def read_model(path: str | os.PathLike[str], arm: str | os.PathLike[str] | None 
     arm: the arm's own file, where it is not one of those that come with the package.
     """
     file = Path(path)
+    if not file.exists():
+        raise ModelFileError(f"{file}: no such file; a model file is wanted here, which `tangere identify` makes")
     root = read_toml(file)
     if "identified" not in root:
         raise ModelFileError(

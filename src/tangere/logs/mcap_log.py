@@ -45,7 +45,8 @@ class McapFile:
 
     columns: name -> k, 0 for a column (N,). joints: their names in the messages; those of the robot where not given.
     robot: adds /robot_description, /tf and the pose of the tcp, which viewers show. start_ns: what time 0 is, in ns
-    since 1970; now where not given (equal runs leave equal files but for it).
+    since 1970; now where not given (equal runs leave equal files but for it). durable: every chunk is on the disk, not
+    only in the system's memory, before the next: a power cut costs no more than a kill.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class McapFile:
         joints: Sequence[str] | None = None,
         start_ns: int | None = None,
         robot: Robot | None = None,
+        durable: bool = False,
     ) -> None:
+        self._durable = durable
         if "time" not in columns:
             raise InvalidValue(f"columns: 'time' must be among them, got {list(columns)}")
         if joints is None and robot is not None and robot.dof == columns.get("q"):
@@ -207,17 +210,27 @@ class McapFile:
                 self._file.truncate(self._size)
             raise
         self._size += len(data)
+        if self._durable:
+            os.fsync(self._file.fileno())
+
+    @property
+    def size(self) -> int:
+        """[bytes] so far."""
+        return self._size
 
 
 class McapSink:
     """Writes rows that a Recorder hands on, in a thread of its own; the loop pays for a queue entry.
 
     Never raises in the loop: `error` says what went wrong (a full disk), and nothing more is written then.
+    turn: makes the next file where this one has grown to `most` bytes; notes and events go into the one that is open.
     """
 
-    def __init__(self, file: McapFile) -> None:
+    def __init__(
+        self, file: McapFile, turn: Callable[[], McapFile] | None = None, most: float = float("inf")
+    ) -> None:
         self.error = ""
-        self._file = file
+        self._file, self._turn, self._most = file, turn, most
         self._nothing: Array = np.empty((0, file.width))
         self._queue: SimpleQueue[Array | Note | Event | None] = SimpleQueue()
         self._idle: Callable[[], None] = lambda: None
@@ -262,6 +275,9 @@ class McapSink:
                 if isinstance(item, Note):
                     notes.append(item)
                 elif isinstance(item, np.ndarray):
+                    if self._turn is not None and len(item) and self._file.size > self._most:
+                        self._file.close()
+                        self._file = self._turn()
                     self._file.write(item, notes, events=events, gently=True)
                     notes, events = [], []
                 else:
@@ -272,6 +288,24 @@ class McapSink:
             why = getattr(problem, "strerror", None) or problem
             self.error = f"the log could not be written: {why}"
             self._file.abandon()
+
+
+def mcap_sink(
+    path: str | os.PathLike[str], columns: Mapping[str, int], *, most: float | None = None, **how: Any
+) -> McapSink:
+    """A log that is written while something runs; most [bytes]: of it and the part before, NAME.1.mcap, together.
+
+    Where it has grown to half of that it becomes the part before, and a new one begins: the newest half is there.
+    """
+    if most is None:
+        return McapSink(McapFile(path, columns, **how))
+    target = Path(path)
+
+    def turn() -> McapFile:
+        target.replace(target.with_name(f"{target.stem}.1{target.suffix}"))
+        return McapFile(target, columns, **how)
+
+    return McapSink(McapFile(path, columns, **how), turn, 0.5 * most)
 
 
 def write_mcap(

@@ -35,8 +35,8 @@ _UR = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"
 def read_mcap(path: str | os.PathLike[str]) -> Log:
     """The log of an MCAP file: one that tangere wrote, every bit of it; else a ROS 2 bag with joint states.
 
-    A file whose writer was killed has no end: everything up to its last whole chunk is read, and log.complete is False;
-    so too where a chunk is damaged (its checksum does not match): reading stops before it.
+    A file whose writer was killed has no end: everything up to its last whole chunk is read, and log.complete is False.
+    A chunk that is damaged (its checksum does not match) is left out; log.problems says which seconds are missing.
     Chunks may have been compressed by other tools (zstd, lz4: needs their packages). A bag of others needs the packages
     mcap and mcap-ros2-support; see _Bag for what becomes of it.
     """
@@ -62,24 +62,46 @@ class _Reader:
         self.schema_of: dict[int, int] = {}  # of a channel
         self.channels: dict[int, tuple[str, str, str]] = {}  # topic, message type, and which columns it carries (JSON)
         self.messages: dict[int, list[memoryview]] = {}
+        self.holes: list[tuple[int, int | None]] = []  # [ns] last time before damage, first one behind it
+        self._before = 0  # [ns] the last time in the chunks so far
 
     def scan(self, data: memoryview) -> bool:
-        """Collect the messages; True if the file has an end."""
-        for opcode, content in mcap_records.records(data, 8):
+        """Collect the messages; True if the file has an end and nothing of it is damaged."""
+        for opcode, content in mcap_records.surviving(data, 8):
             fields = Fields(content)
-            if opcode == mcap_records.METADATA and fields.string() == "tangere":
+            if opcode == 0:
+                self._damaged()
+            elif opcode == mcap_records.METADATA and fields.string() == "tangere":
                 self.about = fields.mapping()
             elif opcode == mcap_records.CHUNK:
                 inside = self._inside(fields)
                 if inside is None:
-                    return False
+                    self._damaged()
+                    continue
+                start, end = Fields(content).numbers("QQ")
+                if self.holes and self.holes[-1][1] is None:
+                    self.holes[-1] = (self.holes[-1][0], start)
+                self._before = max(self._before, end)
                 for inner, record in mcap_records.records(inside, 0):
                     self._take(inner, record)
             elif opcode == mcap_records.FOOTER:
-                return True
+                return not self.holes
             else:
                 self._take(opcode, content)
         return False
+
+    def _damaged(self) -> None:
+        if not self.holes or self.holes[-1][1] is not None:
+            self.holes.append((self._before, None))
+
+    def missing(self, start_ns: int) -> list[str]:
+        """What damage cost, in sentences."""
+        said = []
+        for before, behind in self.holes:
+            begin = max(0.0, (before - start_ns) * 1e-9) if before else 0.0
+            end = "on" if behind is None else f"to {(behind - start_ns) * 1e-9:.3f} s"
+            said.append(f"damaged: rows from {begin:.3f} s {end} are missing")
+        return said
 
     def _inside(self, fields: Fields) -> memoryview | None:
         """What a chunk holds, None if it is damaged."""
@@ -133,8 +155,10 @@ class _Reader:
         notes = tuple(Note(time, text) for text, time in map(ros_messages.note_parts, self._of(NOTES_TOPIC)))
         events = tuple(json.loads(ros_messages.Parts(message).string()) for message in self._of(EVENTS_TOPIC))
         kept = {name: found[name][:rows] for name in columns}
-        problems = () if complete else (CUT,)
-        return Log(kept, units, notes, complete, problems, events, int(self.about.get("start_ns", 0)))
+        start_ns = int(self.about.get("start_ns", 0))
+        missing = self.missing(start_ns)
+        problems = (*missing, *(() if complete or missing else (CUT,)))
+        return Log(kept, units, notes, complete, problems, events, start_ns)
 
     def _of(self, topic: str) -> list[memoryview]:
         """The messages of a topic."""

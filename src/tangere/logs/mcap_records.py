@@ -16,6 +16,7 @@ HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = ra
 STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0B, 0x0C, 0x0D, 0x0E, 0x0F
 
 # opcode, length, channel, sequence, log time, publish time: what stands before the bytes of a message
+LAST_OPCODE = DATA_END
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")
 CHUNK_HEAD = struct.Struct("<QQQI")  # first and last time, size, crc of what is inside
 
@@ -158,6 +159,33 @@ def records(data: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
             return
         yield opcode, data[at + 9 : at + 9 + length]
         at += 9 + length
+
+
+def surviving(data: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
+    """As `records`, but past bytes that are no record, to the next chunk: there an opcode of 0 is yielded."""
+    while at + 9 <= len(data):
+        opcode, length = struct.unpack_from("<BQ", data, at)
+        if 0 < opcode <= LAST_OPCODE and at + 9 + length <= len(data):
+            yield opcode, data[at + 9 : at + 9 + length]
+            at += 9 + length
+            continue
+        found = _next_chunk(data, at + 1)
+        if found < 0:
+            return
+        yield 0, data[at:found]
+        at = found
+
+
+def _next_chunk(data: memoryview, at: int) -> int:
+    """Where the next chunk begins, -1 if none does: opcode, a length that fits, times in order, a known compression."""
+    whole = data.obj if isinstance(data.obj, bytes) else bytes(data)
+    while (at := whole.find(CHUNK, at)) >= 0 and at + 41 <= len(whole):
+        length, start, end, _, _, word = struct.unpack_from("<QQQQII", whole, at + 1)
+        named = whole[at + 41 : at + 41 + min(word, 4)]
+        if at + 9 + length <= len(whole) and start <= end and (word, named) in ((0, b""), (3, b"lz4"), (4, b"zstd")):
+            return at
+        at += 1
+    return -1
 
 
 class Fields:

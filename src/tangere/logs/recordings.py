@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-import time as clock
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,13 +15,13 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.logs.columns import our_names
 from tangere.logs.csv_log import CsvRows, read_csv
+from tangere.logs.growing import lines_of as lines_of
 from tangere.logs.log import CUT, WORST, Log
 from tangere.types import Array
 
 DEFAULT_COLUMNS = "q,qd,current"  # of an array in an npz with 18 columns
 GAP = 3.0  # median periods without a sample; less is jitter (a UR's 100 Hz stream has up to three periods)
 
-POLL = 0.05  # [s] between two looks at a file that grows
 # a row of a stream is no use without finite numbers in these; of what the controller wanted some may be missing
 _FINITE = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque")
 
@@ -171,31 +170,6 @@ def cleaned(name: str, log: Log, digest: str) -> Recording:
         problems.append(f"{len(gaps)} gaps, the longest {period[worst]:.3g} s at {time[worst]:.6g} s")
     columns = {key: values[keep] for key, values in log.columns.items()}
     return Recording(name, replace(log, columns=columns), tuple(problems), digest)
-
-
-def lines_of(path: str | Path, *, patience: float = np.inf) -> Iterator[str]:
-    """Lines of a file, those that are still to be written included; ends after `patience` seconds without any."""
-    try:
-        file = Path(path).open(encoding="utf-8-sig")  # noqa: SIM115  closed below, at the generator's end
-    except OSError as problem:
-        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
-    with file:
-        part, waited = "", 0.0
-        while True:
-            got = file.readline()
-            if not got:
-                if waited >= patience:
-                    break
-                clock.sleep(POLL)
-                waited += POLL
-                continue
-            waited = 0.0
-            part += got
-            if part.endswith("\n"):
-                yield part
-                part = ""
-        if part.strip():
-            yield part
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,10 +357,12 @@ class Follower:
         tell: Callable[[Event], None] = lambda event: None,
         *,
         log: str | os.PathLike[str] | None = None,
+        max_log: float | None = None,
+        durable: bool = False,
     ) -> list[Event]:
         """Tell of every event in each of its phases as the lines tell it, at last of one that is open; all of them.
 
-        log: an .mcap file that is written meanwhile: samples, residual and events.
+        log: an .mcap file that is written meanwhile: samples, residual and events; max_log, durable: as for run.
         """
         told: list[Event] = []
 
@@ -378,7 +380,7 @@ class Follower:
             rows, self.robot, self.belief, self._payload, name=self.name, problems=rows.problems
         )
         self._watcher = watching(source, tell=both, **self._masks)
-        result = ran(source, self._watcher, log=log)
+        result = ran(source, self._watcher, log=log, max_log=max_log, durable=durable)
         self.log_error = result.log_error
         self._watcher.finish()
         if result.abort is not None:

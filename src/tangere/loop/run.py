@@ -19,9 +19,10 @@ from tangere import ends
 from tangere.errors import InvalidValue
 from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log
-from tangere.logs.mcap_log import McapFile, McapSink, once_more
+from tangere.logs.mcap_log import mcap_sink, once_more
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, parts_of, started
+from tangere.loop.limits import limits_reached
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
@@ -68,6 +69,8 @@ def run(
     progress: Progress | None = None,
     paced: bool = False,
     keep: bool = True,
+    max_log: float | None = None,
+    durable: bool = False,
 ) -> RunResult:
     """Run a source (a plant, a recording, a stream), with a controller or without, and record everything.
 
@@ -87,7 +90,8 @@ def run(
     for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile. joints:
     their names in it. progress(elapsed, until): called ten times a second. paced: periods begin by the clock (a
     simulator in real time); hardware sets its own pace. keep: False for a run without end, whose result holds the
-    newest rows only.
+    newest rows only. max_log [bytes]: of the log and the part before it, NAME.1.mcap, together. durable: what is
+    written is on the disk before more is (a power cut).
 
     Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises, gives
     up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and the log so far is in the
@@ -123,7 +127,8 @@ def run(
         file = None
         start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
         if log is not None:
-            file = McapSink(McapFile(log, columns, joints=joints, robot=robot, start_ns=start_ns))
+            how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "durable": durable}
+            file = mcap_sink(log, columns, most=max_log, **how)
             stack.callback(file.close)
         recorder = Recorder(scalars, vectors, file, keep)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
@@ -151,7 +156,7 @@ def run(
                 recorder.note(loop.time, f"{what} could not be closed: {problem}")
         loop.refined()
         if plant is not None and robot is not None and keep:
-            beyond = _limits(recorder.log(), robot)
+            beyond = limits_reached(recorder.log(), robot)
             for time, text, _ in beyond:
                 recorder.note(time, text)
             loop.interventions |= {text: periods for _, text, periods in sorted(beyond, key=lambda one: one[1])}
@@ -185,22 +190,6 @@ def run(
     )
     said = [*getattr(origin, "said", ()), *(text for feed in feeds if (text := feed.close(result)))]
     return replace(result, said=tuple(said)) if said else result
-
-
-def _limits(log: Log, robot: Robot) -> list[tuple[float, str, int]]:
-    """Limits of the arm that were reached: when first [s], what, in how many periods."""
-    found = []
-    reached = {
-        "speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
-        "torque": (np.abs(log["tau_cmd"]) > robot.tau_max, robot.tau_max, "Nm"),
-        "lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
-        "upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
-    }
-    for what, (beyond, limit, unit) in reached.items():
-        for j in np.flatnonzero(beyond.any(axis=0)).tolist():
-            text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {unit}"
-            found.append((float(log.time[int(np.argmax(beyond[:, j]))]), text, int(beyond[:, j].sum())))
-    return sorted(found)
 
 
 @dataclass

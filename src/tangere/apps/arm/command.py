@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue
-from tangere.options import add_options, group_from
+from tangere.options import add_options, group_from, size_of
 from tangere.report.terminal import Bar, paint, wants_colour
 from tangere.settings import flag, setting, word
 
@@ -57,6 +57,8 @@ class RecordSettings:
     out: str = word("log.mcap", "the log: .mcap or .csv", metavar="FILE")
     seconds: float = setting(60.0, "s", "how long; Ctrl-C ends it early", low=0.0, above=True)
     robot: str | None = word(None, "the arm, so that viewers show it", metavar="NAME")
+    max_log: str | None = word(None, "keep the newest so much only, in FILE and FILE.1", metavar="SIZE")
+    durable: bool = flag(False, "the log survives a power cut, too: see docs/reliability.md")
 
 
 def add(commands: Any) -> None:
@@ -120,6 +122,7 @@ def record(arguments: argparse.Namespace) -> int:
     try:
         done = recorded(
             address_of(arguments.host), settings.out, seconds=settings.seconds, robot=arm,
+            max_log=size_of(settings.max_log, "--max-log"), durable=settings.durable,
             progress=lambda share: bar(f"recording {arguments.host}", share),
             tell=lambda text: print(f"note: {text}", file=sys.stderr),
         )  # fmt: skip

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tangere import ends
 from tangere.errors import CannotWrite, InvalidValue, PlantLost
 from tangere.logs.csv_log import write_csv
 from tangere.logs.files import write_text
-from tangere.logs.mcap_log import McapFile, McapSink
+from tangere.logs.mcap_log import McapSink, mcap_sink
 from tangere.loop.recorder import Recorder
 from tangere.model.calibration import calibration_text, dh_frames
 from tangere.model.loading import load
@@ -44,14 +45,19 @@ def record(
     robot: Robot | None = None,
     progress: Callable[[float], None] | None = None,
     tell: Callable[[str], None] | None = None,
+    max_log: float | None = None,
+    durable: bool = False,
 ) -> Recorded:
     """Listen for that long [s] and leave a log: .mcap while it runs (survives a kill), .csv at the end.
 
-    Ctrl-C and other signals end it early; what was recorded stays.
+    Ctrl-C and other signals end it early; what was recorded stays. max_log [bytes]: of the .mcap and the part before
+    it, NAME.1.mcap, together. durable: what is written is on the disk before more is (a power cut).
     """
     path = Path(out)
     if path.suffix not in (".mcap", ".csv"):
         raise InvalidValue(f"--out: a log ends in .mcap or .csv, got {os.fspath(out)!r}")
+    if path.suffix == ".csv" and (max_log is not None or durable):
+        raise InvalidValue("--max-log, --durable: of an .mcap, which is written while it is recorded")
     if not path.parent.is_dir():
         raise InvalidValue(f"--out: there is no folder {path.parent}")
     rows = RtdeRows(address, seconds=seconds, tell=tell)
@@ -72,8 +78,8 @@ def record(
                     vectors = {name: value.size for name, value in row.values.items() if value.ndim}
                     if path.suffix == ".mcap":
                         columns = dict.fromkeys(scalars, 0) | vectors
-                        file = McapFile(path, columns, joints=None if robot is None else robot.joint_names, robot=robot)
-                        sink = McapSink(file)
+                        how: Any = {"joints": None if robot is None else robot.joint_names, "robot": robot}
+                        sink = mcap_sink(path, columns, most=max_log, durable=durable, **how)
                     recorder = Recorder(scalars, vectors, sink, keep=path.suffix == ".csv")
                     start = row.time
                 numbers = (row.time, *(float(row.values[name]) for name in scalars[1:]))

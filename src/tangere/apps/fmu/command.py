@@ -179,6 +179,8 @@ def check(arguments: argparse.Namespace) -> int:
     colour, wrong = wants_colour(), 0
     doing = Line()
     for file in arguments.files:
+        if not Path(file).exists():  # no verdict about an FMU
+            raise InvalidValue(f"{file}: there is no such file")
         try:
             found = check_fmu(file, quick=arguments.quick, tell=doing)
         except TangereError as error:

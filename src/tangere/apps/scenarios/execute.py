@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from tangere.logs.files import Attempts
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop.claim import Claim
-from tangere.loop.folder import LOG, OURS, Manifest, load_manifest, scratch, write_manifest
+from tangere.loop.folder import LOG, OURS, SUMMARY, Manifest, load_manifest, scratch, write_manifest
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.summary import summarise
@@ -122,6 +123,7 @@ def execute(
     paced: bool = False,
     csv: bool | None = None,
     fresh: bool = False,
+    durable: bool = False,
     arm: OnArm | None = None,
     before: Callable[[Built], None] | None = None,
 ) -> Executed:
@@ -150,6 +152,7 @@ def execute(
         built.plant, built.controller, built.observers, until=built.duration, trajectory=built.motion.trajectory,
         detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,
         joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
+        durable=durable,
     )  # fmt: skip
     summary = summary_of(built, result)
     if arm is not None:
@@ -203,6 +206,16 @@ def bare_step(plant: Any) -> float | None:
         mujoco.mj_step(model, own)
         times.append(perf_counter() - begin)
     return 1e6 * float(np.median(times))
+
+
+def interrupted(folder: str | os.PathLike[str]) -> str:
+    """How a run was stopped from outside (a signal, a kill), "" if it came to an end of its own."""
+    try:
+        summary = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "killed before its end"
+    aborted = str(summary.get("aborted", "")) if isinstance(summary, dict) else ""
+    return aborted if aborted.startswith("interrupted") else ""
 
 
 def again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> tuple[Executed, Log]:

@@ -22,6 +22,7 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import plain
+from tangere.options import size_of
 from tangere.report.terminal import Bar, paint, plural, table, wants_colour
 from tangere.rtde.client import Address, address
 from tangere.settings import numbers
@@ -83,6 +84,9 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
     p.add_argument("--log", dest="record", metavar="FILE.mcap", help="of a pipe or with --follow: record it too")
+    p.add_argument("--max-log", metavar="SIZE", help="with --log: keep the newest so much, in FILE and FILE.1 (500MB)")
+    p.add_argument("--durable", action="store_true", help="with --log: it survives a power cut, too")
+    p.add_argument("--heartbeat", metavar="S", help="of a stream: say every so many seconds that it is watched")
     p.add_argument(
         "--on-event", metavar="COMMAND",
         help="of a live arm or a stream: run this for every event, which it finds as JSON on its standard input",
@@ -109,6 +113,8 @@ def watch(arguments: argparse.Namespace) -> int:
     if not believed.tuned and (stream or model is not None):
         for text in believed.notes:
             note(text)
+    if not stream and (arguments.heartbeat is not None or arguments.max_log is not None or arguments.durable):
+        raise InvalidValue("--heartbeat, --max-log, --durable: go with a live arm, a pipe or --follow; LOG is a file")
     if stream:
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
@@ -167,7 +173,8 @@ def _stream(
     arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any, live: Address | None
 ) -> int:
     from tangere.apps.touch.alerts import Alerts
-    from tangere.logs.recordings import lines_of
+    from tangere.apps.touch.heartbeat import Heartbeat
+    from tangere.logs.growing import lines_of
     from tangere.loop.follow import Follower
 
     name = arguments.log
@@ -183,7 +190,13 @@ def _stream(
         seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
-        source = sys.stdin if name == "-" else lines_of(name)
+        source = sys.stdin if name == "-" else lines_of(name, tell=lambda text: tell(name, [text]))
+    every = None if arguments.heartbeat is None else numbers(arguments.heartbeat, "--heartbeat", "s", (1,))[0]
+    if every is not None and not every > 0.0:
+        raise InvalidValue(f"--heartbeat: seconds above zero, got {arguments.heartbeat!r}")
+    most = size_of(arguments.max_log, "--max-log")
+    if arguments.record is None and (most is not None or arguments.durable):
+        raise InvalidValue("--max-log, --durable: go with --log FILE.mcap")
     alerts = Alerts(arguments.on_event, live, _output(arguments.set_output))
     if name == "-" and hasattr(source, "reconfigure"):
         source.reconfigure(newline=None)  # line ends of any system
@@ -199,7 +212,8 @@ def _stream(
             print(_line(event.phase, _row(event, follower.first)), flush=True)
 
     try:
-        follower.follow(source, told, log=arguments.record)
+        with Heartbeat(every, lambda: _alive(arguments, follower, name)):
+            follower.follow(source, told, log=arguments.record, max_log=most, durable=arguments.durable)
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:
@@ -211,6 +225,17 @@ def _stream(
     if follower.log_error:
         raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
     return 0
+
+
+def _alive(arguments: argparse.Namespace, follower: Any, name: str) -> None:
+    """A line that says that it is watched, and how far."""
+    newest = None if follower.source is None else follower.source.newest
+    if arguments.json:
+        about = {"log": name, "phase": "heartbeat", "time_s": newest, "seconds": follower.seconds}
+        print(json.dumps(plain(about | {"events": len(follower.events)}), allow_nan=False), flush=True)
+    else:
+        at = "nothing came yet" if newest is None else f"newest stamp {newest:.3f} s"
+        tell(name, [f"alive: {at}, {follower.seconds:.1f} s watched, {plural(len(follower.events), 'event')}"])
 
 
 def _output(text: str | None) -> int | None:

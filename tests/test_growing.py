@@ -1,0 +1,164 @@
+"""A file that is being written, followed for long: rotated, truncated, removed, with bad bytes, or silent; and a log
+that is kept within a size."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tangere.apps.touch.heartbeat import Heartbeat
+from tangere.cli.main import main
+from tangere.errors import InvalidValue
+from tangere.logs import growing
+from tangere.logs.growing import lines_of
+from tangere.logs.mcap_log import mcap_sink
+from tangere.logs.mcap_read import read_mcap
+from tangere.options import size_of
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def step(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What happens to the file while it is waited for, one thing at each wait."""
+
+    def steps(*todo: Callable[[], object]) -> None:
+        rest = iter(todo)
+        monkeypatch.setattr(growing.clock, "sleep", lambda seconds: next(rest, lambda: None)())
+
+    return steps
+
+
+def followed(path: Path, said: list[str]) -> Iterator[str]:
+    return lines_of(path, patience=0.5, tell=said.append)
+
+
+def test_rotation_is_followed(tmp_path: Path, said: list[str], step: Callable[..., None]) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("1\n")
+    rotated = tmp_path / "log.csv.1"
+
+    def rotate() -> None:
+        with file.open("a") as more:
+            more.write("2\n")  # the last line before it goes
+        file.rename(rotated)
+
+    step(rotate, lambda: file.write_text("3\n4\n"))
+    assert list(followed(file, said)) == ["1\n", "2\n", "3\n", "4\n"]
+    assert said == [
+        "the file was removed; waiting for it", "the file was replaced: read on from the beginning of the new one",
+    ]  # fmt: skip
+
+
+def test_truncation_is_followed(tmp_path: Path, said: list[str], step: Callable[..., None]) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("1\n2\n3\nhal")
+
+    def cut() -> None:
+        with file.open("r+") as again:
+            again.truncate(0)
+            again.write("4\n")
+
+    step(cut)
+    assert list(followed(file, said)) == ["1\n", "2\n", "3\n", "4\n"]
+    assert said == ["the file was truncated: read on from its beginning"]
+
+
+def test_bad_bytes_cost_their_line(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "log.csv"
+    file.write_bytes(b"\xef\xbb\xbf1\n\xff\xfe,2\r\n" + b"x" * 300 + b"\n3\n")
+    assert list(followed(file, said)) == ["1\n", "\ufffd\ufffd,2\r\n", "x" * 300 + "\n", "3\n"]
+    monkeypatch.setattr(growing, "LONGEST", 100)
+    monkeypatch.setattr(growing, "PIECE", 64)
+    assert list(followed(file, said)) == ["1\n", "\ufffd\ufffd,2\r\n", "3\n"]
+    assert said == ["a line of more than 100 characters was left out"]
+
+
+def test_silence_is_said_once(tmp_path: Path, said: list[str], step: Callable[..., None]) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("1\n")
+
+    def speak() -> None:
+        with file.open("a") as more:
+            more.write("2\n")
+
+    step(*[lambda: None] * 7, speak)
+    lines = lines_of(file, patience=0.5, tell=said.append, silent=0.2)
+    assert list(lines) == ["1\n", "2\n"]
+    assert said[:2] == ["no line has come for 0.2 s", "lines come again, after 0 s"]
+    assert said.count("no line has come for 0.2 s") == 2
+
+
+def test_a_log_keeps_within_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "log.mcap"
+    sink = mcap_sink(path, {"time": 0, "q": 6}, most=200_000)
+    rng = np.random.default_rng(0)
+    for first in range(0, 20_000, 200):
+        sink.rows(np.column_stack((1e-3 * np.arange(first, first + 200), rng.normal(size=(200, 6)))))
+    sink.close()
+    assert sink.error == ""
+    assert {file.name for file in tmp_path.iterdir()} == {"log.mcap", "log.1.mcap"}
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 300_000  # a chunk, and the end of each file
+    before, after = read_mcap(tmp_path / "log.1.mcap"), read_mcap(path)
+    assert before.complete
+    assert after.complete
+    assert after.time[-1] == 19.999
+    joined = np.concatenate((before.time, after.time))
+    assert np.allclose(np.diff(joined), 1e-3)  # nothing is lost between the two
+
+
+def test_sizes() -> None:
+    assert size_of(None, "--max-log") is None
+    assert [size_of(text, "x") for text in ("500MB", "2 GB", "100000", "1.5M")] == [5e8, 2e9, 1e5, 1.5e6]
+    for bad in ("10", "-1GB", "many", "1XB", ""):
+        with pytest.raises(InvalidValue, match="--max-log: a size from 100kB on"):
+            size_of(bad, "--max-log")
+
+
+def test_a_heartbeat_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd's socket is told that it lives and that it ends."""
+    beats: list[int] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(30.0)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with Heartbeat(0.01, lambda: beats.append(1)):
+            assert systemd.recv(100) == b"READY=1"
+            assert systemd.recv(100) == b"WATCHDOG=1"
+            give_up = time.monotonic() + 30.0
+            while not beats and time.monotonic() < give_up:
+                time.sleep(0.01)
+        assert beats
+
+
+def test_options_of_a_stream_are_refused_for_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.csv").write_text("t\n")
+    for words in (["--heartbeat", "1"], ["--max-log", "1GB"], ["--durable"]):
+        assert main(["watch", str(tmp_path / "log.csv"), "--robot", "ur10e", *words]) == 1
+        assert "go with a live arm, a pipe or --follow" in capsys.readouterr().err
+    for words, said in ((["--heartbeat", "0"], "above zero"), (["--durable"], "go with --log")):
+        assert main(["watch", str(tmp_path / "log.csv"), "--follow", "--robot", "ur10e", *words]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_heartbeat_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from argparse import Namespace
+    from types import SimpleNamespace
+
+    from tangere.apps.touch.watch_command import _alive
+
+    follower = SimpleNamespace(source=SimpleNamespace(newest=12.5), seconds=2.5, events=(1, 2))
+    _alive(Namespace(json=True), follower, "arm")
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"log": "arm", "phase": "heartbeat", "time_s": 12.5, "seconds": 2.5, "events": 2}
+    _alive(Namespace(json=False), follower, "arm")
+    assert "alive: newest stamp 12.500 s, 2.5 s watched, 2 events" in capsys.readouterr().err
