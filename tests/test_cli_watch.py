@@ -15,7 +15,7 @@ import pytest
 import tangere
 from tangere.apps.touch.learn_commands import rates
 from tangere.apps.touch.options import sample_rate
-from tangere.apps.touch.watch_command import _row
+from tangere.apps.touch.watch_command import cells
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.identification import prior_drive, read_model
@@ -387,6 +387,6 @@ def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
     assert "--payload-change" not in said
     event = Event(1, 2.0, 1.9, "push", 2, 20.0, np.zeros(6), 2.0, 0.9, "level", why_no_link="ambiguous",
                   links=((3, 0.4), (None, 0.3)))  # fmt: skip
-    assert _row(event, 0.0)[6] == "ambiguous: 3 40 % or two 30 %"
+    assert cells(event, 0.0)[6] == "ambiguous: 3 40 % or two 30 %"
     assert event.record()["why_no_link"] == "ambiguous"
-    assert _row(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0)[6] == "too weak"
+    assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0)[6] == "too weak"

@@ -55,6 +55,7 @@ examples:
   tangere write "Hello" --height 12mm       a text, in a single-line font made for a pen
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
   tangere export --robot ur5e --format urdf an arm for ROS 2, Gazebo (sdf), MuJoCo (mjcf), or to change (toml)
+  tangere ros2 watch --robot ur5e           touch as messages of ROS 2, which need not be installed
   tangere script check program.script       errors of a URScript program, with line and column
   tangere models                            the arms that come with Tangere
   tangere check ur10e                       every number of an arm, with its source and grade

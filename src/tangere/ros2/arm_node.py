@@ -13,12 +13,15 @@ from tangere.logs.channels import FRAMES, JOINT_STATE, TEXT, WRENCH, Views
 from tangere.model.urdf_text import to_urdf
 from tangere.ros2.filled import Filled
 from tangere.ros2.interfaces import TOUCH
+from tangere.ros2.motion import Motion
 from tangere.ros2.node import Node, stamp_of
 from tangere.ros2.participant import DEFAULT, LATCHED, TF, Quality
 from tangere.ros2.touching import TouchWatch, touch_message
 from tangere.types import Array, Event
 
-ASTRAY = 20_000_000  # [ns] by which stamps may differ from the computer's clock before they are set anew
+# [ns] A controller that is late makes up for less than 0.1 s and drops more: stamps that lie farther behind the
+# computer's clock are set forward at once. Those ahead of it are slowed down, by so much a frame: never backwards.
+BEHIND, SLOWER = 150_000_000, 500_000
 # Readers of ROS 2 that are late by up to 0.2 s at 500 Hz lose nothing.
 STATES = Quality(100)
 
@@ -38,9 +41,11 @@ class Stamps:
         own = round(seconds * 1e9)
         if self.simulated:
             return own
-        now = time.time_ns()
-        if abs(own + self._offset - now) > ASTRAY:
-            self._offset = now - own
+        ahead = own + self._offset - time.time_ns()
+        if ahead < -BEHIND:
+            self._offset -= ahead
+        elif ahead > 0:
+            self._offset -= min(ahead, SLOWER)
         return own + self._offset
 
     def of(self, seconds: float) -> int:
@@ -77,6 +82,7 @@ class ArmNode:
         T = robot.model.T_flange_tcp
         self._R_tcp, self._p_tcp = T[:3, :3], T[:3, 3]
         self._describe()
+        self.motion = Motion(node, controller, self.joints, self.stamps.simulated)
         server.faces.append(self)
 
     def frame(self) -> None:
@@ -93,11 +99,13 @@ class ArmNode:
                 writer.write(filled.bytes(ns, {hole: values[0, place] for hole, place in holes.items()}))
         if self._clock is not None:
             self._clock.publish({"clock": stamp_of(ns)})
+        self.motion.frame()
         if self._watch is not None:
             self._watch.rows.put(controller.time, {"q": state.q, "qd": state.qd, "tau": state.tau})
 
     def close(self) -> None:
         """End the watch, say goodbye."""
+        self.motion.close()
         if self._watch is not None:
             self._watch.close()
         self.node.close()

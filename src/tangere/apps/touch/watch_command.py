@@ -156,7 +156,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             done.append(seen)
             if arguments.json:
                 for event in seen.events:
-                    _json(event, recording.name, first, "open" if event.end_s is None else "ended")
+                    json_line(event, recording.name, first, "open" if event.end_s is None else "ended")
     finally:
         bar.end()
     if not arguments.json:
@@ -201,15 +201,15 @@ def _stream(
     if name == "-" and hasattr(source, "reconfigure"):
         source.reconfigure(newline=None)  # line ends of any system
     if not arguments.json:
-        print(_line("", _HEAD), flush=True)
+        print(stream_line("", HEAD), flush=True)
 
     def told(event: Event) -> None:
         alerts.event(event)
         _said(follower, name)
         if arguments.json:
-            _json(event, name, follower.first, event.phase)
+            json_line(event, name, follower.first, event.phase)
         else:
-            print(_line(event.phase, _row(event, follower.first)), flush=True)
+            print(stream_line(event.phase, cells(event, follower.first)), flush=True)
 
     try:
         with Heartbeat(every, lambda: _alive(arguments, follower, name)):
@@ -292,14 +292,14 @@ def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
     return [PayloadChange(*_span(text, "--payload-change FROM,TO", first)) for text in arguments.payload_change]
 
 
-_HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "torque", "force", "")
+HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "torque", "force", "")
 _ALIGN = "rrrrlrlrrrl"
 
 
 _WIDTHS = (9, 12, 9, 6, 9, 5, 30, 5, 9, 6, 8)  # of a table that is written line by line
 
 
-def _line(phase: str, cells: tuple[str, ...]) -> str:
+def stream_line(phase: str, cells: tuple[str, ...]) -> str:
     """A line of the table of a stream, whose widths must be known beforehand."""
     set_ = (
         cell.rjust(width) if align == "r" else cell.ljust(width)
@@ -308,7 +308,7 @@ def _line(phase: str, cells: tuple[str, ...]) -> str:
     return f"{phase:7s} {'  '.join(set_)}".rstrip()
 
 
-def _row(event: Event, first: float) -> tuple[str, ...]:
+def cells(event: Event, first: float) -> tuple[str, ...]:
     """An event as cells of the table."""
     lasts = "open" if event.end_s is None else f"{event.end_s - event.onset_s:.2f}"
     link = event.why_no_link or ("-" if event.masked else "?")  # of what was expected nobody asks which link
@@ -337,8 +337,8 @@ def summary(done: list[Watched], colour: bool = False) -> str:
         said = plural(alarms, "alarm") + (f", {plural(others, 'other event')}" if others else "")
         lines.append(paint(f"{seen.log.name}: {said} in {seen.seconds:.1f} s", "heading", colour))
         if seen.events:
-            rows = [_row(event, float(seen.log.motion.time[0])) for event in seen.events]
-            lines += table(rows, _HEAD, _ALIGN)
+            rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
+            lines += table(rows, HEAD, _ALIGN)
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
         names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
@@ -355,6 +355,6 @@ def _standard(thresholds: Thresholds) -> str:
     return "thresholds from the drive model's uncertainty: no rate of false alarms is promised"
 
 
-def _json(event: Event, log: str, first: float, phase: str) -> None:
+def json_line(event: Event, log: str, first: float, phase: str) -> None:
     about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first}
     print(json.dumps(plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)
