@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from tangere.ros2.cdr import Message
 from tangere.ros2.interfaces import CANCEL
@@ -15,7 +15,10 @@ from tangere.ros2.node import Node, now
 from tangere.ros2.participant import LATCHED, Quality
 from tangere.ros2.services import PATIENCE, Client, Reply, Service, answering
 
-UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
+UNKNOWN, ACCEPTED, EXECUTING, CANCELING = range(4)
+SUCCEEDED: Final = 4
+CANCELED: Final = 5
+ABORTED: Final = 6
 _LIVE = (ACCEPTED, EXECUTING, CANCELING)
 NONE, REJECTED, UNKNOWN_GOAL, TERMINATED = range(4)  # codes of a cancel request
 KEPT = 900.0  # [s] that the result of a goal is kept for who asks late; ROS 2: 15 minutes in Humble, 10 s in newer ones

@@ -32,7 +32,7 @@ from tangere.ros2.trajectories import (
     points_of,
     tolerances_of,
 )
-from tangere.script.functions_motion import COULOMB, VISCOUS
+from tangere.script.compliance import COULOMB, VISCOUS
 from tangere.types import Array
 
 if TYPE_CHECKING:

@@ -86,11 +86,10 @@ def motion_of(points: Points, robot: Robot, now: float, q: Array, qd: Array) -> 
     if points.start <= 0.0 and not keep[0] and np.abs(points.q[0] - q).max() > NEAR:
         far = float(np.abs(points.q[0] - q).max())
         raise Refused(INVALID_GOAL, f"the first point is {far:.3g} rad from the arm, and due at once")
-    joined = [None if given is None else given[keep] for given in (points.q, points.qd, points.qdd)]
     t = np.concatenate(([0.0], times[keep]))
-    path = np.vstack((q, joined[0]))
-    speeds = None if joined[1] is None else np.vstack((qd, joined[1]))
-    rates = None if joined[2] is None else np.vstack((np.zeros_like(q), joined[2]))
+    path = np.vstack((q, points.q[keep]))
+    speeds = None if points.qd is None else np.vstack((qd, points.qd[keep]))
+    rates = None if points.qdd is None else np.vstack((np.zeros_like(q), points.qdd[keep]))
     low, high = robot.q_min, robot.q_max
     outside = (path[1:] < low) | (path[1:] > high)
     if outside.any():
