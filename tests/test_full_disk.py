@@ -263,3 +263,11 @@ def test_a_simulation_that_diverges_writes_nothing_elsewhere(
     assert "WARNING" not in err
     said = re.findall(r"^joint (\d) beyond", out, re.MULTILINE)
     assert said == sorted(said) != []
+
+
+def test_no_file_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fmu", "check", str(tmp_path / "nosuch.fmu")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "there is no such file" in err

@@ -155,7 +155,10 @@ class World:
         plant = RigidPlant(self.true, h, friction=self.friction, sensors=sensors, pushes=pushes, force_sensor=False)
         goal = Sampled(self.robot, q, qd, qdd, h, (len(q) - 1) * h)
         controller = ComputedTorque(self.robot, goal, kp=KP, friction=self.drive)
-        log = run(plant, controller, until=len(q) * h, start=goal.at(0.0)).log
+        done = run(plant, controller, until=len(q) * h, start=goal.at(0.0))
+        if isinstance(done.abort, KeyboardInterrupt):
+            raise done.abort  # half a trial is none
+        log = done.log
         tau = log["tau"].copy()
         tau[0] = tau[1]
         return log["q"], log["qd"], tau, log["tau_ext_true"]
