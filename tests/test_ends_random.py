@@ -92,7 +92,7 @@ def test_an_end_at_any_moment(kind: str, number: signal.Signals, moment: float, 
         time.sleep(0.01)
     time.sleep(moment)
     process.send_signal(number)
-    said, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in errors
     give_up = time.monotonic() + 20.0
     while of_session(process.pid) and time.monotonic() < give_up:
