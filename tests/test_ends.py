@@ -283,3 +283,14 @@ def test_an_interrupted_run_is_compared_up_to_there(tmp_path: Path, capsys: pyte
     out = capsys.readouterr().out
     assert out.startswith("the same, bit by bit")
     assert "note: the run was interrupted: told to end (SIGTERM); compared up to there" in out
+
+
+def test_ctrl_c_while_it_loads_is_no_fault(tmp_path: Path) -> None:
+    """The first import takes long and is interrupted."""
+    (tmp_path / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tangere.__main__ import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=False,
+        preexec_fn=listening,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "")

@@ -1,5 +1,15 @@
-"""`python -m tangere`: the command line where the installed script is not on the path."""
+"""`python -m tangere` and the command `tangere`: Ctrl-C is an end and no fault, from the first import on."""
 
-from tangere.cli.main import main
 
-raise SystemExit(main())
+def main() -> int:
+    """The command line (cli.main), which takes a moment to load."""
+    try:
+        from tangere.cli.main import main as command
+
+        return command()
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, what a shell expects
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
