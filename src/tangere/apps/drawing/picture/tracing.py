@@ -11,7 +11,9 @@ from tangere.apps.drawing.picture.crossings import contracted, lines_of
 from tangere.apps.drawing.picture.line_art import edge_mask, hollowed, ink_image, line_mask, outlined, softened
 from tangere.apps.drawing.picture.picture import Picture, enlarged, opencv
 from tangere.apps.drawing.picture.skeleton import Mask, pixel_graph, pruned, thinned
+from tangere.apps.drawing.strokes.merge import merged
 from tangere.apps.drawing.strokes.strokes import Strokes
+from tangere.apps.drawing.strokes.tidy import tidied
 from tangere.errors import InvalidValue, UnknownName
 from tangere.types import Array
 
@@ -23,6 +25,8 @@ CLOSE = 0.008
 # that the tones of its borders tell where they run; edges, which have no finer detail to gain, to 0.5 mm.
 LINES_SIDE = 1000
 EDGES_SIDE = 400
+# Ends of edges nearer than this share of the longer side are one line: 0.5 mm of 200, the width of a pen's line.
+MEET = 0.0025
 STYLES = ("auto", "lines", "edges", "tones")
 
 
@@ -86,7 +90,22 @@ def trace(
         if chain.gone and -1 in chain.ends:  # a spur is no part of the picture's lines
             at = (graph.points[chain.pixels] - 0.5).astype(int)
             kept[at[:, 1], at[:, 0]] = False
+    if style == "edges":
+        lines, kept = _tidied(lines, kept, notes)
     return Tracing(tuple(lines), picture.width, picture.height, style, kept, tuple(notes))
+
+
+def _tidied(lines: list[Array], centre: Mask, notes: list[str]) -> tuple[list[Array], Mask]:
+    """Edges with one line where two run side by side and without loose ends; and the pixels that are followed so."""
+    every = Strokes(tuple(lines), (float(centre.shape[1]), float(centre.shape[0])))
+    whole = merged(every, MEET * max(centre.shape))
+    tidy = tidied(whole)
+    followed = np.zeros(centre.shape, np.uint8)
+    for line in tidy.lines:
+        opencv().polylines(followed, [np.floor(line).astype(np.int32)], False, 1, thickness=3)
+    if share := 1.0 - tidy.draw_length / whole.draw_length:
+        notes.append(f"{100.0 * share:.0f} % of the edges, beside others or loose ends, were left out")
+    return list(tidy.lines), centre & (followed > 0)
 
 
 def _lines_in(picture: Picture, style: str, notes: list[str]) -> tuple[Picture, Mask] | None:
