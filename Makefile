@@ -66,7 +66,7 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video,draw,fmu,ros2,studio]'
+	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video,draw,fmu,ros2,foxglove,studio]'
 	$(PIP) install -q -c constraints.txt --no-deps $(CLIENTS) || echo "without $(CLIENTS): their tests are skipped"
 	@touch $(VENV)/.core $@
 

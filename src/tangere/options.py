@@ -13,6 +13,7 @@ from tangere.errors import InvalidValue
 from tangere.settings import Setting, settings_of
 
 Group = TypeVar("Group")
+FOXGLOVE_PORT = 8765  # Foxglove's own
 
 
 class Parser(argparse.ArgumentParser):
@@ -57,6 +58,14 @@ def size_of(text: str | None, option: str) -> float | None:
 def add_json(parser: Any) -> None:
     """--json, of a command that prints figures (report.terminal.show)."""
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object instead of text")
+
+
+def add_foxglove(parser: Any) -> None:
+    """--foxglove [PORT], of a command whose samples can be seen while it runs (loop.foxglove)."""
+    parser.add_argument(
+        "--foxglove", nargs="?", const=str(FOXGLOVE_PORT), metavar="PORT",
+        help=f"show it live in Foxglove, on this port of this computer (default: {FOXGLOVE_PORT})",
+    )  # fmt: skip
 
 
 def add_options(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tangere.apps.scenarios.common import RunSettings
 from tangere.errors import InvalidValue
-from tangere.options import add_json, add_options
+from tangere.options import add_foxglove, add_json, add_options
 from tangere.report.terminal import Clock, filled, plural, show, table, terminal_width
 from tangere.rtde.consent import OPTION
 
@@ -45,6 +45,7 @@ def add(commands: Any) -> None:
         "--hold", type=int, default=3, metavar="FRAMES",
         help="with --arm: frames of 2 ms for which a torque is held when none comes, for a busy computer (default: 3)",
     )  # fmt: skip
+    add_foxglove(p)
     p.add_argument(OPTION, action="store_true", dest="beside", help="with --arm: the confirmation, said in advance")
     p.set_defaults(run=run)
 
@@ -111,16 +112,19 @@ def run(arguments: argparse.Namespace) -> int:
     from tangere.apps.scenarios.execute import execute
     from tangere.logs.csv_log import write_csv
     from tangere.loop.folder import CSV, CSV_MAX, REPORT
+    from tangere.loop.foxglove import sink_of
     from tangere.report.data import clip_of
 
     name, told = told_of(arguments)
     out, command = Path(arguments.out or Path("out") / name), ["tangere", *arguments.words]
     fresh = arguments.out is None and not arguments.replace  # a folder that nobody named is never overwritten silently
     arm, before = _live(arguments)
+    shown = sink_of(getattr(arguments, "foxglove", None), lambda text: print(f"note: {text}", file=sys.stderr))
     bar = Clock()
     try:
         done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
-                       csv=False, fresh=fresh, durable=arguments.durable, arm=arm, before=before)  # fmt: skip
+                       csv=False, fresh=fresh, durable=arguments.durable, arm=arm, before=before,
+                       sinks=() if shown is None else (shown,))  # fmt: skip
     finally:
         bar.end()
     if arguments.video:

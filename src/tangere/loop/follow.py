@@ -19,6 +19,7 @@ from tangere.logs.log import Log
 from tangere.logs.recordings import GAP, CsvStream, Recording, StreamRow, cleaned
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
+from tangere.loop.sinks import Sink
 from tangere.loop.watching import TICK, Progress, Watched, Watcher, long_enough, watch
 from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange, Wanted
@@ -359,10 +360,12 @@ class Follower:
         log: str | os.PathLike[str] | None = None,
         max_log: float | None = None,
         durable: bool = False,
+        sinks: Sequence[Sink] = (),
     ) -> list[Event]:
         """Tell of every event in each of its phases as the lines tell it, at last of one that is open; all of them.
 
-        log: an .mcap file that is written meanwhile: samples, residual and events; max_log, durable: as for run.
+        log: an .mcap file that is written meanwhile: samples, residual and events; max_log, durable, sinks: as
+        for run.
         """
         told: list[Event] = []
 
@@ -380,7 +383,7 @@ class Follower:
             rows, self.robot, self.belief, self._payload, name=self.name, problems=rows.problems
         )
         self._watcher = watching(source, tell=both, **self._masks)
-        result = ran(source, self._watcher, log=log, max_log=max_log, durable=durable)
+        result = ran(source, self._watcher, log=log, max_log=max_log, durable=durable, sinks=sinks)
         self.log_error = result.log_error
         self._watcher.finish()
         if result.abort is not None:

@@ -83,7 +83,7 @@ class Feed:
         """From the loop; never dropped."""
         self._rows.append((True, event))
 
-    def close(self, result: RunResult) -> str:
+    def close(self, result: RunResult | None) -> str:
         """Wait for the sink, close it; a sentence where something was lost, else ""."""
         self._done.set()
         self._thread.join(SINK_PATIENCE)

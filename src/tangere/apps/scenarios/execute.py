@@ -27,6 +27,7 @@ from tangere.loop.claim import Claim
 from tangere.loop.folder import LOG, OURS, SUMMARY, Manifest, load_manifest, scratch, write_manifest
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
+from tangere.loop.sinks import Sink
 from tangere.loop.summary import summarise
 from tangere.plants.pushes import Push, PushForce
 from tangere.robots import Robot
@@ -126,12 +127,13 @@ def execute(
     durable: bool = False,
     arm: OnArm | None = None,
     before: Callable[[Built], None] | None = None,
+    sinks: Sequence[Sink] = (),
 ) -> Executed:
     """Build the scenario, run it, leave log.mcap, log.csv, manifest.json and, last, summary.json in the folder.
 
     csv: whether log.csv is written; where not said, if it is small (RunResult.save). fresh: an earlier run there stays,
     the folder is out-2, out-3, ... (Claim). What cannot be written is in `attempt`. arm: a live one in place of the
-    simulated one. before: called when all is checked, before the run.
+    simulated one. before: called when all is checked, before the run. sinks: who sees it meanwhile.
     """
     built = build(scenario, given, pushes, arm)
     if before is not None:
@@ -152,7 +154,7 @@ def execute(
         built.plant, built.controller, built.observers, until=built.duration, trajectory=built.motion.trajectory,
         detector=built.detector, reaction=built.motion.reaction, log=folder / LOG,
         joints=[j.name for j in built.world.true.model.joints], progress=progress, paced=paced,
-        durable=durable,
+        durable=durable, sinks=sinks,
     )  # fmt: skip
     summary = summary_of(built, result)
     if arm is not None:

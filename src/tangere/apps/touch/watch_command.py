@@ -22,7 +22,7 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import plain
-from tangere.options import size_of
+from tangere.options import add_foxglove, size_of
 from tangere.report.terminal import Bar, paint, plural, table, wants_colour
 from tangere.rtde.client import Address, address
 from tangere.settings import numbers
@@ -95,6 +95,7 @@ def add(commands: Any) -> None:
         "--set-output", metavar="N", help="of a live arm: digital output 0 to 7 that is raised while it is touched"
     )
     p.add_argument("--seconds", metavar="S", help="of a live arm: end after this time")
+    add_foxglove(p)
     p.add_argument("--report", metavar="FILE", help="also write a page with residuals, thresholds and events (HTML)")
     p.set_defaults(run=watch)
 
@@ -124,6 +125,8 @@ def watch(arguments: argparse.Namespace) -> int:
             raise InvalidValue(f"{option}: goes with a live arm, LOG is a file")
     if arguments.on_event:
         raise InvalidValue("--on-event: goes with a live arm or a stream; of a file take --json")
+    if arguments.foxglove:
+        raise InvalidValue("--foxglove: goes with a live arm or a stream; of a file, Foxglove opens FILE.mcap itself")
     if arguments.record:
         raise InvalidValue("--log: LOG is a file that is there already; it goes with a pipe (-) or --follow")
     return _files(arguments, arm, believed, hertz, payload)
@@ -176,6 +179,7 @@ def _stream(
     from tangere.apps.touch.heartbeat import Heartbeat
     from tangere.logs.growing import lines_of
     from tangere.loop.follow import Follower
+    from tangere.loop.foxglove import sink_of
 
     name = arguments.log
     if any("+" in text for text in (*arguments.wanted, *arguments.payload_change)):
@@ -211,9 +215,11 @@ def _stream(
         else:
             print(stream_line(event.phase, cells(event, follower.first)), flush=True)
 
+    shown = sink_of(arguments.foxglove, note)
+    sinks = () if shown is None else (shown,)
     try:
         with Heartbeat(every, lambda: _alive(arguments, follower, name)):
-            follower.follow(source, told, log=arguments.record, max_log=most, durable=arguments.durable)
+            follower.follow(source, told, log=arguments.record, max_log=most, durable=arguments.durable, sinks=sinks)
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:

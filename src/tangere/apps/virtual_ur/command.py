@@ -7,16 +7,18 @@ import json
 import re
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue
-from tangere.options import add_options, group_from
+from tangere.options import add_foxglove, add_options, group_from
 from tangere.settings import count, flag, setting, word
 
 if TYPE_CHECKING:
+    from tangere.apps.virtual_ur.controller import Controller
     from tangere.apps.virtual_ur.modes import Profile
+    from tangere.loop.foxglove import FoxgloveSink
 
 EXAMPLES = """examples:
   tangere virtual ur5e                                a UR5e on 127.0.0.1, in remote control, brakes released
@@ -81,6 +83,7 @@ def add(commands: Any) -> None:
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
         help="something pushes, start counts from the beginning; may be given several times",
     )  # fmt: skip
+    add_foxglove(p)
     p.add_argument("--bench", action="store_true", help="measure how many frames a second it can do, and end")
     p.add_argument("--json", action="store_true", help="with --bench: the figures as JSON")
     add_options(p, VirtualSettings)
@@ -98,6 +101,7 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.apps.virtual_ur.controller import Controller
     from tangere.apps.virtual_ur.inside import Drawn, Inside
     from tangere.apps.virtual_ur.server import PORTS, Server
+    from tangere.loop.foxglove import sink_of
     from tangere.model.loading import load
     from tangere.plants.pushes import pushes_of
 
@@ -128,8 +132,11 @@ def main(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.stop())
     ports = ", ".join(map(str, sorted(PORTS)))
+    shown = sink_of(arguments.foxglove, lambda text: print(text, flush=True))
     mode = f"{controller.robot_mode_name}{'' if controller.remote else ', remote control off'}"
     try:
+        if shown is not None:
+            server.faces.append(Shown(controller, shown))
         for face in getattr(arguments, "faces", ()):  # of rooms above this one, such as ROS 2
             face(arguments, server)
         print(
@@ -143,6 +150,29 @@ def main(arguments: argparse.Namespace) -> int:
         server.close()
         inside.close()
     return 0
+
+
+class Shown:
+    """The arm in Foxglove, as a face of the controller."""
+
+    def __init__(self, controller: Controller, sink: FoxgloveSink) -> None:
+        from tangere.loop.sinks import Feed, RunInfo
+        from tangere.types import Reference
+
+        robot = controller.inside.belief
+        joints = tuple(joint.name for joint in robot.model.joints)
+        self._controller, self._reference = controller, Reference
+        self._feed = Feed(sink, RunInfo(controller.frame, robot.dof, {}, robot, joints))
+
+    def frame(self) -> None:
+        """Hand the frame's sample on."""
+        c = self._controller
+        state = replace(c.inside.state, time=c.time)
+        self._feed.row(state, None, None, self._reference(c.setpoint.q, c.setpoint.qd, c.setpoint.qdd), None)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._feed.close(None)
 
 
 def profile_of(polyscope: str, names: str | None) -> Profile:
