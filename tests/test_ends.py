@@ -104,7 +104,7 @@ def test_a_lost_parent_ends_it_too(tmp_path: Path) -> None:
     )
     with killed(subprocess.Popen([sys.executable, "-c", parent], env=environment(), text=True)) as process:
         until(grown(tmp_path / "log.mcap"), process)
-    until((tmp_path / "report.html").exists)
+    until((tmp_path / "log.csv").exists)  # the last of its files
     whole(tmp_path, "interrupted: the program that started it is gone")
 
 
