@@ -162,3 +162,30 @@ def test_a_heartbeat_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert told == {"log": "arm", "phase": "heartbeat", "time_s": 12.5, "seconds": 2.5, "events": 2}
     _alive(Namespace(json=False), follower, "arm")
     assert "alive: newest stamp 12.500 s, 2.5 s watched, 2 events" in capsys.readouterr().err
+
+
+def test_a_csv_grows_under_another_name(tmp_path: Path) -> None:
+    """As write_csv writes it; a kill leaves what was handed on; the recorder counts what it no longer holds."""
+    from tangere.logs.csv_log import CsvSink, read_csv, write_csv
+    from tangere.logs.log import Log
+    from tangere.loop.recorder import BLOCK, Recorder
+
+    path, q = tmp_path / "log.csv", np.random.default_rng(0).normal(size=(2 * BLOCK + 10, 6))
+    sink = CsvSink(path, {"time": 0, "q": 6})
+    recorder = Recorder(("time",), {"q": 6}, sink, keep=False)
+    for k, row in enumerate(q):
+        recorder.append((1e-3 * k,), (row,))
+    recorder.flush()
+    assert recorder.samples == len(q)
+    assert [file.name for file in tmp_path.iterdir()] == ["unfinished-log.csv"]
+    assert np.array_equal(read_csv(tmp_path / "unfinished-log.csv")["q"], q)
+    sink.close()
+    write_csv(Log({"time": 1e-3 * np.arange(len(q)), "q": q}), tmp_path / "whole.csv")
+    assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    sink = CsvSink(path, {"time": 0})
+    sink._file.close()
+    sink._file = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
+    sink.rows(np.zeros((1, 1)))
+    sink.close()
+    assert "No space left on device; what there is is unfinished-log.csv" in sink.error
+    assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()  # the old one stays

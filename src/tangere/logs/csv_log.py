@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.columns import NEEDED, RTDE_NAMES, Arrangement, listed, named
 from tangere.logs.files import replacing
-from tangere.logs.log import CUT, WORST, Log
-from tangere.types import Array
+from tangere.logs.log import CUT, WORST, Log, Note
+from tangere.types import Array, Event
 
 _LINES_NAMED = 5  # lines that a sentence about bad ones names: enough to look at, short enough to read
 
@@ -24,13 +25,71 @@ def write_csv(log: Log, path: str | os.PathLike[str], *, names: Mapping[str, str
     names: our names -> those in the header; a name that is not there stays. Notes and units are not in it (MCAP has
     them). The file appears when it is complete.
     """
-    header: list[str] = []
-    for name, array in log.columns.items():
-        label = names.get(name, name)
-        header += [label] if array.ndim == 1 else [f"{label}_{i}" for i in range(array.shape[1])]
+    columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        file.write(",".join(header) + "\n")
+        file.write(_header(columns, names))
         file.writelines(",".join(map(repr, row)) + "\n" for row in log.table().tolist())
+
+
+def _header(columns: Mapping[str, int], names: Mapping[str, str] = RTDE_NAMES) -> str:
+    """The first line; columns: name -> k, 0 for a column (N,)."""
+    header: list[str] = []
+    for name, k in columns.items():
+        label = names.get(name, name)
+        header += [f"{label}_{i}" for i in range(k)] if k else [label]
+    return ",".join(header) + "\n"
+
+
+class CsvSink:
+    """Writes rows that a Recorder hands on, as write_csv does: into unfinished-NAME while it grows, NAME at the end.
+
+    A kill leaves the unfinished file. `error` says what went wrong (a full disk); nothing more is written then, and the
+    file keeps its unfinished name. Notes and events have no place in a csv.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], columns: Mapping[str, int]) -> None:
+        self.error = ""
+        self._target = Path(path)
+        self._part = self._target.with_name(f"unfinished-{self._target.name}")
+        try:
+            self._file = self._part.open("w", newline="", encoding="utf-8")
+            self._file.write(_header(columns))
+        except OSError as problem:
+            raise CannotWrite(f"cannot write {self._part}: {problem.strerror or problem}") from problem
+
+    def rows(self, block: Array) -> None:
+        """Write these rows."""
+
+        def lines() -> None:
+            self._file.writelines(",".join(map(repr, row)) + "\n" for row in block.tolist())
+            self._file.flush()
+
+        self._try(lines)
+
+    def note(self, note: Note) -> None:
+        """Nothing."""
+
+    def event(self, event: Event) -> None:
+        """Nothing."""
+
+    def when_idle(self, call: Callable[[], None]) -> None:
+        """Nothing: rows are written when they are handed on."""
+
+    def close(self) -> None:
+        """The file gets its name; may be called twice."""
+        if not self._file.closed:
+            self._try(self._file.close)
+            self._try(lambda: self._part.replace(self._target))
+
+    def _try(self, write: Callable[[], object]) -> None:
+        if not self.error:
+            try:
+                write()
+            except OSError as problem:
+                why = problem.strerror or problem
+                self.error = f"the log could not be written: {why}; what there is is {self._part.name}"
+                with suppress(OSError):
+                    self._file.close()
 
 
 def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:

@@ -58,7 +58,7 @@ class Recorder:
         self._sink, self._keep = sink, keep
         self._blocks: list[Array] = []  # full ones
         self._notes: list[Note] = []
-        self._handed = 0
+        self._handed = self._full = 0
         self._due = perf_counter() + HAND_ON
         self._lock = Lock()
         self._new_block()
@@ -80,7 +80,7 @@ class Recorder:
     @property
     def samples(self) -> int:
         """Rows so far."""
-        return len(self._blocks) * BLOCK + self._count
+        return self._full * BLOCK + self._count
 
     def append(self, scalars: tuple[float, ...], vectors: tuple[Array, ...], now: float = 0.0) -> None:
         """Add a row: the scalars, then the vectors, as declared; now: the caller's perf_counter()."""
@@ -124,6 +124,7 @@ class Recorder:
         self.flush()
         if self._count == BLOCK:
             with self._lock:
+                self._full += 1
                 if self._keep:
                     self._blocks.append(self._block)
                 self._new_block()

@@ -14,7 +14,7 @@ import numpy as np
 
 from tangere import ends
 from tangere.errors import CannotWrite, InvalidValue, PlantLost
-from tangere.logs.csv_log import write_csv
+from tangere.logs.csv_log import CsvSink
 from tangere.logs.files import write_text
 from tangere.logs.mcap_log import McapSink, mcap_sink
 from tangere.loop.recorder import Recorder
@@ -48,7 +48,7 @@ def record(
     max_log: float | None = None,
     durable: bool = False,
 ) -> Recorded:
-    """Listen for that long [s] and leave a log: .mcap while it runs (survives a kill), .csv at the end.
+    """Listen for that long [s] and leave a log, written meanwhile: .mcap, or .csv (unfinished-NAME until its end).
 
     Ctrl-C and other signals end it early; what was recorded stays. max_log [bytes]: of the .mcap and the part before
     it, NAME.1.mcap, together. durable: what is written is on the disk before more is (a power cut).
@@ -62,7 +62,7 @@ def record(
         raise InvalidValue(f"--out: there is no folder {path.parent}")
     rows = RtdeRows(address, seconds=seconds, tell=tell)
     recorder: Recorder | None = None
-    sink: McapSink | None = None
+    sink: McapSink | CsvSink | None = None
     start = 0.0
     last = 0.0
     scalars: tuple[str, ...] = ()
@@ -76,11 +76,13 @@ def record(
                 if recorder is None:
                     scalars = ("time", *(name for name, value in row.values.items() if value.ndim == 0))
                     vectors = {name: value.size for name, value in row.values.items() if value.ndim}
-                    if path.suffix == ".mcap":
-                        columns = dict.fromkeys(scalars, 0) | vectors
+                    columns = dict.fromkeys(scalars, 0) | vectors
+                    if path.suffix == ".csv":
+                        sink = CsvSink(path, columns)
+                    else:
                         how: Any = {"joints": None if robot is None else robot.joint_names, "robot": robot}
                         sink = mcap_sink(path, columns, most=max_log, durable=durable, **how)
-                    recorder = Recorder(scalars, vectors, sink, keep=path.suffix == ".csv")
+                    recorder = Recorder(scalars, vectors, sink, keep=False)
                     start = row.time
                 numbers = (row.time, *(float(row.values[name]) for name in scalars[1:]))
                 recorder.append(numbers, tuple(row.values[name] for name in vectors), perf_counter())
@@ -94,8 +96,6 @@ def record(
             sink.close()
     if recorder is None:
         raise PlantLost(f"{rows.name}: no sample came")
-    if path.suffix == ".csv":
-        write_csv(recorder.log(), path)
     if sink is not None and sink.error:
         raise CannotWrite(f"{path} is not complete: {sink.error}")
     return Recorded(path, recorder.samples, last - start, dict(rows.problems), (*scalars, *vectors))
