@@ -162,3 +162,11 @@ def test_a_wide_line_is_an_area_of_its_own() -> None:
     assert len(thin) == 1
     assert wide.draw_length > 8.0 * thin.draw_length
     assert np.ptp(np.concatenate(wide.lines), axis=0) == pytest.approx([0.08, 0.01], abs=1e-5)
+
+
+def test_a_filled_area_of_pixels_is_said_to_be_outlined() -> None:
+    image = np.ones((400, 400))
+    image[100:300, 100:300] = image[50:53, 20:380] = 0.0
+    assert strokes_of(picture_from(image), 0.1).missing == ("1 filled area is drawn as outline",)
+    image[100:300, 100:300] = 1.0
+    assert strokes_of(picture_from(image), 0.1).missing == ()

@@ -27,6 +27,7 @@ LINES_SIDE = 1000
 EDGES_SIDE = 400
 # Ends of edges nearer than this share of the longer side are one line: 0.5 mm of 200, the width of a pen's line.
 MEET = 0.0025
+OUTLINED = "drawn as outline"  # of a filled area: what is not drawn is its fill
 STYLES = ("auto", "lines", "edges", "tones")
 
 
@@ -92,7 +93,8 @@ def trace(
             kept[at[:, 1], at[:, 0]] = False
     if style == "edges":
         lines, kept = _tidied(lines, kept, notes)
-    return Tracing(tuple(lines), picture.width, picture.height, style, kept, tuple(notes))
+    missing = tuple(note for note in notes if note.endswith(OUTLINED))
+    return Tracing(tuple(lines), picture.width, picture.height, style, kept, tuple(notes), missing=missing)
 
 
 def _tidied(lines: list[Array], centre: Mask, notes: list[str]) -> tuple[list[Array], Mask]:
@@ -132,7 +134,7 @@ def _lines_in(picture: Picture, style: str, notes: list[str]) -> tuple[Picture, 
     if pixel > 1:
         notes.append(_enlarged(picture, large))
     if areas:
-        notes.append(f"{areas} filled area{'s are' if areas > 1 else ' is'} drawn as outline")
+        notes.append(f"{areas} filled area{'s are' if areas > 1 else ' is'} {OUTLINED}")
     return large, mask
 
 
