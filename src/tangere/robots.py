@@ -26,6 +26,7 @@ from tangere.model.model import Array, Drives, Model, Payload
 
 if TYPE_CHECKING:
     from tangere.figures.plots import Figure
+    from tangere.kernels.batch import Batch
     from tangere.kernels.solutions import IKBatch, IKSolutions
 
 # What robots that differ in nothing but their payload have in common.
@@ -228,6 +229,14 @@ class Robot(Kernels):
 
         pi = (m, m cx, m cy, m cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz) per link, about the origin of the link's frame.
         """
+
+    # ---- many ----
+
+    def batch(self, device: str = "cpu", dtype: Any = "float64") -> Batch:
+        """Every quantity over rows of any DLPack array (numpy, torch, cupy, jax), on the "cpu" or a "cuda" device."""
+        from tangere.kernels.batch import Batch
+
+        return Batch(self, device, dtype)
 
     # ---- the reader ----
 

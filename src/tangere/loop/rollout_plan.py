@@ -93,15 +93,19 @@ class Plan:
 
     @property
     def unfit(self) -> str:
-        """Why no fused kernel serves, as the part of a sentence; "" where one does."""
+        """Why no fused kernel serves on this processor, as the part of a sentence; "" where one does."""
+        return self.unfit_for("cpu")
+
+    def unfit_for(self, device: str) -> str:
+        """The same for a device."""
         controller: Any = self.controller
-        if not kernel.COMPILED:
+        if not kernel.COMPILED and device == "cpu":
             return "the compiled rollouts are not available"
         first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
         if type(controller) is not ComputedTorque:
             return f"the controller {type(controller).__name__} has no kernel"
         for robot in (first, controller.robot):
-            if not (robot.compiled and ur.is_ur(robot.model)):
+            if not ((robot.compiled or device != "cpu") and ur.is_ur(robot.model)):
                 return f"{robot.name} is not an arm with UR kernels"
         if controller.friction_of_reference or controller.feed_wrench:
             return "computed torque with friction_of_reference or feed_wrench has no kernel"

@@ -36,7 +36,15 @@
 
 #ifndef TG_COMMON_MACROS
 #define TG_COMMON_MACROS
-#if defined(__GNUC__)
+#if defined(__CUDACC__)
+#define TG_INLINE static __device__ __forceinline__
+#define TG_KERNEL static __device__ __forceinline__
+#define TG_MAYBE_UNUSED
+#define restrict __restrict__
+#elif defined(__GNUC__)
+#ifdef __cplusplus
+#define restrict __restrict__
+#endif
 #define TG_INLINE static inline __attribute__((always_inline, unused))
 #define TG_KERNEL static __attribute__((noinline, unused))
 #define TG_MAYBE_UNUSED __attribute__((unused))

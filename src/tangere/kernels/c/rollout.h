@@ -204,152 +204,160 @@ TG_INLINE void TG_FN(moved)(const tg_job *job, const V *constants, const V *push
 TG_INLINE V TG_FN(larger)(V a, V b) { return TG_SELECT(TG_LT(a, b), b, a); }
 TG_INLINE V TG_FN(smaller)(V a, V b) { return TG_SELECT(TG_LT(b, a), b, a); }
 
-static void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
+/* one block of robots from number `start` of the call on; constants: room for the numbers of a robot and its pushes */
+TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, const TG_REAL *c, V *constants,
+                                    long long start)
 {
-    V *const constants = room; /* of size numbers, then the pushes */
     const int size = TG_PUSHES + job->pushes * TG_PUSH;
-    const double *const given = job->common;
-    const TG_REAL h = (TG_REAL)given[TG_PERIOD];
-    TG_REAL c[TG_COMMON];
-    for (int i = 0; i < TG_COMMON; i++)
-        c[i] = (TG_REAL)given[i];
-    for (int i = 0; i < TG_BELIEVED; i++)
-        believed[i] = (TG_REAL)job->belief[i];
-    for (long long start = 0; start < job->count; start += TG_WIDTH) {
-        const int lanes = job->count - start < TG_WIDTH ? (int)(job->count - start) : TG_WIDTH;
-        unsigned long long robot[TG_WIDTH];
-        for (int l = 0; l < TG_WIDTH; l++) { /* the last robot fills lanes that are left over */
-            const long long row = start + (l < lanes ? l : lanes - 1);
-            robot[l] = (unsigned long long)(job->first + row);
-            for (int i = 0; i < size; i++)
-                ((TG_REAL *)&constants[i])[l] = (TG_REAL)job->robots[row * size + i];
+    const TG_REAL h = c[TG_PERIOD];
+    const int lanes = job->count - start < TG_WIDTH ? (int)(job->count - start) : TG_WIDTH;
+    unsigned long long robot[TG_WIDTH];
+    for (int l = 0; l < TG_WIDTH; l++) { /* the last robot fills lanes that are left over */
+        const long long row = start + (l < lanes ? l : lanes - 1);
+        robot[l] = (unsigned long long)(job->first + row);
+        for (int i = 0; i < size; i++)
+            ((TG_REAL *)&constants[i])[l] = (TG_REAL)job->robots[TG_PLACE(row, i, size, job->count)];
+    }
+    V *const push = constants + TG_PUSHES;
+    V q[N], qd[N], tau[N], held[N], r[N], p0[N], beta0[N], peak[N], miss[N];
+    V x[5 * N], y[3 * N], z[20], seen[1 + 2 * N + TG_WATCH_STATE], told[TG_WATCH_STATE + 2];
+    TG_MASK touching = TG_SPREAD_MASK(0), at_work[TG_PUSHES_MAX];
+    int acts[TG_PUSHES_MAX];
+    V crossed = TG_SPREAD(0.0), top = TG_SPREAD(0.0), events = TG_SPREAD(0.0), alarm = TG_SPREAD(-1.0);
+    V found = TG_SPREAD(-1.0), early = TG_SPREAD(0.0), felt[N];
+    for (int j = 0; j < N; j++) {
+        q[j] = constants[TG_START + j];
+        qd[j] = constants[TG_START + N + j];
+        r[j] = TG_SPREAD(c[TG_RESIDUAL + j]);
+        held[j] = peak[j] = miss[j] = felt[j] = TG_SPREAD(0.0);
+    }
+    for (int i = 0; i < 20; i++)
+        z[i] = TG_SPREAD(0.0);
+    for (int i = 0; i < TG_WATCH_STATE; i++)
+        told[i] = TG_SPREAD(c[TG_MEMORY + i]);
+    for (long long k = 0; k < job->steps; k++) {
+#ifndef __CUDACC__
+        if (k % TG_LOOK == 0 && *job->stop)
+            return;
+#endif
+        /* the sample */
+        for (int group = 0; group < 5; group++) {
+            const int wanted = group == 0 ? 1 : group == 1 ? 1 | 2 : group == 2 ? 2 : 4;
+            if (wanted & job->noisy)
+                TG_FN(normals)(robot, (unsigned long long)k, (unsigned long long)group, job->seed, z + 4 * group);
         }
-        V *const push = constants + TG_PUSHES;
-        V q[N], qd[N], tau[N], held[N], r[N], p0[N], beta0[N], peak[N], miss[N];
-        V x[5 * N], y[3 * N], z[20], seen[1 + 2 * N + TG_WATCH_STATE], told[TG_WATCH_STATE + 2];
-        TG_MASK touching = TG_SPREAD_MASK(0), at_work[TG_PUSHES_MAX];
-        int acts[TG_PUSHES_MAX];
-        V crossed = TG_SPREAD(0.0), top = TG_SPREAD(0.0), events = TG_SPREAD(0.0), alarm = TG_SPREAD(-1.0);
-        V found = TG_SPREAD(-1.0), early = TG_SPREAD(0.0), felt[N];
         for (int j = 0; j < N; j++) {
-            q[j] = constants[TG_START + j];
-            qd[j] = constants[TG_START + N + j];
-            r[j] = TG_SPREAD(c[TG_RESIDUAL + j]);
-            held[j] = peak[j] = miss[j] = felt[j] = TG_SPREAD(0.0);
+            x[j] = job->noisy & 4 ? q[j] + TG_SPREAD(c[TG_SIGMA + 12 + j]) * z[12 + j] : q[j];
+            x[N + j] = job->noisy & 1 ? qd[j] + TG_SPREAD(c[TG_SIGMA + j]) * z[j] : qd[j];
+            tau[j] = job->noisy & 2 ? held[j] + TG_SPREAD(c[TG_SIGMA + 6 + j]) * z[6 + j] : held[j];
         }
-        for (int i = 0; i < 20; i++)
-            z[i] = TG_SPREAD(0.0);
-        for (int i = 0; i < TG_WATCH_STATE; i++)
-            told[i] = TG_SPREAD(c[TG_MEMORY + i]);
-        for (long long k = 0; k < job->steps; k++) {
-            if (k % TG_LOOK == 0 && *job->stop)
-                return;
-            /* the sample */
-            for (int group = 0; group < 5; group++) {
-                static const int wanted[5] = {1, 1 | 2, 2, 4, 4};
-                if (wanted[group] & job->noisy)
-                    TG_FN(normals)(robot, (unsigned long long)k, (unsigned long long)group, job->seed, z + 4 * group);
+        const double *const wanted = job->reference + 3 * N * k;
+        for (int j = 0; j < 3 * N; j++)
+            x[2 * N + j] = TG_SPREAD((TG_REAL)wanted[j]);
+        TG_FN(sense)(x, believed, y);
+        /* the observer */
+        for (int j = 0; j < N; j++) {
+            if (k > 0) {
+                const V raw = (y[N + j] - p0[j]) / TG_SPREAD(h) - tau[j] - TG_SPREAD(0.5) * (beta0[j] + y[2 * N + j]);
+                r[j] = job->begins && k == 1 ? raw : r[j] + TG_SPREAD(c[TG_WEIGHT + j]) * (raw - r[j]);
             }
-            for (int j = 0; j < N; j++) {
-                x[j] = job->noisy & 4 ? q[j] + TG_SPREAD(c[TG_SIGMA + 12 + j]) * z[12 + j] : q[j];
-                x[N + j] = job->noisy & 1 ? qd[j] + TG_SPREAD(c[TG_SIGMA + j]) * z[j] : qd[j];
-                tau[j] = job->noisy & 2 ? held[j] + TG_SPREAD(c[TG_SIGMA + 6 + j]) * z[6 + j] : held[j];
-            }
-            const double *const wanted = job->reference + 3 * N * k;
-            for (int j = 0; j < 3 * N; j++)
-                x[2 * N + j] = TG_SPREAD((TG_REAL)wanted[j]);
-            TG_FN(sense)(x, believed, y);
-            /* the observer */
-            for (int j = 0; j < N; j++) {
-                if (k > 0) {
-                    const V raw = (y[N + j] - p0[j]) / TG_SPREAD(h) - tau[j] - TG_SPREAD(0.5) * (beta0[j] + y[2 * N + j]);
-                    r[j] = job->begins && k == 1 ? raw : r[j] + TG_SPREAD(c[TG_WEIGHT + j]) * (raw - r[j]);
-                }
-                p0[j] = y[N + j];
-                beta0[j] = y[2 * N + j];
-            }
-            /* the detector's law, or constant thresholds with hysteresis */
-            V score = TG_SPREAD(0.0);
-            TG_MASK above = TG_SPREAD_MASK(0);
-            for (int j = 0; j < N; j++) {
-                const V absolute = TG_ABS(r[j]), error = TG_ABS(x[2 * N + j] - q[j]);
-                above = above | TG_LT(TG_SELECT(touching, TG_SPREAD(c[TG_OFF + j]), TG_SPREAD(c[TG_ON + j])), absolute);
-                score = TG_FN(larger)(score, absolute * TG_SPREAD(c[TG_INVERSE + j]));
-                peak[j] = TG_FN(larger)(peak[j], absolute);
-                miss[j] = TG_FN(larger)(miss[j], error);
-            }
-            if (job->watched) {
-                seen[0] = TG_SPREAD(k ? h : (TG_REAL)-1.0);
-                memcpy(seen + 1, r, sizeof r);
-                memcpy(seen + 1 + N, x + N, sizeof r);
-                memcpy(seen + 1 + 2 * N, told, TG_WATCH_STATE * sizeof(V));
-                TG_FN(watch)(seen, believed + TG_CONSTANTS_sense, told);
-                score = told[TG_WATCH_STATE];
-                above = TG_LT(TG_SPREAD(0.5), told[TG_WATCH_STATE + 1]);
-            }
-            top = TG_FN(larger)(top, score);
-            const TG_MASK other = above ^ touching;
-            crossed = TG_SELECT(other, crossed + TG_SPREAD(1.0), TG_SPREAD(0.0));
-            const V need = TG_SELECT(touching, TG_SPREAD(c[TG_RELEASE]), TG_SPREAD(c[TG_RAISE]));
-            const TG_MASK flips = other & TG_LT(need, crossed);
-            if (TG_FN(any)(flips)) {
-                const TG_MASK begins = flips & ~touching & above;
-                const V now = TG_SPREAD((TG_REAL)k);
-                events = TG_SELECT(begins, events + TG_SPREAD(1.0), events);
-                alarm = TG_SELECT(begins & TG_LT(alarm, TG_SPREAD(0.0)), now, alarm);
-                if (job->pushes) {
-                    const TG_MASK after = TG_LT(push[0], now);
-                    found = TG_SELECT(begins & after & TG_LT(found, TG_SPREAD(0.0)), now, found);
-                    early = TG_SELECT(begins & ~after, early + TG_SPREAD(1.0), early);
-                }
-                touching = touching ^ flips;
-                crossed = TG_SELECT(flips, TG_SPREAD(0.0), crossed);
-            }
-            if (job->log && k % job->every == 0) {
-                const V *const parts[8] = {q, qd, x, x + N, tau, r, y, felt};
-                for (int l = 0; l < lanes; l++) {
-                    double *row = job->log + ((start + l) * job->rows + k / job->every) * TG_LOGGED;
-                    for (int part = 0; part < 8; part++)
-                        for (int j = 0; j < N; j++)
-                            *row++ = (double)((const TG_REAL *)&parts[part][j])[l];
-                }
-            }
-            /* the plant */
+            p0[j] = y[N + j];
+            beta0[j] = y[2 * N + j];
+        }
+        /* the detector's law, or constant thresholds with hysteresis */
+        V score = TG_SPREAD(0.0);
+        TG_MASK above = TG_SPREAD_MASK(0);
+        for (int j = 0; j < N; j++) {
+            const V absolute = TG_ABS(r[j]), error = TG_ABS(x[2 * N + j] - q[j]);
+            above = above | TG_LT(TG_SELECT(touching, TG_SPREAD(c[TG_OFF + j]), TG_SPREAD(c[TG_ON + j])), absolute);
+            score = TG_FN(larger)(score, absolute * TG_SPREAD(c[TG_INVERSE + j]));
+            peak[j] = TG_FN(larger)(peak[j], absolute);
+            miss[j] = TG_FN(larger)(miss[j], error);
+        }
+        if (job->watched) {
+            seen[0] = TG_SPREAD(k ? h : (TG_REAL)-1.0);
+            memcpy(seen + 1, r, sizeof r);
+            memcpy(seen + 1 + N, x + N, sizeof r);
+            memcpy(seen + 1 + 2 * N, told, TG_WATCH_STATE * sizeof(V));
+            TG_FN(watch)(seen, believed + TG_CONSTANTS_sense, told);
+            score = told[TG_WATCH_STATE];
+            above = TG_LT(TG_SPREAD(0.5), told[TG_WATCH_STATE + 1]);
+        }
+        top = TG_FN(larger)(top, score);
+        const TG_MASK other = above ^ touching;
+        crossed = TG_SELECT(other, crossed + TG_SPREAD(1.0), TG_SPREAD(0.0));
+        const V need = TG_SELECT(touching, TG_SPREAD(c[TG_RELEASE]), TG_SPREAD(c[TG_RAISE]));
+        const TG_MASK flips = other & TG_LT(need, crossed);
+        if (TG_FN(any)(flips)) {
+            const TG_MASK begins = flips & ~touching & above;
             const V now = TG_SPREAD((TG_REAL)k);
-            for (int i = 0; i < job->pushes; i++) {
-                V *const one = push + i * TG_PUSH;
-                at_work[i] = TG_LE(one[0], now) & TG_LT(now, one[1]);
-                acts[i] = TG_FN(any)(at_work[i]) ? 1 + TG_FN(any)(at_work[i] & TG_LE(TG_SPREAD(0.0), one[3])) : 0;
-                const TG_MASK turns = at_work[i] & TG_LT(TG_SPREAD(0.5), one[2]) & TG_LE(now, one[0]);
-                if (TG_FN(any)(turns)) { /* its force is given in the link's axes: fixed in base axes from now on */
-                    V in[N + 4], force[3];
-                    memcpy(in, q, sizeof q);
-                    memcpy(in + N, one + 7, 3 * sizeof(V));
-                    in[N + 3] = one[3];
-                    TG_FN(turned)(in, constants + TG_CONSTANTS_accelerate + TG_CONSTANTS_pushed, 0, force);
-                    for (int a = 0; a < 3; a++)
-                        one[7 + a] = TG_SELECT(turns, force[a], one[7 + a]);
-                }
+            events = TG_SELECT(begins, events + TG_SPREAD(1.0), events);
+            alarm = TG_SELECT(begins & TG_LT(alarm, TG_SPREAD(0.0)), now, alarm);
+            if (job->pushes) {
+                const TG_MASK after = TG_LT(push[0], now);
+                found = TG_SELECT(begins & after & TG_LT(found, TG_SPREAD(0.0)), now, found);
+                early = TG_SELECT(begins & ~after, early + TG_SPREAD(1.0), early);
             }
-            for (int j = 0; j < N; j++) {
-                const V limit = TG_SPREAD(c[TG_LIMIT + j]);
-                held[j] = TG_FN(smaller)(TG_FN(larger)(y[j], -limit), limit);
+            touching = touching ^ flips;
+            crossed = TG_SELECT(flips, TG_SPREAD(0.0), crossed);
+        }
+        if (job->log && k % job->every == 0) {
+            const V *const parts[8] = {q, qd, x, x + N, tau, r, y, felt};
+            for (int l = 0; l < lanes; l++) {
+                double *row = job->log + ((start + l) * job->rows + k / job->every) * TG_LOGGED;
+                for (int part = 0; part < 8; part++)
+                    for (int j = 0; j < N; j++)
+                        *row++ = (double)((const TG_REAL *)&parts[part][j])[l];
             }
-            if (job->log)
-                TG_FN(pushing)(constants + TG_CONSTANTS_accelerate, push, job->pushes, at_work, acts, q, felt);
-            TG_FN(moved)(job, constants, push, at_work, acts, h, held, q, qd);
         }
-        const V *const parts[5] = {q, qd, r, peak, miss};
-        const V last[6] = {top, events, alarm, found, early, TG_SELECT(touching, TG_SPREAD(1.0), TG_SPREAD(0.0))};
-        for (int l = 0; l < lanes; l++) {
-            double *out = job->results + (start + l) * (TG_RESULT + 3 * job->pushes);
-            for (int part = 0; part < 5; part++)
-                for (int j = 0; j < N; j++)
-                    *out++ = (double)((const TG_REAL *)&parts[part][j])[l];
-            for (int i = 0; i < 6; i++)
-                *out++ = (double)((const TG_REAL *)&last[i])[l];
-            for (int i = 0; i < 3 * job->pushes; i++)
-                *out++ = (double)((const TG_REAL *)&push[(i / 3) * TG_PUSH + 7 + i % 3])[l];
+        /* the plant */
+        const V now = TG_SPREAD((TG_REAL)k);
+        for (int i = 0; i < job->pushes; i++) {
+            V *const one = push + i * TG_PUSH;
+            at_work[i] = TG_LE(one[0], now) & TG_LT(now, one[1]);
+            acts[i] = TG_FN(any)(at_work[i]) ? 1 + TG_FN(any)(at_work[i] & TG_LE(TG_SPREAD(0.0), one[3])) : 0;
+            const TG_MASK turns = at_work[i] & TG_LT(TG_SPREAD(0.5), one[2]) & TG_LE(now, one[0]);
+            if (TG_FN(any)(turns)) { /* its force is given in the link's axes: fixed in base axes from now on */
+                V in[N + 4], force[3];
+                memcpy(in, q, sizeof q);
+                memcpy(in + N, one + 7, 3 * sizeof(V));
+                in[N + 3] = one[3];
+                TG_FN(turned)(in, constants + TG_CONSTANTS_accelerate + TG_CONSTANTS_pushed, 0, force);
+                for (int a = 0; a < 3; a++)
+                    one[7 + a] = TG_SELECT(turns, force[a], one[7 + a]);
+            }
         }
+        for (int j = 0; j < N; j++) {
+            const V limit = TG_SPREAD(c[TG_LIMIT + j]);
+            held[j] = TG_FN(smaller)(TG_FN(larger)(y[j], -limit), limit);
+        }
+        if (job->log)
+            TG_FN(pushing)(constants + TG_CONSTANTS_accelerate, push, job->pushes, at_work, acts, q, felt);
+        TG_FN(moved)(job, constants, push, at_work, acts, h, held, q, qd);
+    }
+    const V *const parts[5] = {q, qd, r, peak, miss};
+    const V last[6] = {top, events, alarm, found, early, TG_SELECT(touching, TG_SPREAD(1.0), TG_SPREAD(0.0))};
+    for (int l = 0; l < lanes; l++) {
+        double *out = job->results + (start + l) * (TG_RESULT + 3 * job->pushes);
+        for (int part = 0; part < 5; part++)
+            for (int j = 0; j < N; j++)
+                *out++ = (double)((const TG_REAL *)&parts[part][j])[l];
+        for (int i = 0; i < 6; i++)
+            *out++ = (double)((const TG_REAL *)&last[i])[l];
+        for (int i = 0; i < 3 * job->pushes; i++)
+            *out++ = (double)((const TG_REAL *)&push[(i / 3) * TG_PUSH + 7 + i % 3])[l];
     }
 }
+
+#ifndef __CUDACC__
+static TG_MAYBE_UNUSED void TG_FN(rollout)(const tg_job *job, TG_REAL *believed, void *room)
+{
+    TG_REAL c[TG_COMMON];
+    for (int i = 0; i < TG_COMMON; i++)
+        c[i] = (TG_REAL)job->common[i];
+    for (int i = 0; i < TG_BELIEVED; i++)
+        believed[i] = (TG_REAL)job->belief[i];
+    for (long long start = 0; start < job->count && !*job->stop; start += TG_WIDTH)
+        TG_FN(rollout_block)(job, believed, c, (V *)room, start);
+}
+#endif

@@ -1,0 +1,273 @@
+"""Many states of one robot at once, on the CPU or on a GPU: robot.batch(device=, dtype=)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tangere.errors import InvalidValue, unknown
+from tangere.kernels import dlpack, ur
+from tangere.kernels.device import DEVICES, device
+from tangere.kernels.emit import cuda
+from tangere.kernels.emit import python as emit_python
+from tangere.kernels.payloads import payload_map
+from tangere.kernels.table import Kernel, Trace, all_kernels, trace
+from tangere.kinematics.chain import chain_of
+from tangere.model.model import Array
+
+if TYPE_CHECKING:
+    from tangere.robots import Robot
+
+
+class Batch:
+    """Every quantity of a robot over rows (N, n): arrays of numpy, torch, cupy or jax in, the same kind out.
+
+        arm = tangere.robot("ur10e").batch(device="cuda", dtype="float32")
+        tau = arm.inverse_dynamics(q, qd, qdd);  arm.inverse_dynamics(q, qd, qdd, out=tau, stream=stream)
+        arm.with_parameters(payload=masses).gravity_torque(q)
+
+    Names, shapes and units are those of tangere.Robot; leading axes may be any, and one row serves all. On a GPU
+    nothing is copied, and nobody looks at the numbers: NaN goes through. float32 on the CPU is computed in float64 and
+    rounded.
+    """
+
+    def __init__(
+        self, robot: Robot, device: str = "cpu", dtype: Any = "float64", parameters: Array | None = None
+    ) -> None:
+        if device not in DEVICES:
+            raise unknown("device", str(device), DEVICES)
+        try:
+            self.dtype = np.dtype(dtype)
+        except TypeError:
+            self.dtype = np.dtype(object)
+        if self.dtype.name not in ("float64", "float32"):
+            raise InvalidValue(f"dtype: float64 or float32, got {dtype!r}")
+        self.robot, self.device = robot, device
+        self._kernels = {k.name: k for k in all_kernels(robot.dof)}
+        self._parameters = parameters  # (N, k), of a UR
+        if device == "cuda":
+            _open()
+        self._ready: dict[str, tuple[Any, Any]] = {}  # function on the device and its constants
+
+    def __repr__(self) -> str:
+        many = "" if self._parameters is None else f", {len(self._parameters)} robots"
+        return f"Batch({self.robot.name!r}, device={self.device!r}, dtype={self.dtype.name!r}{many})"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(k for k in self._kernels if "_link" not in k[-7:])})
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        kernels = self.__dict__.get("_kernels", {})
+        if name not in kernels:
+            raise AttributeError(f"there is no quantity {name!r} in a batch")
+        kernel = kernels[name]
+
+        def call(*args: Any, out: Any = None, stream: Any = None) -> Any:
+            if len(args) != len(kernel.inputs):
+                raise TypeError(f"{name}() takes the arguments {', '.join(kernel.inputs)}")
+            return self._call(kernel, args, out, stream)
+
+        call.__name__, call.__doc__ = name, kernel.help
+        self.__dict__[name] = call
+        return call
+
+    def jacobian(
+        self, q: Any, link: int | None = None, point: Any = None, *, out: Any = None, stream: Any = None
+    ) -> Any:
+        """Geometric Jacobian (..., 6, n) at the tcp, or at a point (..., 3) of a link (1 ... n)."""
+        if link is None:
+            if point is not None:
+                raise InvalidValue("point: given without a link; a point is in the frame of a link, 1 ... n")
+            return self._call(self._kernels["jacobian"], (q,), out, stream)
+        if not (isinstance(link, int | np.integer) and 1 <= link <= self.robot.dof):
+            raise InvalidValue(f"link: got {link!r}, valid are 1 to {self.robot.dof}, or None for the tcp")
+        if point is None:
+            raise InvalidValue("point: (..., 3) [m] in the frame of the link, as an array of the same kind as q")
+        return self._call(self._kernels[f"jacobian_link{int(link)}"], (q, point), out, stream)
+
+    def with_parameters(self, payload: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)) -> Batch:
+        """The same with a payload for each robot: masses (N,) [kg], com (3,) or (N, 3) [m] in flange axes."""
+        if not ur.is_ur(self.robot.model):
+            raise InvalidValue(f"with_parameters: {self.robot.name} is no UR; parameters of each robot are for URs")
+        masses = np.atleast_1d(np.asarray(dlpack.on_host(payload, "payload"), dtype=np.float64))
+        centres = np.asarray(com, dtype=np.float64)
+        if masses.ndim != 1 or centres.shape not in ((3,), (len(masses), 3)):
+            raise InvalidValue(f"payload: masses (N,), com (3,) or (N, 3), got {masses.shape} and {centres.shape}")
+        good = np.isfinite(masses) & (masses >= 0.0)
+        if not np.all(good) or not np.all(np.isfinite(centres)):
+            i = int(np.argmin(good))
+            raise InvalidValue(f"payload: finite and not negative [kg], com finite [m], got {masses[i]} for robot {i}")
+        plan = payload_map(self.robot.model, self.robot.rotor_inertia)
+        c = np.broadcast_to(centres, (len(masses), 3))
+        second = [c[:, i] * c[:, j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
+        moments = masses[:, None] * np.stack([np.ones(len(masses)), c[:, 0], c[:, 1], c[:, 2], *second], axis=1)
+        P = plan.bare + moments @ plan.slope.T
+        total = plan.last + moments @ plan.last_slope.T
+        P[:, plan.com : plan.com + 3] = total[:, 1:] / total[:, :1]
+        return Batch(self.robot, self.device, self.dtype, P)
+
+    # ------------------------------------------------------------------------------------------------------- the call
+
+    def _call(self, kernel: Kernel, args: Sequence[Any], out: Any, stream: Any) -> Any:
+        shapes = kernel.outputs(self.robot.dof)
+        outs = None if out is None else list(out) if isinstance(out, tuple | list) else [out]
+        if outs is not None and len(outs) != len(shapes):
+            raise InvalidValue(f"out: {kernel.name} gives {len(shapes)} arrays, got {len(outs)}")
+        cuda_wanted = self.device == "cuda"
+        answer = self._on_device(kernel, args, outs, stream) if cuda_wanted else self._on_host(kernel, args, outs)
+        return answer[0] if len(answer) == 1 else tuple(answer)
+
+    def _lead(self, kernel: Kernel, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        sizes = kernel.input_sizes(self.robot.dof)
+        for shape, name, size in zip(shapes, kernel.inputs, sizes, strict=True):
+            if shape[-1:] != (size,):
+                raise InvalidValue(f"{name}: expected shape (..., {size}), got {shape}")
+        leads = {shape[:-1] for shape in shapes} - {(), (1,)} or {shapes[0][:-1]}
+        if len(leads) > 1:
+            raise InvalidValue(f"leading axes do not fit together: shapes {', '.join(map(str, shapes))}")
+        (lead,) = leads
+        own = self._parameters
+        if own is not None and lead != (len(own),):
+            if lead in ((), (1,)):
+                return (len(own),)
+            raise InvalidValue(f"{kernel.inputs[0]}: {len(own)} robots have parameters of their own, got rows {lead}")
+        return lead
+
+    def _on_host(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None) -> list[Any]:
+        arrays = [dlpack.on_host(a, n) for a, n in zip(args, kernel.inputs, strict=True)]
+        lead = self._lead(kernel, [np.shape(a) for a in arrays])
+        kind = dlpack.kind_of(args[0])
+        if self._parameters is None:
+            name = kernel.name
+            if name.startswith("jacobian_link"):
+                results: Any = self.robot.jacobian(arrays[0], int(name[13:]), arrays[1])
+            else:
+                results = getattr(self.robot, name)(*arrays)
+            results = list(results) if isinstance(results, tuple) else [results]
+        else:
+            results = self._each(kernel, arrays, lead)
+        if outs is None:
+            return [dlpack.like_host(np.asarray(r, dtype=self.dtype), kind) for r in results]
+        for target, result in zip(outs, results, strict=True):
+            place = dlpack.on_host(target, "out")
+            if np.shape(place) != np.shape(result) or place.dtype != self.dtype or not place.flags.writeable:
+                raise InvalidValue(f"out: {self.dtype.name} of shape {np.shape(result)} that can be written to")
+            place[...] = result
+        return outs
+
+    def _each(self, kernel: Kernel, arrays: Sequence[Any], lead: tuple[int, ...]) -> list[Array]:
+        P = self._parameters
+        assert P is not None
+        x = np.concatenate(
+            [np.broadcast_to(np.asarray(a, dtype=np.float64), (*lead, np.shape(a)[-1])) for a in arrays], axis=-1
+        )
+        if not np.all(np.isfinite(x)):
+            raise InvalidValue(f"{', '.join(kernel.inputs)}: every entry must be finite")
+        columns = _form(kernel.name)([x[:, i] for i in range(x.shape[1])], [P[:, i] for i in range(P.shape[1])])
+        y = np.stack(np.broadcast_arrays(*columns), axis=-1)
+        shapes = kernel.outputs(self.robot.dof)
+        ends = np.cumsum([prod(s) for s in shapes])[:-1]
+        return [part.reshape(*lead, *s) for part, s in zip(np.split(y, ends, axis=-1), shapes, strict=True)]
+
+    # ------------------------------------------------------------------------------------------------------ the device
+
+    def _on_device(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None, stream: Any) -> list[Any]:
+        gpu = _open()
+        number = _stream(stream)
+        views = [dlpack.view(a, n, self.dtype, number) for a, n in zip(args, kernel.inputs, strict=True)]
+        lead = self._lead(kernel, [v.shape for v in views])
+        kind, shapes = dlpack.kind_of(args[0]), [(*lead, *s) for s in kernel.outputs(self.robot.dof)]
+        if outs is None:
+            made, places = zip(*(dlpack.like(args[0], shape, self.dtype) for shape in shapes), strict=True)
+        else:
+            if "jax" in map(dlpack.kind_of, outs):
+                raise InvalidValue("out: JAX's arrays cannot be written to; take what the call returns")
+            made, places = tuple(outs), tuple(dlpack.view(o, "out", self.dtype, number) for o in outs)
+            for place, shape in zip(places, shapes, strict=True):
+                if place.shape != shape:
+                    raise InvalidValue(f"out: expected shape {shape}, got {place.shape}")
+        function, constants = self._prepared(kernel)
+        count = prod(lead)
+        arguments: list[Any] = []
+        for v, size in zip(views, kernel.input_sizes(self.robot.dof), strict=True):
+            arguments += [ctypes.c_void_p(v.pointer), ctypes.c_longlong(size if prod(v.shape[:-1]) == count else 0)]
+        arguments += [ctypes.c_void_p(p.pointer) for p in places]
+        own = self._parameters is not None
+        each = ctypes.c_void_p(constants.pointer if own else 0)
+        arguments += [ctypes.c_longlong(count), each, (ctypes.c_double * 1)() if own else constants]
+        if count:
+            gpu.enter()
+            gpu.launch(function, count, cuda.BLOCK, arguments, number)
+        return [dlpack.given_back(m, kind) for m in made]
+
+    def _prepared(self, kernel: Kernel) -> tuple[Any, Any]:
+        """The function on the device, and its constants: a ctypes array, or memory with a column for each."""
+        if kernel.name not in self._ready:
+            own, single = self._parameters is not None, self.dtype == np.float32
+            t = self._trace(kernel)
+            text = cuda.batch(t, kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof), single, own)
+            function = _open().function(text, "tg_batch", OPTIONS)
+            if own:
+                P = self._parameters
+                assert P is not None
+                columns = constant_values(t, [P[:, i] for i in range(P.shape[1])], own)
+                rows = np.stack([np.broadcast_to(c, (len(P),)) for c in columns] or [np.zeros(len(P))])
+                constants: Any = _open().put(np.ascontiguousarray(rows, dtype=self.dtype))
+            else:
+                P = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
+                given = P.tolist() if ur.is_ur(self.robot.model) else []
+                values = np.array([*constant_values(t, given, own)] or [0.0], dtype=self.dtype)
+                constants = (ctypes.c_char * values.nbytes).from_buffer_copy(values.tobytes())
+            self._ready[kernel.name] = (function, constants)
+        return self._ready[kernel.name]
+
+    def _trace(self, kernel: Kernel) -> Trace:
+        if ur.is_ur(self.robot.model):
+            return _trace(kernel.name)
+        chain = chain_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
+        return trace(kernel, self.robot.dof, lambda _: chain, 0)
+
+
+# products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
+OPTIONS = ("-fmad=false",)
+
+
+def constant_values(t: Trace, parameters: Sequence[Any], each: bool) -> tuple[Any, ...]:
+    """The constants that the emitted kernel reads, of numbers or columns of parameters."""
+    _, heads = cuda.constants(t, each)
+    if not heads:
+        return ()
+    return emit_python.compiled(heads[0].graph, [], heads, parameters="P", batch=True)(parameters)
+
+
+@cache
+def _trace(name: str) -> Trace:
+    kernel = next(k for k in all_kernels(ur.DOF) if k.name == name)
+    return trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
+
+
+@cache
+def _form(name: str) -> Callable[..., tuple[Any, ...]]:
+    t = _trace(name)
+    return emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)
+
+
+def _open() -> Any:
+    return device()
+
+
+def _stream(given: Any) -> int:
+    """A stream as a number: of torch, cupy, or plain; None is the default one."""
+    for name in ("cuda_stream", "ptr"):
+        given = getattr(given, name, given)
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise InvalidValue(f"stream: a stream of torch or cupy, or its number, got {given!r}")
+    return int(given)

@@ -1,0 +1,204 @@
+"""A CUDA device without a toolkit: NVRTC and the driver by ctypes, arrays by DLPack.
+
+NVRTC comes with its own wheel (extra `cuda`), or with torch, jax or cupy, which bring one: whichever is found first.
+What was compiled is kept in the user's cache and loaded from there the next time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import glob
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tangere.errors import MissingExtra, TangereError
+
+DEVICES = ("cpu", "cuda")
+_P, _INT = ctypes.c_void_p, ctypes.c_int
+
+
+class DeviceError(TangereError, RuntimeError):
+    """A CUDA device that is missing, too small, or that reports an error."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- NVRTC
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    """The compiler's library; a sentence where there is none."""
+    found: list[str] = []
+    for folder in sys.path:
+        found += sorted(glob.glob(f"{folder}/nvidia/*/lib/libnvrtc.so.*"), reverse=True)
+    system = ctypes.util.find_library("nvrtc")
+    found += [system] if system else []
+    found += sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so.*"), reverse=True)
+    for name in found:
+        if ".alt." in name:
+            continue
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise MissingExtra("NVRTC, which compiles for a GPU, was not found: pip install 'tangere[cuda]'")
+
+
+def compiled(text: str, architecture: str, options: Sequence[str] = ()) -> bytes:
+    """The text as machine code (sm_NN) or PTX (compute_NN), from the cache where it was compiled before."""
+    library = nvrtc()
+    major, minor = _INT(), _INT()
+    library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    arguments = [f"--gpu-architecture={architecture}", "-std=c++17", *options]
+    key = hashlib.sha256("\0".join([f"{major.value}.{minor.value}", *arguments, text]).encode()).hexdigest()[:32]
+    kept = _cache() / f"{key}.bin"
+    if kept.exists():
+        return kept.read_bytes()
+    program = _P()
+    _nvrtc_ok(library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"tangere.cu", 0, None, None))
+    words = (ctypes.c_char_p * len(arguments))(*(a.encode() for a in arguments))
+    failed = library.nvrtcCompileProgram(program, len(arguments), words)
+    size = ctypes.c_size_t()
+    if failed:
+        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetProgramLog(program, log)
+        raise DeviceError(f"NVRTC refuses the kernel for {architecture}: {log.value.decode()[:600]}")
+    kind = "CUBIN" if architecture.startswith("sm_") else "PTX"
+    _nvrtc_ok(getattr(library, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)))
+    code = ctypes.create_string_buffer(size.value)
+    _nvrtc_ok(getattr(library, f"nvrtcGet{kind}")(program, code))
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(code.raw)
+        part.replace(kept)
+    except OSError:
+        pass  # a cache that cannot be written costs a second the next time, nothing else
+    return code.raw
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tangere" / "cuda"
+
+
+def _nvrtc_ok(code: int) -> None:
+    if code:
+        raise DeviceError(f"NVRTC reports error {code}")
+
+
+# --------------------------------------------------------------------------------------------------------------- driver
+
+
+class Device:
+    """The first CUDA device and its primary context, which torch, cupy and jax use as well."""
+
+    def __init__(self) -> None:
+        try:
+            self._driver = ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            raise DeviceError(
+                "device 'cuda': no CUDA driver is installed here (libcuda.so.1); device 'cpu' works everywhere"
+            ) from None
+        if code := self._driver.cuInit(0):
+            raise DeviceError(f"device 'cuda': the driver finds no usable GPU (error {code}); device 'cpu' works")
+        self._device, self._context = _INT(), _P()
+        self._ok(self._driver.cuDeviceGet(ctypes.byref(self._device), 0))
+        major, minor = (self._attribute(k) for k in (75, 76))
+        self.architecture = f"sm_{major}{minor}"
+        name = ctypes.create_string_buffer(128)
+        self._ok(self._driver.cuDeviceGetName(name, 128, self._device))
+        self.name = name.value.decode()
+        self._ok(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), self._device))
+        self.enter()
+        self._functions: dict[str, Any] = {}
+
+    def _attribute(self, number: int) -> int:
+        value = _INT()
+        self._ok(self._driver.cuDeviceGetAttribute(ctypes.byref(value), number, self._device))
+        return value.value
+
+    def _ok(self, code: int) -> None:
+        if code:
+            text = ctypes.c_char_p()
+            self._driver.cuGetErrorString(code, ctypes.byref(text))
+            raise DeviceError(f"the CUDA driver reports: {(text.value or b'unknown').decode()} (error {code})")
+
+    def enter(self) -> None:
+        """Make the context that of this thread."""
+        self._ok(self._driver.cuCtxSetCurrent(self._context))
+
+    def function(self, text: str, name: str, options: Sequence[str] = ()) -> Any:
+        """A kernel of a text, compiled and loaded once."""
+        key = hashlib.sha256("\0".join([name, *options, text]).encode()).hexdigest()
+        if key not in self._functions:
+            self.enter()
+            module, function = _P(), _P()
+            code = compiled(text, self.architecture, options)
+            self._ok(self._driver.cuModuleLoadData(ctypes.byref(module), code))
+            self._ok(self._driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
+            self._functions[key] = function
+        return self._functions[key]
+
+    def launch(self, function: Any, count: int, block: int, arguments: Sequence[Any], stream: int = 0) -> None:
+        """Start `count` threads with these ctypes values as arguments."""
+        pointers = (_P * len(arguments))(*(ctypes.cast(ctypes.byref(a), _P) for a in arguments))
+        blocks = -(-count // block)
+        self._ok(self._driver.cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None))
+
+    def wait(self) -> None:
+        """Until everything is done."""
+        self._ok(self._driver.cuCtxSynchronize())
+
+    def free(self) -> int:
+        """Bytes of memory that are free."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._ok(self._driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+        return free.value
+
+    def allocate(self, size: int) -> Memory:
+        """Memory of that many bytes; what is too large says how much there is."""
+        pointer = ctypes.c_uint64()
+        self.enter()
+        if self._driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(max(size, 1))):
+            raise DeviceError(
+                f"the GPU has {self.free() / 1e9:.3g} GB free, {size / 1e9:.3g} GB are needed: ask for fewer robots"
+            )
+        return Memory(self, pointer.value, size)
+
+    def put(self, array: Any) -> Memory:
+        """A contiguous numpy array, copied to the device."""
+        memory = self.allocate(array.nbytes)
+        self._ok(self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(memory.pointer), _P(array.ctypes.data), array.nbytes))
+        return memory
+
+    def get(self, memory: Memory, array: Any) -> None:
+        """Memory of the device into a contiguous numpy array; waits for what was launched before."""
+        self._ok(self._driver.cuMemcpyDtoH_v2(_P(array.ctypes.data), ctypes.c_uint64(memory.pointer), array.nbytes))
+
+    def release(self, pointer: int) -> None:
+        """Give memory back."""
+        self.enter()
+        self._driver.cuMemFree_v2(ctypes.c_uint64(pointer))
+
+
+class Memory:
+    """Memory of a device, given back when nobody holds it any more."""
+
+    def __init__(self, device: Device, pointer: int, size: int) -> None:
+        self._device, self.pointer, self.size = device, pointer, size
+
+    def __del__(self) -> None:
+        self._device.release(self.pointer)
+
+
+@cache
+def device() -> Device:
+    """The device, opened once."""
+    return Device()

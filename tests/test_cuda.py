@@ -1,0 +1,246 @@
+"""CUDA without a GPU: the text compiled for the host gives the processor's bits, NVRTC takes it, mistakes are said."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_rollouts import parts as closed_loop
+
+import tangere
+from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.kernels import batch, device, rollouts, rollouts_cuda, ur
+from tangere.kernels.device import DeviceError
+from tangere.kernels.emit import cuda
+from tangere.kernels.table import all_kernels, trace
+from tangere.types import Array
+
+SOAK = bool(os.environ.get("TANGERE_SOAK"))
+KERNELS = {k.name: k for k in all_kernels(6)}
+SHORT = ("pose", "mass_matrix", "inverse_dynamics", "momentum_terms", "jacobian_link4")
+NAMES = tuple(KERNELS) if SOAK else SHORT
+DRIVER = "libcuda.so.1"
+
+
+@pytest.fixture(scope="module")
+def arm() -> tangere.Robot:
+    return tangere.robot("ur10e", rotor_inertia=True, payload=1.5, tool=[0.0, 0.05, 0.1])
+
+
+def built(folder: Path, text: str) -> ctypes.CDLL:
+    """The text as a host's compiler makes it, one IEEE operation for each of the text's."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on this machine")
+    source, library = folder / "text.cpp", folder / "text.so"
+    source.write_text(text)
+    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-tree-slp-vectorize", "-shared", "-fPIC", "-w"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def called(folder: Path, arm: tangere.Robot, name: str, dtype: Any, x: list[Array], P: Array | None) -> list[Array]:
+    """The outputs of the host-compiled kernel, flat rows; P: parameters of each robot."""
+    kernel, kind, each = KERNELS[name], np.dtype(dtype), P is not None
+    t = trace(kernel, 6, ur.chain, ur.PARAMETER_COUNT)
+    sizes, shapes = kernel.input_sizes(6), kernel.outputs(6)
+    run = built(folder, cuda.batch(t, sizes, shapes, kind == np.float32, each)).tg_batch
+    own = ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia)
+    given = [P[:, i] for i in range(P.shape[1])] if P is not None else own.tolist()
+    values = batch.constant_values(t, given, each)
+    count = len(x[0])
+    columns = np.array([np.broadcast_to(v, (count,)) for v in values]) if each else np.array(values or [0.0])
+    u = np.ascontiguousarray(columns, dtype=kind)
+    arrays = [np.ascontiguousarray(a, dtype=kind) for a in x]
+    outs = [np.full((count, int(np.prod(s))), np.nan, kind) for s in shapes]
+    # the constants are a structure by value
+    size = kind.itemsize if each else u.nbytes
+    struct = type("u", (ctypes.Structure,), {"_fields_": [("v", ctypes.c_char * size)]})
+    arguments: list[Any] = []
+    for a in arrays:
+        arguments += [ctypes.c_void_p(a.ctypes.data), ctypes.c_longlong(a.shape[1])]
+    arguments += [ctypes.c_void_p(o.ctypes.data) for o in outs]
+    passed = struct.from_buffer_copy(u.tobytes() if not each else bytes(kind.itemsize))
+    run(*arguments, ctypes.c_longlong(count), ctypes.c_void_p(u.ctypes.data), passed)
+    return [o.reshape(count, *s) for o, s in zip(outs, shapes, strict=True)]
+
+
+def inputs(name: str, count: int = 300) -> list[Array]:
+    rng = np.random.default_rng(5)
+    return [rng.uniform(-3.0, 3.0, (count, size)) for size in KERNELS[name].input_sizes(6)]
+
+
+def wanted(arm: tangere.Robot, name: str, x: list[Array]) -> list[Array]:
+    y: Any = arm.jacobian(x[0], int(name[13:]), x[1]) if "_link" in name[8:13] else getattr(arm, name)(*x)
+    return list(y) if isinstance(y, tuple) else [y]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_on_the_host_has_the_bits_of_the_kernels(name: str, arm: tangere.Robot, tmp_path: Path) -> None:
+    x = inputs(name)
+    for got, want in zip(called(tmp_path, arm, name, "float64", x, None), wanted(arm, name, x), strict=True):
+        assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", NAMES if SOAK else ["inverse_dynamics"])
+def test_single_precision_is_near(name: str, arm: tangere.Robot, tmp_path: Path) -> None:
+    """1e-5 of the largest entry, of the same float32 states."""
+    x = [a.astype(np.float32).astype(np.float64) for a in inputs(name)]
+    for got, want in zip(called(tmp_path, arm, name, "float32", x, None), wanted(arm, name, x), strict=True):
+        assert got.dtype == np.float32
+        assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+
+
+def test_parameters_of_each_robot(arm: tangere.Robot, tmp_path: Path) -> None:
+    """On the host-compiled text and on the CPU's batch: each row is that of a robot with that payload."""
+    (q,), masses = inputs("gravity_torque", 40), np.linspace(0.0, 8.0, 40)
+    many = arm.batch().with_parameters(payload=masses, com=[0.0, 0.02, 0.1])
+    arms = [arm.with_payload((m, [0.0, 0.02, 0.1]) if m else None) for m in masses]
+    want = np.array([one.gravity_torque(row) for one, row in zip(arms, q, strict=True)])
+    assert many.gravity_torque(q) == pytest.approx(want, abs=1e-11)
+    (got,) = called(tmp_path, arm, "gravity_torque", "float64", [q], many._parameters)
+    assert got == pytest.approx(want, abs=1e-11)
+    assert many.gravity_torque(q[0]).shape == (40, 6)
+    centres = np.array([arm.with_payload(m).link_jacobians(q[0])[0] for m in (1.0, 2.0)])
+    got_centres = arm.batch().with_parameters(payload=[1.0, 2.0]).link_jacobians(q[0])[0]
+    assert got_centres == pytest.approx(centres, abs=1e-12)
+
+
+@pytest.mark.skipif(not rollouts.COMPILED, reason="the compiled rollouts are not built")
+@pytest.mark.parametrize("single", [False, True] if SOAK else [False], ids=["float64", "float32"][: 1 + SOAK])
+def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: bool, tmp_path: Path) -> None:
+    """The text that a GPU runs, noisy closed loops with contacts: every number of every robot."""
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    job = tangere.rollouts(robot, count=1, **closed_loop(robot, 0.3)).plan.job(0, 5)
+    want = rollouts.fused(job, single=single)
+    run = built(tmp_path, rollouts_cuda.text(job, single)).tg_rollouts
+    kind = np.dtype(np.float32 if single else np.float64)
+    numbers = np.frombuffer(rollouts_cuda.told(job, False))
+    from tangere import _rollouts
+
+    belief, common = numbers[: -_rollouts.COMMON].copy(), numbers[-_rollouts.COMMON :].copy()
+    results, stop = np.empty((5, rollouts_cuda.RESULT + 3)), np.zeros(1, np.uint8)
+    arrays = [belief, job.reference, common, job.robots, results]
+    given = rollouts_cuda._Job(
+        *(a.ctypes.data for a in arrays), None, stop.ctypes.data, 0, 5, len(job.reference), 1, 0, 1, job.runge_kutta,
+        sum(1 << i for i in range(3) if np.any(job.sigma[i])), job.first, job.watch is not None, job.seed,
+    )  # fmt: skip
+    believed, room = np.empty(len(belief), kind), np.empty(8 * job.robots.shape[1])
+    run(ctypes.byref(given), ctypes.c_void_p(believed.ctypes.data), ctypes.c_void_p(room.ctypes.data))
+    assert np.array_equal(results[:, : rollouts_cuda.RESULT], want.numbers)
+    assert np.array_equal(results[:, rollouts_cuda.RESULT :].reshape(5, 1, 3), want.forces)
+    assert np.isfinite(results[:, 33]).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- NVRTC
+
+
+def test_nvrtc_compiles_and_keeps(arm: tangere.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        device.nvrtc()
+    except MissingExtra:
+        pytest.skip("NVRTC is not installed: pip install 'tangere[cuda]'")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = KERNELS["mass_matrix"]
+    t = trace(kernel, 6, ur.chain, ur.PARAMETER_COUNT)
+    for single, each, target in ((False, False, "sm_90"), (True, True, "compute_75")):
+        text = cuda.batch(t, [6], [(6, 6)], single, each)
+        code = device.compiled(text, target, batch.OPTIONS)
+        assert b"tg_batch" in code
+        (kept,) = [p for p in (tmp_path / "tangere" / "cuda").iterdir() if p.read_bytes() == code]
+        kept.write_bytes(b"from the cache")
+        assert device.compiled(text, target, batch.OPTIONS) == b"from the cache"
+        kept.unlink()
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    job = tangere.rollouts(robot, count=1, method="semi-implicit", **closed_loop(robot, 0.01)).plan.job(0, 1)
+    for single in (True, False) if SOAK else (True,):
+        assert b"tg_rollouts" in device.compiled(rollouts_cuda.text(job, single), "sm_90")
+    with pytest.raises(DeviceError, match=r"NVRTC refuses the kernel for sm_90: .*error"):
+        device.compiled("no C at all", "sm_90")
+
+
+def test_without_nvrtc_or_driver_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ctypes.CDLL
+
+    def none(name: Any, *args: Any, **more: Any) -> Any:
+        if "nvrtc" in str(name) or str(name) == DRIVER:
+            raise OSError(name)
+        return real(name, *args, **more)
+
+    monkeypatch.setattr(ctypes, "CDLL", none)
+    device.nvrtc.cache_clear()
+    device.device.cache_clear()
+    arm = tangere.robot("ur5e")
+    with pytest.raises(MissingExtra, match=r"pip install 'tangere\[cuda\]'"):
+        device.nvrtc()
+    with pytest.raises(DeviceError, match=r"no CUDA driver .* device 'cpu' works everywhere"):
+        arm.batch(device="cuda")
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    with pytest.raises(DeviceError, match="no CUDA driver"):
+        tangere.rollouts(robot, count=2, device="cuda", **closed_loop(robot, 0.01))
+    device.nvrtc.cache_clear()
+    device.device.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------- batches on the CPU
+
+
+def test_a_batch_on_the_cpu_takes_and_gives_anybodys_arrays(arm: tangere.Robot) -> None:
+    q, qd, qdd = np.random.default_rng(1).uniform(-3, 3, (3, 7, 6))
+    many = arm.batch()
+    assert np.array_equal(many.inverse_dynamics(q, qd, qdd), arm.inverse_dynamics(q, qd, qdd))
+    place = np.empty((7, 6))
+    assert many.inverse_dynamics(q, qd, qdd, out=place) is place
+    assert np.array_equal(place, arm.inverse_dynamics(q, qd, qdd))
+    assert np.array_equal(many.jacobian(q, 3, q[:, :3]), arm.jacobian(q, 3, q[:, :3]))
+    single = arm.batch(dtype="float32").momentum_terms(q, qd)
+    assert [s.dtype for s in single] == [np.float32] * 3
+    assert single[0] == pytest.approx(arm.momentum_terms(q, qd)[0], rel=1e-6)
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'tangere[jax]'")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        got = many.pose(jax.numpy.asarray(q))
+        assert isinstance(got, jax.Array)
+        assert np.array_equal(got, arm.pose(q))
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+class OnAGpu:
+    """An array that says so."""
+
+    shape = (1, 6)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+def test_mistakes_have_sentences(arm: tangere.Robot) -> None:
+    many, q = arm.batch(), np.zeros((3, 6))
+    robot = tangere.robot("ur10e", rotor_inertia=True)
+    for wrong, words in (
+        (lambda: arm.batch(device="gpu"), "unknown device 'gpu'; known: cpu, cuda"),
+        (lambda: arm.batch(dtype="int8"), "dtype: float64 or float32, got 'int8'"),
+        (lambda: many.pose(np.zeros((3, 5))), r"q: expected shape \(..., 6\), got \(3, 5\)"),
+        (lambda: many.bias_torque(q, np.zeros((2, 6))), "leading axes do not fit"),
+        (lambda: many.pose(np.full((3, 6), np.nan)), "must be finite"),
+        (lambda: many.pose(q, out=np.empty((3, 4))), r"out: float64 of shape \(3, 4, 4\)"),
+        (lambda: many.momentum_terms(q, q, out=q), "gives 3 arrays, got 1"),
+        (lambda: many.jacobian(q, 9, q[:, :3]), "link: got 9"),
+        (lambda: many.pose(OnAGpu()), "is in the memory of a GPU, but this batch computes on device 'cpu'"),
+        (lambda: many.with_parameters(payload=[1.0, np.nan]), "nan for robot 1"),
+        (lambda: many.with_parameters(payload=[1.0, 2.0]).pose(q), "2 robots have parameters"),
+        (lambda: tangere.robot("scara").batch().with_parameters(payload=[1.0]), "is no UR"),
+        (lambda: tangere.rollouts(robot, device="gpu", **closed_loop(robot, 0.01)), "unknown device 'gpu'"),
+    ):
+        with pytest.raises((InvalidValue, UnknownName), match=words):
+            wrong()
+    with pytest.raises(AttributeError, match="no quantity 'mass'"):
+        many.mass  # noqa: B018
