@@ -50,7 +50,7 @@ def until(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
 class Page:
     """One page of a browser, with every request, socket and error that it had."""
 
-    def __init__(self, context: Any, address: str, wait: str = "canvas") -> None:
+    def __init__(self, context: Any, address: str, wait: str = "canvas[data-engine]") -> None:
         self.page = context.new_page()
         self.requests: list[str] = []
         self.errors: list[str] = []
@@ -64,7 +64,7 @@ class Page:
     @property
     def box(self) -> dict[str, float]:
         """Where the scene is on the page."""
-        found: dict[str, float] = self.page.locator("canvas").first.bounding_box()
+        found: dict[str, float] = self.page.locator("canvas[data-engine]").first.bounding_box()
         return found
 
     def pixel(self, client: Any, point: Any) -> tuple[float, float]:
@@ -96,7 +96,7 @@ def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Itera
     with sync_playwright() as play:
         made = play.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
         view = {"width": size[0], "height": size[1]}
-        yield lambda address, wait="canvas": Page(
+        yield lambda address, wait="canvas[data-engine]": Page(
             made.new_context(viewport=view, color_scheme=scheme), address, wait
         )
         made.close()

@@ -24,6 +24,7 @@ from tangere.model.loading import names as models
 from tangere.model.model import Model, Payload
 from tangere.robots import Robot, robot
 from tangere.rtde.consent import consent
+from tangere.studio.show import show
 from tangere.types import Command, Event, State
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "robot",
     "rollouts",
     "run",
+    "show",
     "threads",
     "tune",
     "types",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tangere.figures.plots import Figure
     from tangere.kernels.batch import Batch
     from tangere.kernels.solutions import IKBatch, IKSolutions
+    from tangere.studio.show import Shown
 
 # What robots that differ in nothing but their payload have in common.
 _SHARED = ("_payloads", "_structure", "_twin", "q_max", "q_min", "qd_max", "revolute", "tau_max")
@@ -245,6 +246,12 @@ class Robot(Kernels):
         from tangere.figures.arm import arm_figure
 
         return arm_figure(self, q, frames=frames)
+
+    def show(self, q: ArrayLike | None = None, **options: Any) -> Shown:
+        """The arm in the browser, or in a notebook, with a slider for each joint: `tangere.show`, extra `studio`."""
+        import tangere
+
+        return tangere.show(self, q, **options)
 
     def __repr__(self) -> str:
         return f"Robot({self.model.name!r}, parameters={self.model.parameters!r}, dof={self.dof})"

@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   tangere studio --log pulled.mcap                    keeps what is done by hand as a log
   tangere studio out/run                              a run again: timeline, events, curves
   tangere studio log.csv --robot ur3e --ghost out/run a recording, and another run beside it
+  tangere studio rtde://192.168.0.10                  an arm, watched with its sense of touch, never moved
   tangere studio export out/run --out run.html        one page of a run, which opens without a server
 
 The page is for this computer only: nobody else can open it. Ends on Ctrl-C or SIGTERM."""
@@ -36,7 +37,8 @@ def add(commands: Any) -> None:
         "timeline. `export RUN --out FILE.html` writes one page that opens without a server.",
         epilog=EXAMPLES,
     )
-    p.add_argument("source", nargs="?", metavar="RUN|LOG", help="a run's folder or a log (.mcap, .csv, .npz:KEY)")
+    p.add_argument("source", nargs="?", metavar="RUN|LOG|rtde://HOST",
+                   help="a run's folder, a log (.mcap, .csv, .npz:KEY), or an arm to watch")  # fmt: skip
     p.add_argument("of", nargs="?", metavar="RUN", help="after `export`: what is exported")
     p.add_argument("--out", metavar="FILE.html", help="with `export`: the page that is written")
     p.add_argument("--ghost", metavar="RUN|LOG", help="with RUN or LOG: another one in the same scene")
@@ -66,11 +68,18 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.studio.door import stop as stop_server
 
     free_port(arguments.port)  # a port that is taken is said before anything else is begun
-    prepared = _recordings(arguments)
+    live = address_of_arm(arguments.source)
+    if live is not None and arguments.ghost is not None:
+        raise InvalidValue("--ghost: stands beside a RUN or LOG, not beside a live arm")
+    prepared = None if live is not None else _recordings(arguments)
     server, door = guarded_server(arguments.port)
     page: Any = None
     try:
-        if prepared is None:
+        if live is not None:
+            from tangere.studio.watched import WatchedPage
+
+            page = WatchedPage(server, live, arguments.robot, dark=arguments.dark)
+        elif prepared is None:
             from tangere.studio.live import LivePage
 
             page = LivePage(server, settings, log=arguments.log, dark=arguments.dark)
@@ -100,6 +109,13 @@ def _recordings(arguments: argparse.Namespace) -> tuple[Any, ...] | None:
 
     told = [arguments.source] if arguments.ghost is None else [arguments.source, arguments.ghost]
     return tuple(recorded(source, arguments.robot) for source in told)
+
+
+def address_of_arm(source: str | None) -> Any:
+    """The live arm that is meant; None: a run, a log, or nothing."""
+    from tangere.rtde.client import address
+
+    return None if source is None else address(source)
 
 
 def _export(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,9 @@ from tangere.plants.pushes import Push
 from tangere.robots import robot
 from tangere.studio.body import Body
 from tangere.studio.curves import Curves
+from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.grab import Grab
+from tangere.studio.learn import Learn
 from tangere.studio.physics import SILENCE
 from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, WorldSettings
 from tangere.studio.stage import Stage, words
@@ -96,6 +98,7 @@ class LivePage:
             else:
                 self.stage.force.hide()
             self._draw_touch(now)
+            self.learn.place()
             if now >= self._next_plot:
                 self._next_plot = now + 1.0 / self.plots
                 self._curves(at)
@@ -118,17 +121,10 @@ class LivePage:
             self._told = self.status.content = text
 
     def _draw_touch(self, now: float) -> None:
-        """The newest touch on the arm: link by its probability, force where it was felt."""
+        """The newest touch on the arm, and for a moment after it has ended."""
         event = next(reversed(self.events.values()), None)
         shown = event is not None and (event.end_s is None or now < self._felt_until)
-        for link in range(1, self.stage.robot.dof + 1):
-            self.stage.arm.paint(link, _probability(event, link) if shown and event is not None else 0.0)
-        if shown and event is not None and event.link and event.point is not None and event.force is not None:
-            where = self.stage.arm.in_base(event.link, event.point)
-            text = f"felt: link {event.link}, {event.force_n or 0.0:.0f} N, {event.link_probability:.0%}"
-            self.stage.felt.show(where, event.force, text)
-        else:
-            self.stage.felt.hide()
+        draw_touch(self.stage, event if shown else None)
 
     def _heard(self, kind: str, *what: Any) -> None:
         if kind == "event":
@@ -163,6 +159,9 @@ class LivePage:
             self._push_tab(gui)
         with tabs.add_tab("Change"):
             self._change_tab(gui)
+        with tabs.add_tab("Learn"):
+            self.learn = Learn(self.server, self.stage.arm)
+            self.learn.gui()
         with tabs.add_tab("Copy"):
             self.copy = gui.add_markdown("")
         self.tabs = tabs
@@ -299,20 +298,3 @@ class LivePage:
     def close(self) -> None:
         """End the simulation."""
         self.body.close()
-
-
-def _probability(event: Event, link: int) -> float:
-    if event.link == link:
-        return event.link_probability
-    return next((share for other, share in event.links if other == link), 0.0)
-
-
-def sentence(event: Event) -> str:
-    """An event in one line of the page."""
-    what = f"**{event.kind}** at {event.time_s:.2f} s, joint {event.joint}, {abs(event.torque_nm):.1f} Nm"
-    if event.link is not None and event.force_n is not None:
-        after = "" if event.isolated_s is None else f" after {event.isolated_s - event.onset_s:.1f} s"
-        what += f": link {event.link} ({event.link_probability:.0%}), {event.force_n:.0f} N{after}"
-    elif event.why_no_link:
-        what += f": cannot tell which link, {words(event.why_no_link)}"
-    return what + ("" if event.end_s is None else f", ended after {event.end_s - event.onset_s:.1f} s")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tangere.studio.curves import Curves, picked
-from tangere.studio.live import sentence
+from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.recorded import Recorded
 from tangere.studio.stage import GHOSTS, Arm, Stage, words
 from tangere.types import Array
@@ -93,10 +93,7 @@ class ReplayPage:
     def _touch(self) -> None:
         """Links of the event at this time, by their probability."""
         here = [e for e in self.run.events if e.time_s <= self.time <= (e.end_s or e.time_s + 1.0)]
-        event = here[-1] if here else None
-        for link in range(1, self.run.robot.dof + 1):
-            sure = event is not None and event.link == link
-            self.stage.arm.paint(link, event.link_probability if sure and event is not None else 0.0)
+        draw_touch(self.stage, here[-1] if here else None)
 
     def _gui(self) -> None:
         gui, run = self.server.gui, self.run
