@@ -258,8 +258,7 @@ def test_says_when_the_log_is_of_another_arm_or_of_currents(base: Robot, true: R
     currents = identify(base, [dataclasses.replace(run, tau=run.tau / gain)], inertial="none")
     assert "motor currents" in currents.findings[0].sentence
     ceiling = identify(tangere.robot("ur3e", gravity="ceiling"), [run], inertial="none")
-    assert "gravity does not fit" in ceiling.findings[0].sentence
-    assert ceiling.findings[0].kind == "misfit"
+    assert ceiling.findings[0].kind == "mounting"
 
 
 def test_says_what_is_missing(base: Robot, true: Robot) -> None:

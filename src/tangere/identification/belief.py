@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, identify, prior_drive
-from tangere.identification.findings import ALIEN, gravity_findings
+from tangere.identification.findings import ALIEN, Finding, gravity_findings, sentences
 from tangere.identification.prior import friction_share
 from tangere.identification.touch_logs import TouchLog, too_heavy, touch_log
 from tangere.identification.touched_spans import AROUND, outside, touched
@@ -46,7 +46,12 @@ class Belief:
     drive: DriveModel
     thresholds: Thresholds
     model: IdentifiedModel | None  # None: data sheet and friction prior alone
-    notes: tuple[str, ...] = ()  # where it comes from and what it cannot promise, in sentences
+    findings: tuple[Finding, ...] = ()  # where it comes from and what it cannot promise
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The findings as sentences."""
+        return sentences(self.findings)
 
     @property
     def tuned(self) -> bool:
@@ -60,10 +65,11 @@ def belief(robot: Robot, model: IdentifiedModel | None = None, *, payload: Paylo
     robot: the arm by its data, with its mounting; payload: what is mounted now, None: what model or robot say.
     Thresholds: those of the model file, else from the uncertainty of the drive model.
     """
-    notes: list[str] = [] if model is None else list(model.doubts)
+    said = [] if model is None else [Finding("doubt", text) for text in model.doubts]
     if model is None:
         drive = prior_drive(robot)
-        notes.append("no model: gains from log or data sheet, friction as of other arms, thresholds accordingly wide")
+        text = "no model: gains from log or data sheet, friction as of other arms, thresholds accordingly wide"
+        said.append(Finding("belief", text))
         known = robot.model
     else:
         if model.name != robot.name:
@@ -77,12 +83,13 @@ def belief(robot: Robot, model: IdentifiedModel | None = None, *, payload: Paylo
     believed = Robot(known, drive.rotor_inertia)
     if model is not None and model.detection:
         thresholds = Thresholds.from_table(dict(model.detection), "detection")
-        notes += thresholds.notes
+        said += [Finding("belief", text) for text in thresholds.notes]
     else:
         thresholds = untuned(robot, drive)
         if model is not None:
-            notes.append("the model holds no thresholds: `tangere tune` learns them from free motion")
-    return Belief(believed, drive, thresholds, model, tuple(notes))
+            text = "the model holds no thresholds: `tangere tune` learns them from free motion"
+            said.append(Finding("belief", text))
+    return Belief(believed, drive, thresholds, model, tuple(said))
 
 
 def untuned(robot: Robot, drive: DriveModel) -> Thresholds:
@@ -120,7 +127,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
             found = identify(base, [free], inertial=inertial, gain=None if log.torque else log.gain)
     if found is None or sum(found.moved) < LEAST_MOVED:
         wide = dataclasses.replace(plain.thresholds, level=UNKNOWN_TOOL * plain.thresholds.level)
-        return log, dataclasses.replace(plain, thresholds=wide, notes=(*plain.notes, *said))
+        return log, dataclasses.replace(plain, thresholds=wide, findings=(*plain.findings, *said))
     bare = found.payload is None or inertial == "none" or found.payload.mass < LEAST_TOOL
     tool = "" if bare or found.payload is None else f" and a tool of {found.payload.mass:.2g} kg"
     note = f"no model: friction{tool} learned from this log itself, thresholds of the arm's type; `tangere identify` "
@@ -129,7 +136,7 @@ def learned(log: TouchLog, robot: Robot) -> tuple[TouchLog, Belief]:
         said = (*said, *too_heavy(base, found.payload.mass))
     motion = dataclasses.replace(log.motion, tau=log.motion.tau * found.scale)
     drive = _as_moved(found.drive, plain.drive, prior_drive(robot), np.array(found.moved))
-    believed = Belief(found.robot(base), drive, untuned(robot, drive), None, (note, *said))
+    believed = Belief(found.robot(base), drive, untuned(robot, drive), None, (Finding("belief", note), *said))
     return dataclasses.replace(log, motion=motion, gain=log.gain * found.scale), believed
 
 
@@ -160,8 +167,9 @@ def with_own_friction(believed: Belief, log: TouchLog) -> Belief:
         return believed
     share = np.where(np.abs(share - 1.0) < FRICTION_OFF, 1.0, share)
     terms = {name: share * getattr(drive, name) for name in ("coulomb", "viscous", "quadratic", "load")}
-    note = "friction of the arm's type, times what this log shows of it: " + ", ".join(f"{s:.1f}" for s in share)
-    return dataclasses.replace(believed, drive=dataclasses.replace(drive, **terms), notes=(*believed.notes, note))
+    text = "friction of the arm's type, times what this log shows of it: " + ", ".join(f"{s:.1f}" for s in share)
+    said = Finding("belief", text)
+    return dataclasses.replace(believed, drive=dataclasses.replace(drive, **terms), findings=(*believed.findings, said))
 
 
 def read(
@@ -171,7 +179,7 @@ def read(
     return touch_log(recording, robot if model is None else belief(robot, model, payload=payload).robot, model=model)
 
 
-def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[str, ...]]:
+def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[Finding, ...]]:
     """The payload that the controller was told of counts where nobody else says one; and what is to be said."""
     stated, known = log.payload, believed.robot.model.payload
     if stated is None:
@@ -179,17 +187,16 @@ def with_stated_payload(believed: Belief, log: TouchLog) -> tuple[Belief, tuple[
     if known is None:
         robot = Robot(dataclasses.replace(believed.robot.model, payload=stated), believed.robot.rotor_inertia)
         said = f"the log states a payload of {stated.mass:.3g} kg: it is taken as mounted"
-        return dataclasses.replace(believed, robot=robot), (said,)
+        return dataclasses.replace(believed, robot=robot), (Finding("payload", said),)
     if abs(stated.mass - known.mass) > PAYLOAD_TOLD:
-        return believed, (
-            f"the log states a payload of {stated.mass:.3g} kg, the model has {known.mass:.3g} kg: the model's is used",
-        )
+        text = f"the log states a payload of {stated.mass:.3g} kg, the model has {known.mass:.3g} kg"
+        return believed, (Finding("payload", f"{text}: the model's is used"),)
     return believed, ()
 
 
 def believed_of(
     recording: Recording, robot: Robot, believed: Belief, payload: Payload | None = None
-) -> tuple[TouchLog, Belief, tuple[str, ...]]:
+) -> tuple[TouchLog, Belief, tuple[Finding, ...]]:
     """A recording in Nm, what is believed of the arm for it, and what is to be said of that.
 
     With a model: it, and the payload that the log states. Without one: friction as the log itself tells it.
@@ -197,6 +204,6 @@ def believed_of(
     log = read(recording, robot, believed.model, payload)
     if believed.model is None:
         log, own = learned(log, robot)
-        return log, own, own.notes
+        return log, own, own.findings
     own, said = with_stated_payload(believed, log)
     return log, own, said

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from tangere.identification.prior import USUAL_SPEED, type_friction
 from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, resting, simple_terms, thinned
 from tangere.identification.solve import agreed
 from tangere.model.loading import names
@@ -25,6 +26,10 @@ _LEAST_LOAD = 2.0  # [Nm] standard deviation of a joint's gravity torque over th
 _LEAST_R2 = 0.5  # share of the variance that gravity and friction must explain in a joint that carries a load
 # The most that |slope - 1| may be for another arm to be named: a tool changes the slope by more only if it is heavy
 _FITS = 0.25
+# Share of all of a joint's torque that the rigid body and friction must explain before friction that drives it is a
+# wrong sign: a push that comes and goes makes such friction, too, and leaves more (0.98 and above on free arms)
+_WHOLLY = 0.9
+_DRIVES = 0.25  # of the type's friction that must be there before its sign counts: so much do arms of a type differ
 _SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
 _NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
@@ -50,6 +55,8 @@ Kind = Literal[
     "currents",  # torques that are currents, or the other way round
     "no witness",  # gravity cannot tell the arm
     "misfit",  # gravity fits neither this arm nor another
+    "sign",  # torques of some joints have the wrong sign
+    "mounting",  # gravity pulls the other way: the arm hangs
     "other arm",  # gravity does not fit this arm, but another
     "better arm",  # gravity fits another arm better; a payload may explain it
     "target",  # the controller's own target moment does not fit the arm
@@ -58,12 +65,22 @@ Kind = Literal[
     "smoothed",  # the log went through a low-pass
     "unmoved",  # a joint that hardly moves
     "late",  # friction that follows the speed late
-    "touched",  # stretches that look touched
+    "touched",  # stretches that look touched, and are left out
+    "hardly touched",  # stretches that look a little touched, and are learned from
+    "held",  # something that no model explains acts all along, such as a hand
     "worse",  # the model predicts worse than the arm's data
+    "own logs",  # thresholds are learned from logs that the model was identified from
+    "rate",  # samples come at another rate than those that thresholds were learned from
+    "payload",  # what the controller was told is mounted
+    "belief",  # where what is believed of the arm comes from
+    "doubt",  # what was found when the model was identified
+    "clock",  # the clock was set back
+    "unwatched",  # nothing, or less than was asked for, could be watched
     "unknown",  # of a model file that has sentences only
 ]
-GRAVITY: tuple[Kind, ...] = ("misfit", "other arm", "better arm")  # what gravity tells of the arm, all logs together
-ALIEN: tuple[Kind, ...] = ("other arm", "currents")  # of such a log nothing is to be learned
+# what gravity tells of the arm, all logs together
+GRAVITY: tuple[Kind, ...] = ("misfit", "mounting", "other arm", "better arm")
+ALIEN: tuple[Kind, ...] = ("other arm", "currents", "sign")  # of such a log nothing is to be learned
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,10 @@ class Finding:
     def __str__(self) -> str:
         return self.sentence
 
+    def record(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind, "joint": self.joint, "sentence": self.sentence}
+
     def of(self, name: str) -> Finding:
         """The same, said of the log of that name."""
         return replace(self, sentence=f"{name}: {self.sentence}")
@@ -89,33 +110,76 @@ def sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 def gravity_slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array]:
     """Slope (n,) of measured torque over the rigid model's, and the share explained (n,); nan for no witness."""
-    slopes, shares, _ = _slopes(arm, motions)
-    return slopes, shares
+    seen = _seen(arm, motions)
+    return seen.slope, seen.share
 
 
-def _slopes(arm: Robot, motions: Sequence[Motion]) -> tuple[Array, Array, Array]:
-    """gravity_slopes, and the slopes' standard errors (n,).
+@dataclass(frozen=True)
+class _Seen:
+    """What logs show of each joint (n,), nan where they do not."""
+
+    slope: Array  # of measured torque over the rigid model's, where gravity changes
+    share: Array  # of the torque's variance that is explained
+    sigma: Array  # standard error of the slope
+    friction: Array  # [Nm] at a usual speed, against the motion
+    unsure: Array  # [Nm] its standard error
+    whole: Array  # share of the variance of all its samples that is explained, touched ones too
+
+
+def _seen(arm: Robot, motions: Sequence[Motion]) -> _Seen:
+    """Joint by joint, from motion.
 
     tau = slope (M qdd + C qd + g) + coulomb sign(qd) + viscous qd + rotor qdd + offset in motion, as most of the log
     has it (agreed): a push of some seconds does not bend it.
     """
     m = thinned(*(midpoints(motion) for motion in motions))
     q, qd, qdd, tau = m.q, m.qd, m.qdd, m.tau
-    slopes, shares, sigmas = np.full((3, arm.dof), np.nan)
+    slopes, shares, sigmas, friction, unsure, whole = np.full((6, arm.dof), np.nan)
+    seen = _Seen(slopes, shares, sigmas, friction, unsure, whole)
     if len(q) == 0 or q.shape[1] != arm.dof:
-        return slopes, shares, sigmas
+        return seen
     rigid, load = arm.inverse_dynamics(q, qd, qdd), arm.gravity_torque(q)
     for j in range(arm.dof):
         moving = np.abs(qd[:, j]) > STANDSTILL
-        if moving.sum() < LEAST_ROWS or load[moving, j].std() < _LEAST_LOAD:
+        if moving.sum() < LEAST_ROWS:
             continue
         A = np.column_stack([rigid[moving, j], simple_terms(qd[moving, j], qdd[moving, j])])
         x, inside, sigma = agreed(A, tau[moving, j])
+        friction[j], unsure[j] = x[1] + USUAL_SPEED * x[2], np.hypot(sigma[1], USUAL_SPEED * sigma[2])
+        whole[j] = 1.0 - (A @ x - tau[moving, j]).var() / max(float(tau[moving, j].var()), 1e-12)
         if load[moving, j][inside].std() < _LEAST_LOAD:
             continue
         error, own = (A @ x - tau[moving, j])[inside], tau[moving, j][inside]
         slopes[j], sigmas[j], shares[j] = x[0], sigma[0], 1.0 - error.var() / max(float(own.var()), 1e-12)
-    return slopes, shares, sigmas
+    return seen
+
+
+def _signs(arm: Robot, seen: _Seen) -> tuple[Finding, ...]:
+    """Torques of the wrong sign: friction drives these joints, and gravity, where it tells, pulls them up.
+
+    Friction alone is no witness where another joint has friction that drives it and gravity as it should be: then
+    somebody moves the arm. Gravity alone is none either: an arm that hangs has its gravity turned round, not its
+    friction.
+    """
+    usual = type_friction(arm.model)[0]
+    least = _DRIVES * (usual["coulomb"] + USUAL_SPEED * usual["viscous"])
+    with np.errstate(invalid="ignore"):
+        driven = (seen.friction < -least) & (seen.friction < -_SIGMAS * seen.unsure) & (seen.whole > _WHOLLY)
+        lifted = (seen.slope < -_SLOPE[0]) & (seen.share > _LEAST_R2)
+        right = (seen.slope > _SLOPE[0]) & (seen.share > _LEAST_R2)
+        rubs = (seen.friction > least) & (seen.friction > _SIGMAS * seen.unsure)
+    shown = ", ".join(f"joint {j + 1} {seen.slope[j]:.2f}" for j in np.flatnonzero(lifted))
+    wrong = np.flatnonzero(driven & (lifted | np.isnan(seen.slope)))
+    if len(wrong) and not np.any(driven & right):
+        which = "of all joints" if len(wrong) == arm.dof else "of joint " + ", ".join(str(j + 1) for j in wrong)
+        text = f"the torques {which} have the wrong sign: friction would drive the motion"
+        text += f", and measured over modelled gravity is {shown} instead of 1" if shown else ""
+        return (Finding("sign", text, int(wrong[0]) + 1 if len(wrong) == 1 else None),)
+    witnesses = np.isfinite(seen.slope)
+    if np.any(lifted) and np.all(lifted[witnesses]) and not np.any(driven) and np.any(rubs):
+        text = f"gravity pulls the other way: measured over modelled is {shown} instead of 1, while friction is as it "
+        return (Finding("mounting", text + "should be; is it mounted the other way round (--gravity table, ceiling)?"),)
+    return ()
 
 
 def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None = None) -> tuple[Finding, ...]:
@@ -123,7 +187,10 @@ def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None =
 
     gain (n,) [Nm/A]: with which the torques were made from currents, None (or nan) where they are torques themselves.
     """
-    slopes, shares, sigmas = _slopes(arm, motions)
+    seen = _seen(arm, motions)
+    if turned := _signs(arm, seen):
+        return turned
+    slopes, shares, sigmas = seen.slope, seen.share, seen.sigma
     witnesses = np.flatnonzero(np.isfinite(slopes))
     if witnesses.size == 0:
         text = "no joint carries a changing load: the log cannot tell whether it comes from this arm"
@@ -136,7 +203,10 @@ def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None =
         j for j in witnesses if (sure[j] and not _SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2
     ]  # fmt: skip
     if 2 * len(wrong) <= len(witnesses):
-        return _neighbours(arm, motions, gain, shown) if off >= max(_NAMES, len(witnesses) // 2 + 1) else ()
+        if off < max(_NAMES, len(witnesses) // 2 + 1):
+            return ()
+        lighter = bool(np.all(slopes[witnesses] < 1.0))
+        return _neighbours(arm, motions, gain, shown, lighter)
     made = gain is not None and bool(np.all(np.isfinite(gain)))
     scale = gain if gain is not None and made else np.where(np.isfinite(arm.drives.gain), arm.drives.gain, _GAIN)
     if clear and not made and all(_SLOPE[0] < slopes[j] * scale[j] < _SLOPE[1] for j in clear):
@@ -152,12 +222,19 @@ def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None =
     return (Finding("other arm" if better else "misfit", text),)
 
 
-def _neighbours(arm: Robot, motions: Sequence[Motion], gain: Array | None, shown: str) -> tuple[Finding, ...]:
-    """Of a log most of whose witnesses are off, as by a heavy tool: whether another arm explains it without one."""
+def _neighbours(
+    arm: Robot, motions: Sequence[Motion], gain: Array | None, shown: str, lighter: bool
+) -> tuple[Finding, ...]:
+    """Of a log most of whose witnesses are off, as by a heavy tool: whether another arm explains it without one.
+
+    lighter: all witnesses carry less than they should, which no tool makes.
+    """
     better = fitting_arms(arm, motions, gain)
     if not better:
         return ()
     text = f"gravity fits {', '.join(better)} better than {arm.name}, where measured over modelled is {shown} instead"
+    if lighter:
+        return (Finding("other arm", f"{text} of 1: it is rather that arm, as nothing mounted makes an arm lighter"),)
     return (Finding("better arm", f"{text} of 1: is it that arm? Otherwise a payload was not given"),)
 
 
@@ -251,15 +328,13 @@ def torque_findings(g: Array, current: Array, gain: Array) -> list[Finding]:
     return [Finding("currents", f"{text} over modelled gravity is {shown} instead of 1")]
 
 
-def promised_at(thresholds: Thresholds, time: Array) -> tuple[str, ...]:
+def promised_at(thresholds: Thresholds, time: Array) -> tuple[Finding, ...]:
     """That tuned thresholds promise for logs of another rate than these stamps (N,) [s] have; else nothing."""
     here = 1.0 / float(np.median(np.diff(time)))
     if not thresholds.tuned or not abs(np.log(here / thresholds.sampled)) > np.log(OTHER_RATE):
         return ()
-    return (
-        f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: their "
-        "promise was not made for this; tune with logs of this rate",
-    )
+    text = f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: their "
+    return (Finding("rate", text + "promise was not made for this; tune with logs of this rate"),)
 
 
 def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[Finding]:

@@ -17,7 +17,7 @@ from tangere.identification.belief import untuned
 from tangere.identification.findings import GRAVITY, Finding, gravity_findings
 from tangere.identification.free_run import FreeRun, twin
 from tangere.identification.identify_motions import Inertial, judged
-from tangere.identification.prior import prior_drive
+from tangere.identification.prior import USUAL_SPEED, prior_drive, type_friction
 from tangere.identification.recorder import momentum_residual
 from tangere.identification.touch_logs import TARGETS, TouchLog, touch_log
 from tangere.identification.touched_spans import Span, surely_touched, touched, without
@@ -35,6 +35,10 @@ WORSE = 1.1  # times the rms before from which on a model is called worse: below
 LEAST_MOTION = 1.0  # [s] in which some joint moves, for a log to teach or to judge: what identification needs at least
 BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
 FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
+# Residual rms while moving against the friction of such an arm at a usual speed, from which on something acts all along
+# (0.02 to 0.2 on recordings of free arms), in how many joints at least: single gears are rough
+HELD = 0.5
+LEAST_HELD = 2
 LEAST_TO_SPLIT = 12.0  # [s] of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
@@ -106,7 +110,7 @@ def identification(
     # what gravity tells identify itself says, of all logs together
     said = [finding.of(log.name) for log in logs for finding in log.findings if finding.kind not in GRAVITY]
     said += touches
-    said += _worse(model)
+    said += [*_held(robot, model), *_worse(model)]
     model = dataclasses.replace(model, findings=tuple(dict.fromkeys([*model.findings, *said])))
     progress("running the twin", 0.92)
     shown = tuple(judges) or tuple(used)
@@ -186,6 +190,22 @@ def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> 
     for finding in gravity_findings(robot, [log.motion for log in logs], gain):
         if finding.kind == "currents":
             raise InvalidValue(f"{finding}; no model was made: say so in --columns (current, or torque)")
+        if finding.kind == "sign":
+            raise InvalidValue(f"{finding}; no model was made: turn the sign of these columns")
+
+
+def _held(robot: Robot, model: IdentifiedModel) -> list[Finding]:
+    """Whether something acts on the arm all along: what the model leaves is then of the size of friction itself."""
+    usual, _ = type_friction(robot.model)
+    left = model.after / (usual["coulomb"] + USUAL_SPEED * usual["viscous"])
+    with np.errstate(invalid="ignore"):
+        much = np.flatnonzero((left > HELD) & np.array(model.moved))
+    if len(much) < LEAST_HELD:
+        return []
+    shown = ", ".join(f"joint {j + 1} {model.after[j]:.3g} Nm" for j in much)
+    text = f"much is left that no model of the arm explains ({shown}, as much as friction itself): a hand on the arm "
+    text += "all along, or something that changes; friction was learned from it too, and the model is worth little"
+    return [Finding("held", text, int(much[0]) + 1 if len(much) == 1 else None)]
 
 
 def _worse(model: IdentifiedModel) -> list[Finding]:

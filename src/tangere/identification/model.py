@@ -27,7 +27,7 @@ from tangere.types import Array
 
 SOURCE = "identified from logs by Tangere; their hashes and the covariance are in the model file"
 # Findings that make a model one of another arm or of a touched one; what logs merely cannot tell is no doubt
-_DOUBTS: tuple[Kind, ...] = ("touched", "worse", "unknown")
+_DOUBTS: tuple[Kind, ...] = ("touched", "held", "worse", "unknown")
 _EXPLAINED: tuple[Kind, ...] = (*GRAVITY, "target", "strange gain")  # doubts only as long as no payload explains them
 
 

@@ -56,7 +56,7 @@ _COULOMB_SHARE, _VISCOUS_SHARE = 0.055, 0.06
 # How far friction of another arm, or of this one at another temperature, is from the numbers: a share of the friction
 # itself at a usual speed, one standard deviation. Grease halves its viscosity over some 20 K, single gears differ by a
 # fifth; where not even the type was seen, the scatter of the shares above.
-_USUAL_SPEED = 0.5  # [rad/s]
+USUAL_SPEED = 0.5  # [rad/s]
 _SPREAD_SEEN, _SPREAD_UNSEEN = 0.25, 0.5
 SURE = 0.15  # standard error of a share of friction up to which it is believed: less than what arms of a type differ by
 ONE_WAY = 0.1  # share of the motion in the rarer direction below which offset and friction cannot be told apart
@@ -126,7 +126,7 @@ def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
     at = {name: k for k, name in enumerate(TERMS)}
     # a quadratic term is an arm's own, and no prior for other speeds: the same friction at the usual speed, in a line
     mean[:, at["coulomb"]] = known["coulomb"]
-    mean[:, at["viscous"]] = known["viscous"] + _USUAL_SPEED * known.get("quadratic", 0.0)
+    mean[:, at["viscous"]] = known["viscous"] + USUAL_SPEED * known.get("quadratic", 0.0)
     sigma[:, at["offset"]], sigma[:, at["load"]] = _OFFSET * peak, _LOAD
     rotor, told = known.get("rotor_inertia", np.full(len(peak), np.nan)), model.drives.rotor_inertia
     mean[:, at["rotor_inertia"]] = np.where(rotor > 0.0, rotor, ROTOR_PER_TORQUE * peak)
@@ -177,7 +177,7 @@ def prior_drive(robot: Robot) -> DriveModel:
     return DriveModel(
         gain=drives.gain, rotor_inertia=rotor, coulomb=coulomb, viscous=viscous, offset=zero,
         quadratic=known.get("quadratic", zero), load=known.get("load", zero), ripple=np.zeros((robot.dof, 0)),
-        stiction=(1.0 + share) * coulomb, spread=share * (coulomb + _USUAL_SPEED * viscous), mean_load=zero, orders=(),
+        stiction=(1.0 + share) * coulomb, spread=share * (coulomb + USUAL_SPEED * viscous), mean_load=zero, orders=(),
     )  # fmt: skip
 
 

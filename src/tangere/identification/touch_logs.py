@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification.findings import (
@@ -43,6 +43,11 @@ _LEAST_SHARE = 0.9  # of the current's variance that gravity and friction must e
 # is exact up to the last recorded digit: 1e-6 of 1e-3 Nm is 0.1 %. A joint that carries nothing (the first and often
 # the last of a UR on a table) has exactly 0 and tells nothing.
 LEAST_MOMENT = 1e-3
+# Share of itself by which a target may change during a rest that tells a gain: a controller that holds a pose has the
+# same numbers in every sample, one that gives way to a hand changes them by per cents
+STILL = 0.02
+STILL_MOMENT = 0.02  # [Nm] that may change all the same, with the current of it: a wrist that carries nothing
+PARTS = 5  # of a rest, whose means are compared
 # standard deviation (relative) above which a gain is reported as not observable
 LEAST_PRECISION = 0.02
 
@@ -152,16 +157,14 @@ def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[Find
     return tuple(torque_findings(robot.gravity_torque(motion.q), motion.tau / gain, sizes))
 
 
-def too_heavy(robot: Robot, mass: float) -> tuple[str, ...]:
+def too_heavy(robot: Robot, mass: float) -> tuple[Finding, ...]:
     """A tool that no joint of the arm could hold stretched out is none: at q = 0 the flange is the whole reach away."""
     reach = float(np.linalg.norm(robot.pose(np.zeros(robot.dof))[:3, 3]))
     most = float(np.max(robot.tau_max)) / (float(np.linalg.norm(robot.model.gravity)) * reach)
     if not mass > most:
         return ()
-    return (
-        f"a tool of {mass:.2g} kg is more than a {robot.name} could hold ({most:.2g} kg, stretched out): are the "
-        "currents torques, or is it another arm?",
-    )
+    text = f"a tool of {mass:.2g} kg is more than a {robot.name} could hold ({most:.2g} kg, stretched out): are the "
+    return (Finding("misfit", text + "currents torques, or is it another arm?"),)
 
 
 def _payload(log: Log) -> Payload | None:
@@ -267,7 +270,9 @@ def drive_gains(target_current: ArrayLike, target_moment: ArrayLike, qd: ArrayLi
     """Gains from the targets at rest: k = sum(moment current) / sum(current^2), least squares through the origin.
 
     At rest the controller's target moment is gravity, and its target current is that over the gain: the quotient is
-    the gain, exactly what its firmware uses. Joints that carry no gravity are reported as not observable.
+    the gain, exactly what its firmware uses. Only rests count in which both stay as they are (STILL): an arm that is
+    guided by hand rests, too, but its targets hold more than gravity. Joints that carry no gravity are reported as not
+    observable.
 
     target_current (N, n) [A], target_moment (N, n) [Nm], qd (N, n) [rad/s]. Samples with anything not finite are
     left out. The standard deviation comes from ten blocks of the samples, since neighbours repeat one another.
@@ -282,11 +287,27 @@ def drive_gains(target_current: ArrayLike, target_moment: ArrayLike, qd: ArrayLi
     rest = resting(np.where(np.isfinite(current + moment), speed, np.nan))
     gain, sigma, reasons = np.full(n, np.nan), np.full(n, np.nan), []
     for j in range(n):
-        value, error, reason = _one(current[rest, j], moment[rest, j])
+        held = rest & _constant(current[:, j], moment[:, j], rest)
+        value, error, reason = _one(current[held, j], moment[held, j])
+        if np.any(rest) and not np.any(held):
+            reason = "the targets change while the arm rests: it gives way, or somebody guides it"
         reasons.append(reason)
         if not reason:
             gain[j], sigma[j] = value, error
     return DriveGains(gain, sigma, tuple(not reason for reason in reasons), tuple(reasons))
+
+
+def _constant(current: Array, moment: Array, rest: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Samples (N,) of those rests in which both targets (N,) of a joint stay as they are, means over PARTS of it."""
+    out = np.zeros(len(rest), dtype=bool)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], rest.astype(np.int8), [0]))))
+    for start, end in zip(edges[0::2], edges[1::2], strict=True):
+        both = np.stack([current[start:end], moment[start:end]])
+        means = np.array([part.mean(axis=1) for part in np.array_split(both, PARTS, axis=1)])
+        size = np.abs(means).mean(axis=0)
+        least = STILL_MOMENT * size / max(float(size[1]), 1e-12)  # the same share of both
+        out[start:end] = bool(np.all(np.ptp(means, axis=0) <= np.maximum(STILL * size, least)))
+    return out
 
 
 def _step(values: Array) -> float:

@@ -108,7 +108,7 @@ def _spans(joint: int, beyond: Mask, stamps: Array, least: float) -> list[Span]:
     return [Span(joint + 1, start, end) for start, end in pairs if end - start >= least]
 
 
-def untouched(name: str, time: Array, alarms: Sequence[Event]) -> tuple[Mask, list[str]]:
+def untouched(name: str, time: Array, alarms: Sequence[Event]) -> tuple[Mask, list[Finding]]:
     """Samples (N,) of a log that look free, by the alarms of an untuned detector, and what is to be said of the others.
 
     name: of the log; time (N,) [s]. Alarms that are not surely a touch are said, and learned from.
@@ -119,15 +119,12 @@ def untouched(name: str, time: Array, alarms: Sequence[Event]) -> tuple[Mask, li
     said = []
     if sure:
         out = float(np.sum(np.diff(time)[~free[1:]]))
-        said.append(
-            f"{name}: looks touched {_when(sure, first)} after its start: {out:.1f} s around it are left out, "
-            "thresholds learned from a touch are too high"
-        )
+        text = f"looks touched {_when(sure, first)} after its start: {out:.1f} s around it are left out, thresholds "
+        said.append(Finding("touched", text + "learned from a touch are too high").of(name))
     if mild:
-        said.append(
-            f"{name}: looks touched {_when(mild, first)} after its start, but hardly: it is learned from; if "
-            "it was touched, leave it out: thresholds learned from a touch are too high"
-        )
+        text = f"looks touched {_when(mild, first)} after its start, but hardly: it is learned from; if it was "
+        text += "touched, leave it out: thresholds learned from a touch are too high"
+        said.append(Finding("hardly touched", text).of(name))
     return free, said
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.identification.belief import Belief, believed_of, read
-from tangere.identification.findings import promised_at
+from tangere.identification.findings import Finding, promised_at
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.log import Log
 from tangere.logs.recordings import GAP, CsvStream, Recording, StreamRow, cleaned
@@ -72,7 +72,7 @@ class StreamSource:
         problems: Counter[str] | None = None,
     ) -> None:
         self.dof, self.robot = robot.dof, robot
-        self.said: list[str] = []  # sentences that became known since they were last taken away
+        self.said: list[Finding] = []  # what became known since they were last taken away
         self.newest = -np.inf  # [s] stamp of the newest row
         self.busy: Callable[[], bool] = lambda: False  # a look waits for the end of an event
         self.changed: Callable[[Belief, list[tuple[State, Array]]], None] = lambda belief, past: None
@@ -86,7 +86,7 @@ class StreamSource:
         self._tau = np.zeros(robot.dof)
         self._before: float | None = None  # stamp of the sample that became ready last
         self._seen: list[StreamRow] = []  # rows so far, until the last look
-        self._known: set[str] = set(believed.notes)  # sentences and kinds of findings that were said
+        self._known: set[str] = set(believed.notes)  # sentences, and kinds of findings that were said
         self._looks = list(LOOKS)  # still to come
         self._ended = False
         head = self._head()
@@ -155,13 +155,13 @@ class StreamSource:
         """What a look may change: friction, and gains or a tool with it."""
         return np.concatenate((self.belief.drive.coulomb, self.belief.drive.viscous, self.log.gain))
 
-    def _say(self, log: TouchLog, said: Sequence[str] = ()) -> None:
-        """What is new: of findings each kind once."""
-        told = [(finding.kind, finding.sentence) for finding in log.findings if finding.kind != "recording"]
-        for key, text in (*told, *((text, text) for text in said)):
+    def _say(self, log: TouchLog, said: Sequence[Finding] = ()) -> None:
+        """What is new: of findings in the log each kind once."""
+        told = [(finding.kind, finding) for finding in log.findings if finding.kind != "recording"]
+        for key, finding in (*told, *((finding.sentence, finding) for finding in said)):
             if key not in self._known:
                 self._known.add(key)
-                self.said.append(text)
+                self.said.append(finding)
 
     def _look(self) -> None:
         """Once more over all that was seen so far."""
@@ -216,7 +216,8 @@ class StreamSource:
             self._now_ready(self._tau)
 
     def _say_anew(self, last: float, t: float) -> None:
-        self.said.append(f"the clock went back from {last:.6g} s to {t:.6g} s: watched anew from there")
+        text = f"the clock went back from {last:.6g} s to {t:.6g} s: watched anew from there"
+        self.said.append(Finding("clock", text))
 
     def _torque(self, values: dict[str, Array]) -> Array:
         """As touch_log turns a recording into torque."""
@@ -289,16 +290,25 @@ def watch_recording(
     masks: dict[str, Any] = {"wanted": wanted, "payload_changes": payload_changes}
     if believed.model is not None:
         log, own, said = believed_of(recording, robot, believed, payload)
+        refuse_units(log)
         seen = watch(log, own, progress=progress, **masks)
-        return replace(seen, said=(*seen.said, *said))
+        return replace(seen, findings=(*seen.findings, *said))
     log = read(recording, robot)
+    refuse_units(log)
     duration = long_enough(log)
     source = StreamSource(recording.rows(), robot, believed, payload, name=recording.name)
     watcher = watching(source, traced=True, **masks)
     result = ran(source, watcher, progress=lambda done, _: progress(done / duration))
     if result.abort is not None:
         raise result.abort
-    return watcher.watched(log, source.belief, source.belief.notes)
+    return watcher.watched(log, source.belief, source.belief.findings)
+
+
+def refuse_units(log: TouchLog) -> None:
+    """Raise where a log is certainly in other units than it is said to be: what would be felt in it is no touch."""
+    for finding in log.findings:
+        if finding.kind == "units":
+            raise InvalidValue(f"{log.name}: {finding}; nothing was watched")
 
 
 def ran(source: StreamSource, watcher: Watcher, **options: Any) -> RunResult:
@@ -348,8 +358,8 @@ class Follower:
         return float("nan") if self.source is None else self.source.first
 
     @property
-    def said(self) -> list[str]:
-        """Sentences that became known since they were last taken away (`said.clear()`)."""
+    def said(self) -> list[Finding]:
+        """What became known since they were last taken away (`said.clear()`)."""
         return [] if self.source is None else self.source.said
 
     def follow(

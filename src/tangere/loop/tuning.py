@@ -11,6 +11,7 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, momentum_residual
 from tangere.identification.belief import JOLTS, Belief, belief, with_stated_payload
+from tangere.identification.findings import Finding, sentences
 from tangere.identification.touch_logs import TouchLog
 from tangere.identification.touched_spans import enough_free, untouched
 from tangere.loop.watching import SHORTEST, Watched, watch
@@ -34,7 +35,12 @@ class Tuned:
     model: IdentifiedModel
     thresholds: Thresholds
     logs: tuple[Watched, ...]  # the free logs, watched with the new thresholds
-    doubts: tuple[str, ...]  # sentences: logs that do not look free, logs that the model was identified from
+    findings: tuple[Finding, ...]  # logs that do not look free, logs that the model was identified from
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The findings as sentences."""
+        return sentences(self.findings)
 
 
 def free_motion(drive: DriveModel, log: TouchLog, residual: Array) -> FreeMotion:
@@ -65,7 +71,7 @@ def tuning(
         raise InvalidValue("tune: at least one log of free motion")
     drive, wide = believed.drive, belief(robot, dataclasses.replace(model, detection={})).thresholds
     gain = wide.gain
-    doubts: list[str] = []
+    doubts: list[Finding] = []
     left_out = 0.0
     motions, beliefs = [], []
     bare = dataclasses.replace(believed, thresholds=wide)
@@ -107,13 +113,11 @@ def _held_up(tuned: Thresholds, wide: Thresholds) -> Thresholds:
     return dataclasses.replace(tuned, **rows, notes=(*tuned.notes, note))
 
 
-def _identified_from(model: IdentifiedModel, logs: Sequence[TouchLog]) -> list[str]:
+def _identified_from(model: IdentifiedModel, logs: Sequence[TouchLog]) -> list[Finding]:
     used = {(name.partition(" (")[0], digest) for name, digest in model.logs}
     same = [log for log in logs if (log.name, log.motion.digest) in used]
     if not same:
         return []
     what = "all" if len(same) == len(logs) else f"{len(same)} of {len(logs)}"
-    return [
-        f"{what} of these logs were used to identify the model: its residual on them is smaller than on new motion; "
-        "thresholds from other logs are worth more"
-    ]
+    text = f"{what} of these logs were used to identify the model: its residual on them is smaller than on new motion; "
+    return [Finding("own logs", text + "thresholds from other logs are worth more")]

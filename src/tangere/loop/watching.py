@@ -12,7 +12,7 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.identification import momentum_residual
 from tangere.identification.belief import Belief
-from tangere.identification.findings import promised_at
+from tangere.identification.findings import Finding, promised_at, sentences
 from tangere.identification.touch_logs import TouchLog
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, PayloadChange, Wanted
@@ -45,7 +45,12 @@ class Watched:
     seconds: float  # that were watched: without the start, gaps and what settles after them
     events: tuple[Event, ...]
     traces: Traces
-    said: tuple[str, ...] = ()  # sentences beyond the log's own problems
+    findings: tuple[Finding, ...] = ()  # beyond those of the log itself
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The findings as sentences."""
+        return sentences(self.findings)
 
     @property
     def alarms(self) -> tuple[Event, ...]:
@@ -149,12 +154,13 @@ class Watcher:
             if event.end_s is None and self._tell is not None:
                 self._tell(dataclasses.replace(self._told(event), phase="open"))
 
-    def watched(self, log: TouchLog, believed: Belief, said: tuple[str, ...]) -> Watched:
+    def watched(self, log: TouchLog, believed: Belief, said: tuple[Finding, ...]) -> Watched:
         """What was seen in a log that has ended."""
         residual, values, bounds = (np.array(rows) for rows in zip(*self._rows, strict=True))
         traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1])
         if not self.seconds:
-            said = (*said, "nothing could be watched: samples lie further apart than 0.1 s, or only gaps")
+            text = "nothing could be watched: samples lie further apart than 0.1 s, or only gaps"
+            said = (*said, Finding("unwatched", text))
         return Watched(log, believed, residual, self.seconds, self.events, traces, said)
 
     def _trace(self, residual: Array) -> None:

@@ -224,7 +224,7 @@ def watch(
         follower = Follower(arm, believed, payload=payload, columns=columns, rate=sample_rate, **masks)
         follower.follow(logs, tell)
         problems = [f"{count} {what}" for what, count in follower.problems.items()]
-        return WatchedLogs((), follower.events, follower.seconds, (*follower.said, *problems))
+        return WatchedLogs((), follower.events, follower.seconds, (*map(str, follower.said), *problems))
     done, notes = [], []
     read_logs = recorded(logs, columns, sample_rate)
     for k, recording in enumerate(read_logs):

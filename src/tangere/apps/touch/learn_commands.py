@@ -59,6 +59,16 @@ _COLUMNS = (
     "coulomb_nm", "viscous_nm_s_per_rad", "offset_nm", "rotor_inertia_kg_m2", "stiction_nm", "rms_before_nm",
     "rms_after_nm", "rms_following_nm", "twin_mrad",
 )  # fmt: skip
+# what stands in each column of the table
+COLUMN_WORDS = (
+    "gain: torque per motor current and where it is from (log: its targets at rest; arm: data sheet; gravity: fitted;",
+    "assumed: by the joint's size); x: what gravity corrects it by",
+    "Coulomb [Nm], viscous [Nm s/rad], offset [Nm]: friction is Coulomb sign(speed) + viscous speed + offset",
+    "rotor: inertia of motor and gear, at the joint; stiction: what a standing joint may hide",
+    "rms before, after: momentum residual while the joint moves, with the arm's data alone and with this model",
+    "following: the same less what the log had shown of its own friction by then",
+    "twin: error after 200 ms of free running with measured torque; -: the joint moved too little to tell",
+)
 _NOTES = 8  # doubts that are told one by one
 _RATE = re.compile(r"([0-9.eE+-]+)\s*(?:(?:/|per)\s*)(s|sec|min|h|hr|hour|d|day|week)")
 _PER_HOUR = {
@@ -169,6 +179,7 @@ def found(done: Identification) -> dict[str, Any]:
         "base_parameters": model.excitation.base, "told": model.excitation.told,
         "condition": model.excitation.condition, "delay_ms": 1e3 * drive.delay,
         "notes": [str(finding) for finding in model.findings],
+        "findings": [finding.record() for finding in model.findings],
     }  # fmt: skip
 
 
@@ -209,10 +220,7 @@ def summary(done: Identification, colour: bool = False) -> str:
         )
     if drive.delay > 0.0:
         lines.append(f"reported torque lags the motion by {1e3 * drive.delay:.1f} ms")
-    lines.append(
-        "rms: momentum residual while the joint moves; following: less what the log had shown of its own friction by "
-        "then\ntwin: error after 200 ms of free running with measured torque"
-    )
+    lines += COLUMN_WORDS
     return "\n".join(lines)
 
 
@@ -288,6 +296,7 @@ def promised(done: Tuned) -> dict[str, Any]:
         "impact_nm": t.impact, "alarms_here": sum(len(seen.alarms) for seen in done.logs),
         "stops_here": sum(event.kind == "stop" for seen in done.logs for event in seen.events),
         "hours_here": sum(seen.seconds for seen in done.logs) / 3600.0, "notes": [*t.notes, *done.doubts],
+        "findings": [finding.record() for finding in done.findings],
     }  # fmt: skip
 
 
@@ -306,7 +315,7 @@ def promise(done: Tuned, asked: float) -> str:
     lines += table(rows, ("joint", "level [Nm]", "change [Nm]", "impact [Nm]"), "rrrr", indent=0)
     told = promised(done)
     alarms, stops = plural(told["alarms_here"], "alarm"), plural(told["stops_here"], "stop")
-    within = " (what was left out is watched too)" if any("left out" in text for text in done.doubts) else ""
+    within = " (what was left out is watched too)" if any(one.kind == "touched" for one in done.findings) else ""
     lines += [
         "moving / turning (starts, stops, reverses) / standing",
         "",

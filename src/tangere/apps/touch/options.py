@@ -123,7 +123,7 @@ def extrapolated(thresholds: Thresholds, of: str) -> str:
     return f"from {of}"
 
 
-def tell(name: str, problems: Iterable[str]) -> None:
+def tell(name: str, problems: Iterable[object]) -> None:
     """Notes on a log."""
     for text in problems:
         note(f"{name}: {text}")

@@ -28,6 +28,7 @@ from tangere.rtde.client import Address, address
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
+    from tangere.identification.findings import Finding
     from tangere.loop.watching import Watched
     from tangere.observe.detect import Event, Thresholds
     from tangere.robots import Robot
@@ -154,7 +155,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             )
             bar.end()
             outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
-            seen = dataclasses.replace(seen, said=(*seen.said, *outside))
+            seen = dataclasses.replace(seen, findings=(*seen.findings, *outside))
             tell(recording.name, (*seen.log.problems, *seen.said))
             done.append(seen)
             if arguments.json:
@@ -281,12 +282,14 @@ def _wanted(arguments: argparse.Namespace, n: int, first: float) -> list[Any]:
     return masks
 
 
-def _outside(masks: list[Any], option: str, time: Any) -> list[str]:
+def _outside(masks: list[Any], option: str, time: Any) -> list[Finding]:
     """Masks that never hold: the stamps of a robot count from its power-on."""
+    from tangere.identification.findings import Finding
+
     first, last = float(time[0]), float(time[-1])
+    text = f"lies outside the log's stamps, {first:.6g} to {last:.6g} s; with a + (+12,+15) times count from the first"
     return [
-        f"{option} {mask.start:g},{mask.end:g} lies outside the log's stamps, {first:.6g} to {last:.6g} s; with a + "
-        "(+12,+15) times count from the first"
+        Finding("unwatched", f"{option} {mask.start:g},{mask.end:g} {text}")
         for mask in masks
         if mask.end < first or mask.start > last
     ]
