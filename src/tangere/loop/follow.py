@@ -290,11 +290,9 @@ def watch_recording(
     masks: dict[str, Any] = {"wanted": wanted, "payload_changes": payload_changes}
     if believed.model is not None:
         log, own, said = believed_of(recording, robot, believed, payload)
-        refuse_units(log)
         seen = watch(log, own, progress=progress, **masks)
         return replace(seen, findings=(*seen.findings, *said))
     log = read(recording, robot)
-    refuse_units(log)
     duration = long_enough(log)
     source = StreamSource(recording.rows(), robot, believed, payload, name=recording.name)
     watcher = watching(source, traced=True, **masks)
@@ -302,13 +300,6 @@ def watch_recording(
     if result.abort is not None:
         raise result.abort
     return watcher.watched(log, source.belief, source.belief.findings)
-
-
-def refuse_units(log: TouchLog) -> None:
-    """Raise where a log is certainly in other units than it is said to be: what would be felt in it is no touch."""
-    for finding in log.findings:
-        if finding.kind == "units":
-            raise InvalidValue(f"{log.name}: {finding}; nothing was watched")
 
 
 def ran(source: StreamSource, watcher: Watcher, **options: Any) -> RunResult:

@@ -268,7 +268,10 @@ def watch(
 
 
 def long_enough(log: TouchLog) -> float:
-    """How long a log is [s]; refused where that is too little to watch."""
+    """How long a log is [s]; refused where that is too little to watch, or where units are certainly others."""
+    for finding in log.findings:
+        if finding.kind == "units":
+            raise InvalidValue(f"{log.name}: {finding}; nothing was watched")
     duration = float(log.motion.time[-1] - log.motion.time[0])
     if duration < SHORTEST:
         raise InvalidValue(f"{log.name}: too short to watch: {duration:.3g} s, {SHORTEST:g} s needed at least")
