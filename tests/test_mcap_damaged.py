@@ -42,13 +42,17 @@ def test_a_flipped_bit_costs_a_chunk_at_most(rng: np.random.Generator, tmp_path:
     columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
     file = McapFile(tmp_path / "log.mcap", columns, start_ns=10**18)
     head = file.size
+    begins = []
     for first in range(0, 300, 50):
+        begins.append(file.size)
         file.write(rows[first : first + 50])
     body = file.size
     file.close()
     whole = (tmp_path / "log.mcap").read_bytes()
     seen = set()
-    for at, bit in zip(rng.integers(head, body, 30).tolist(), rng.integers(0, 8, 30).tolist(), strict=True):
+    places = list(zip(rng.integers(head, body, 30).tolist(), rng.integers(0, 8, 30).tolist(), strict=True))
+    places += [(begins[1], 7), (begins[2] + 8, 6), (begins[3] + 3, 7)]  # what a chunk is and how long
+    for at, bit in places:
         data = bytearray(whole)
         data[at] ^= 1 << bit
         (tmp_path / "bad.mcap").write_bytes(data)
