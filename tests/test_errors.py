@@ -246,8 +246,8 @@ def test_options_that_do_not_exist() -> None:
 
 
 def test_rotor_inertia_that_is_not_known() -> None:
-    with pytest.raises(tangere.InvalidValue, match=r"ur5e.*not known"):
-        tangere.robot("ur5e", rotor_inertia=True)
+    with pytest.raises(tangere.InvalidValue, match=r"ur20.*not known"):
+        tangere.robot("ur20", rotor_inertia=True)
 
 
 def test_the_family_of_errors() -> None:

@@ -227,8 +227,8 @@ def test_command_line(tmp_path, capsys):
     assert "UR10e_FK.fmu" in capsys.readouterr().out
     assert (tmp_path / "UR10e_FK.fmu").is_file()
     assert main(["fmu", "fk", "--robot", "scara", "--out", str(tmp_path)]) == 1
-    assert main(["fmu", "dynamics", "--robot", "ur5e", "--drives", "full", "--out", str(tmp_path)]) == 1
-    assert "drives of ur5e are not known" in capsys.readouterr().err
+    assert main(["fmu", "dynamics", "--robot", "ur20", "--drives", "full", "--out", str(tmp_path)]) == 1
+    assert "drives of ur20 are not known" in capsys.readouterr().err
     assert main(["fmu", "fk", "--start", "1,2,3", "--out", str(tmp_path)]) == 1
     assert main(["fmu", "fk", "--start", "0,0,0,0,0,400", "--out", str(tmp_path)]) == 1
     assert "joint 6 of ur10e at 400 deg is outside its limits, -360 to 360 deg" in capsys.readouterr().err

@@ -182,10 +182,8 @@ def test_drives_are_known_or_nan() -> None:
     known = load("ur10e").drives
     assert known.rotor_inertia.tolist() == [6.0, 6.0, 1.9, 0.61, 0.61, 0.61]
     assert np.all(np.isfinite([known.gain, known.coulomb, known.viscous]))
-    partly = load("ur3e").drives
-    assert partly.gain.tolist() == [10.83, 10.83, 7.572, 3.6, 3.8, 3.7]
-    assert np.all(np.isnan(partly.rotor_inertia))
-    for arm in ("ur5e", "ur16e", "ur3", "ur5", "ur10", "ur20", "ur30"):
+    assert load("ur3e").drives.gain.tolist() == [10.83, 10.83, 7.572, 3.6, 3.8, 3.7]
+    for arm in ("ur8long", "ur15", "ur18", "ur20", "ur30"):
         drives = load(arm).drives
         assert np.all(np.isnan([drives.gain, drives.rotor_inertia, drives.coulomb, drives.viscous]))
 

@@ -13,10 +13,11 @@ import pytest
 from virtual_arms import listening, virtual
 
 import tangere
-from tangere.apps.virtual_ur.inside import HOME, typical_drives
+from tangere.apps.virtual_ur.inside import HOME
 from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost
+from tangere.model.joint_sizes import typical_drives
 from tangere.model.loading import load
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.path_trajectory import ramped_circle

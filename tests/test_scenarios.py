@@ -298,7 +298,7 @@ def still(world: World, q: tuple[float, ...]) -> Motion:
         ("wall-circle", {"round_time": 1e9}, "round_time: "),
         ("wall-circle", {"plant": "rigid"}, "contacts need plant=mujoco"),
         ("hold", {"friction": "stiction", "plant": "rigid"}, "stiction and contacts need plant=mujoco"),
-        ("hold", {"friction": "full", "robot": "ur5"}, "the drives of ur5 are not known"),
+        ("hold", {"friction": "full", "robot": "ur20"}, "the drives of ur20 are not known"),
         ("hold", {"seed": -1}, "seed: 0 or more, got -1"),
         ("hold", {"q": "1,2,3"}, "q: 6 angles in degrees for ur10e, got 3"),
         ("hold", {"q": 1}, "q: 6 angles in degrees for ur10e, got 1"),

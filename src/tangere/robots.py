@@ -299,7 +299,8 @@ def robot(
     payload: mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
     tool: T_flange_tcp as 4x4, as x y z rx ry rz (UR's TCP form) or as x y z.
     gravity or mounting: "table", "wall", "ceiling", or the vector of gravity in base axes [m/s2]; one of the two.
-    parameters: another set of numbers for the arm, by name or as a model file.
+    parameters: another set of numbers for the arm, by name or as a model file; or the robot_calibration_summary.txt
+        of its controller, for gains and friction of its joints.
     rotor_inertia: True adds the drives' reflected rotor inertia to M; six numbers [kg m2] add those.
     calibration: the arm's own UR calibration.yaml. tip: last link of a URDF with branches.
     """

@@ -24,13 +24,11 @@ from tangere.identification.model import IdentifiedModel
 from tangere.identification.samples import LEAST_SAMPLES, Motion, resting
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
+from tangere.model.joint_sizes import typical_gain
 from tangere.model.model import Payload
 from tangere.robots import Robot
 from tangere.types import Array
 
-# Gain [Nm/A] by the joint's peak torque [Nm]: the sizes of UR's joints, as the controllers' targets tell them on a
-# UR10e and a UR3e. For an arm whose own gains nobody has measured the nearest size (by ratio) is assumed.
-_SIZES = ((9.0, 3.7), (28.0, 7.572), (54.0, 10.8), (150.0, 9.839), (330.0, 11.976))
 # Relative standard deviation up to which a gain read from the log goes before that of the arm's data: targets recorded
 # with six digits are exact to 1e-3 or better, with four they scatter by per cents.
 PRECISE = 0.005
@@ -153,7 +151,7 @@ def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[Find
     found = tuple(finding for finding in told if finding.kind != "no witness")  # short logs are no fault
     if found or gain is None:
         return found
-    sizes = np.array([_by_size(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
+    sizes = np.array([typical_gain(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
     return tuple(torque_findings(robot.gravity_torque(motion.q), motion.tau / gain, sizes))
 
 
@@ -225,13 +223,13 @@ def _gains(
             if shares[j] > _LEAST_SHARE and slopes[j] > 0.0:
                 gain[j], source[j] = 1.0 / slopes[j], "gravity"
             else:
-                gain[j], source[j] = _by_size(float(robot.tau_max[j])), "assumed"
+                gain[j], source[j] = typical_gain(float(robot.tau_max[j])), "assumed"
     said: list[Finding] = []
     for j in range(n):
         if abs(read[j] - gain[j]) > max(_DISAGREE * gain[j], 3.0 * sigma[j]):
             text = f"joint {j + 1}: the log's targets say {read[j]:.4g} +- {sigma[j]:.2g} Nm/A, the {source[j]}'s gain "
             said.append(Finding("gain", text + f"is {gain[j]:.4g}", j + 1))
-    fitted = {j: gain[j] / _by_size(float(robot.tau_max[j])) for j in range(n) if source[j] == "gravity"}
+    fitted = {j: gain[j] / typical_gain(float(robot.tau_max[j])) for j in range(n) if source[j] == "gravity"}
     strange = [j for j, ratio in fitted.items() if not 1.0 / _PLAUSIBLE < ratio < _PLAUSIBLE]
     if strange:
         shown = ", ".join(f"joint {j + 1} {gain[j]:.3g}" for j in strange)
@@ -244,12 +242,6 @@ def _gains(
         text = f"no gain is known for joint {', '.join(guessed)}: assumed by the joint's size, perhaps 30 % off"
         said.append(Finding("gain", text, int(guessed[0]) if len(guessed) == 1 else None))
     return gain, tuple(source), said
-
-
-def _by_size(peak: float) -> float:
-    if not np.isfinite(peak):
-        return 10.0  # about the mean of those known
-    return min(_SIZES, key=lambda size: abs(np.log(size[0] / peak)))[1]
 
 
 @dataclass(frozen=True)

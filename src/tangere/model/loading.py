@@ -59,7 +59,8 @@ def load(
     name_or_path: a name out of names(), or a model file (.toml, .urdf or .xml for a serial arm in URDF, .xml for one
         in a MuJoCo model).
     parameters: another set of numbers: a name out of parameter_sets(name), or a TOML file of the same schema; what
-        that file gives (lengths, links, drives, tool, sources, ...) replaces what the arm has.
+        that file gives (lengths, links, drives, tool, sources, ...) replaces what the arm has. Also the
+        robot_calibration_summary.txt of the arm's controller: gains and friction of its joints.
     payload: Payload, mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
     tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z.
     gravity: vector in base axes [m/s2], or "table", "wall" (the base y axis points up), "ceiling".
@@ -113,8 +114,12 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
         raise InvalidValue(f"parameters: a set's name or a .toml file, got {parameters!r}")
     if _is_file(parameters):
         given = Path(parameters)
+        if given.suffix.lower() == ".txt":
+            from tangere.model.motor_calibration import with_motor_calibration
+
+            return with_motor_calibration(assemble([arm], default), given)
         if given.suffix.lower() != ".toml":
-            raise ModelFileError(f"{given}: a parameter file must be TOML and end in .toml")
+            raise ModelFileError(f"{given}: a parameter file ends in .toml, or in .txt as a controller's robot_calibration_summary")
         overlay = read_toml(given)
         return assemble([arm, overlay], overlay.name("parameters") if "parameters" in overlay else given.stem)
     sets = {entry.stem: entry for entry in (_SETS / path.stem).glob("*.toml")} if path.parent == _DATA else {}
@@ -128,7 +133,11 @@ def _is_file(given: str | os.PathLike[str]) -> bool:
     """Whether the argument is meant as a path: a Path, or a text with a separator or a model file's ending."""
     if not isinstance(given, str):
         return True
+<<<<<<< HEAD
     return "/" in given or os.sep in given or given.lower().endswith(_ENDINGS)
+=======
+    return "/" in given or os.sep in given or given.lower().endswith((".toml", ".urdf", ".xml", ".txt"))
+>>>>>>> 1145fc6 (Drives of every arm that is known, one table by joint size, a controller's motor calibration as a parameter set)
 
 
 def _arm(given: str | os.PathLike[str]) -> Path:

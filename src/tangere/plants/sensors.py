@@ -16,6 +16,7 @@ from tangere.types import Array, Command, Plant, State, Truth
 # UR10e, standard deviations seen in recordings of a resting arm at 100 Hz (mikhel1984/ext_observer, MIT).
 _UR10E_VELOCITY = 0.002  # rad/s
 _UR10E_TORQUE = (2.3, 2.0, 0.9, 0.29, 0.43, 0.30)  # Nm per sample, motor current times drive gain
+_UR10E_LIMITS = (330.0, 330.0, 150.0, 56.0, 56.0, 56.0)  # Nm, of its joints
 _UR10E_PERIOD = 0.01  # s between those samples
 _BLOCK = 512  # samples whose noise is drawn at once
 # [N] and [rad/s] per 1 kHz sample: of an ideal wrist sensor, and of any UR's speeds
@@ -72,6 +73,22 @@ class SensorModel:
         if not period > 0.0:
             raise InvalidValue(f"period: must be positive [s], got {period!r}")
         tau = np.array(_UR10E_TORQUE) * np.sqrt(_UR10E_PERIOD / period)
+        return cls(noise_qd=_UR10E_VELOCITY, noise_tau=tau, seed=seed)
+
+    @classmethod
+    def typical(cls, torque_max: ArrayLike, period: float, seed: int = 0) -> SensorModel:
+        """Sensors of an arm of which none were measured: a UR10e's, in proportion to the joints' torque limits (n,).
+
+        Joint by joint for an arm of six joints, else with the UR10e's mean share of the limit, 0.64 %. A joint without
+        a limit has no scale for its noise: InvalidValue.
+        """
+        limits = np.asarray(torque_max, dtype=np.float64)
+        if limits.ndim != 1 or not np.all(np.isfinite(limits)):
+            raise InvalidValue(
+                f"sensors: typical noise is a share of each joint's torque limit, got the limits {limits.tolist()}"
+            )
+        share = np.array(_UR10E_TORQUE) / _UR10E_LIMITS
+        tau = limits * (share if len(limits) == len(share) else share.mean()) * np.sqrt(_UR10E_PERIOD / period)
         return cls(noise_qd=_UR10E_VELOCITY, noise_tau=tau, seed=seed)
 
 

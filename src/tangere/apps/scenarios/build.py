@@ -17,6 +17,7 @@ from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
 from tangere.model.fields import read_toml
+from tangere.model.joint_sizes import friction_spread, typical_drives, unknown_joints
 from tangere.model.model import Payload
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.detect import Detector, Thresholds, wanted
@@ -148,6 +149,8 @@ def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
         length = float(base.model.T_flange_tcp[2, 3]) or Pen().length
         pen, tool = Pen(length=length).payload(mass), (0.0, 0.0, length)
         base = robot(s.robot, parameters=s.parameters, payload=pen, tool=tool)
+    if s.friction == "typical":
+        base = Robot(typical_drives(base.model))
     rotor = s.drives and bool(np.all(np.isfinite(base.drives.rotor_inertia)))
     known = _belief(s.model, base, pen)
     if known is not None:
@@ -168,9 +171,33 @@ def _friction(true: Robot, s: Any) -> JointFriction | None:
     law = JointFriction.of(true.drives)
     if s.friction == "viscous":
         law = JointFriction(np.zeros(true.dof), law.viscous)
+    missing = unknown_joints(true.model, "coulomb", "viscous")
+    if s.friction == "typical" and missing:
+        sliding = true.model.joints[missing[0] - 1].kind == "prismatic"
+        why = "slides, and only friction of turning joints is known" if sliding else "states no torque limit"
+        raise InvalidValue(
+            f"friction: typical friction follows from a joint's torque limit; joint {missing[0]} of {true.name} {why}: "
+            "friction=none, or [drives] in its model file"
+        )
     if not np.any(law.viscous) and not np.any(law.coulomb):
-        raise InvalidValue(f"friction: the drives of {true.name} are not known; only friction=none is possible")
+        raise InvalidValue(
+            f"friction: the drives of {true.name} are not known; friction=none, or friction=typical for those of UR "
+            "joints with such torque limits"
+        )
     return law
+
+
+def _assumed(s: Any) -> tuple[str, ...]:
+    """What is to be said of drives that were taken by joint size."""
+    if s.friction != "typical":
+        return ()
+    model = robot(s.robot, parameters=s.parameters).model
+    joints = unknown_joints(model, "rotor_inertia", "coulomb", "viscous")
+    if not joints:
+        return ()
+    off = f"{100.0 * float(friction_spread(model)[np.array(joints) - 1].max()):g} %"
+    named = f"joints {', '.join(map(str, joints))}" if len(joints) > 1 else f"joint {joints[0]}"
+    return (f"friction and rotor inertia of {named} of {model.name} are not known: by joint size, perhaps {off} off",)
 
 
 def build(
@@ -188,7 +215,7 @@ def build(
     settings = _fitted(chosen, told)
     said = doubts(settings, told)
     try:
-        return _built(chosen, settings, "push" in told, said, arm)
+        return _built(chosen, settings, "push" in told, (*said, *_assumed(settings)), arm)
     except InvalidValue as problem:
         if not said:
             raise
@@ -237,7 +264,7 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
         if motion.scene is not None:
             raise InvalidValue("this scenario touches something that is only simulated; it does not run on an arm")
         return arm.plant(world)
-    options: dict[str, Any] = {"friction": world.friction, "sensors": _sensors(settings), "pushes": settings.push}
+    options: dict[str, Any] = {"friction": world.friction, "sensors": _sensors(settings, world.believed), "pushes": settings.push}
     stiction = settings.friction == "stiction"
     if settings.plant == "rigid":
         if stiction or motion.scene is not None:
@@ -250,9 +277,23 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
     return MujocoPlant(world.true, settings.period, stiction=stiction, **options)
 
 
-def _sensors(settings: Any) -> SensorModel | None:
-    ideal = settings.sensors == "ideal"
-    return None if ideal else SensorModel.preset(settings.sensors, settings.period, settings.seed)
+def _sensors(settings: Any, arm: Robot) -> SensorModel | None:
+    if settings.sensors == "ideal":
+        return None
+    if settings.sensors == "typical":
+        return SensorModel.typical(arm.tau_max, settings.period, settings.seed)
+    model = SensorModel.preset(settings.sensors, settings.period, settings.seed)
+    if arm.dof != np.size(model.noise_tau):
+        raise InvalidValue(
+            f"sensors: a {settings.sensors} has {np.size(model.noise_tau)} joints, {arm.name} {arm.dof}; sensors=typical"
+        )
+    return model
+
+
+def _friction_error(believed: Robot, s: Any) -> float:
+    """Share of the believed friction that detection allows for: as told, or what is known of typical friction."""
+    told: float = s.uncertainty_friction
+    return max(told, float(friction_spread(believed.model).max())) if s.friction == "typical" else told
 
 
 def _detector(world: World, motion: Motion, settings: Any) -> Detector:
@@ -284,8 +325,8 @@ def _believed(world: World, settings: Any) -> Detector:
             answered=True,
         )  # fmt: skip
     thresholds = Thresholds.of_noise(
-        believed, settings.period, _sensors(settings), law, gain=settings.observer_gain,
-        mass_error=settings.uncertainty_mass, friction_error=settings.uncertainty_friction,
+        believed, settings.period, _sensors(settings, believed), law, gain=settings.observer_gain,
+        mass_error=settings.uncertainty_mass, friction_error=_friction_error(believed, settings),
         sticks=settings.friction == "stiction",
     )  # fmt: skip
     stiction = None if law is None else law.coulomb

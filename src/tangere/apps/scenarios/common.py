@@ -60,11 +60,17 @@ class RunSettings:
     duration: float | None = setting(10.0, "s", "length of the run")
     seed: int = count(0, "of everything random", low=0, metavar="N")
     drives: bool = flag(True, "rotor inertia of the arm's drives, where it is known, in plant and model")
-    friction: str = word("none", "of the plant's joints", ("none", "viscous", "full", "stiction"))
+    friction: str = word(
+        "none", "of the plant's joints; typical: by joint size where it is not known",
+        ("none", "viscous", "full", "stiction", "typical"),
+    )  # fmt: skip
     friction_model: str = word("same", "what the controller compensates", ("same", "none"))
     mass: float = setting(1.0, "", "masses and inertias of the plant against the model, as a factor")
     payload: float | None = setting(None, "kg", "mass at the plant's flange that the controller does not know")
-    sensors: str = word("ideal", "noise and resolution of the measurements", ("ideal", "ur10e"))
+    sensors: str = word(
+        "ideal", "noise of the measurements; typical: a UR10e's, scaled by joint size",
+        ("ideal", "ur10e", "typical"),
+    )  # fmt: skip
     # poles at -sqrt(kp): 1e5 is one period of 3 ms, faster than any drive; below 1 a joint takes seconds
     kp: float = setting(100.0, "1/s2", "gain of computed torque and operational space", usual=(1.0, 1e5))
     observer_gain: float = setting(50.0, "1/s", "K of the momentum observer")

@@ -62,6 +62,7 @@ class WallCircleSettings(RunSettings):
     robot: str = altered(RunSettings, "robot", "ur10")
     parameters: str | None = altered(RunSettings, "parameters", "002")
     duration: float | None = altered(RunSettings, "duration", None)
+    drives: bool = altered(RunSettings, "drives", False)  # 002 has none; its springs are too soft for rotors
     pose: str = word("regular", "where the wall is", ("own", "regular"))
     force: float = setting(5.0, "N", "of the pen against the wall; it can only press", low=0.0)
     round_time: float = setting(200.0, "s", "once round")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +12,7 @@ from tangere.control.joint_servo import JointServo
 from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue
 from tangere.model.calibration import calibrated_by, dh_frames
+from tangere.model.joint_sizes import typical_drives
 from tangere.model.model import Model, Payload
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.rigid import RigidPlant
@@ -25,10 +25,6 @@ from tangere.rtde.primary import Calibration
 from tangere.types import Array, Command, State
 
 STEP = 1e-3  # [s] of the plant; the servo's own rate
-# Drives by torque limit of the joint where the arm's file has none [Nm]: gain [Nm/A], rotor inertia [kg m2], Coulomb
-# [Nm] and viscous friction [Nm s/rad]. Middle of what is known of e-Series joints of that size (docs/conventions).
-_SIZES = ((12.0, 3.7, 0.07, 0.9, 1.0), (28.0, 8.0, 0.21, 1.7, 0.9), (56.0, 10.8, 0.59, 3.2, 3.0),
-          (150.0, 10.0, 1.9, 7.2, 5.0), (330.0, 12.0, 6.0, 16.8, 20.0))  # fmt: skip
 ROD = Pen(0.1, 0.01)  # [m] what the arm touches a wall with: it weighs nothing, its round end is the tool's point
 # [N/m], [N s/m], [m]: a real arm with its joints and tool on a hard wall gives way by some 50 mm per kN; joints here
 # are rigid, so that the wall has to. A tenth of critical damping for 10 kg.
@@ -66,23 +62,6 @@ class Drawn:
             checksum = tuple(int(n) for n in rng.integers(0, 2**32, 6))
         rows = [tuple(float(x) for x in row) for row in (theta, a, d, alpha)]
         return Calibration(rows[0], rows[1], rows[2], rows[3], checksum)
-
-
-def typical_drives(model: Model) -> Model:
-    """The model with typical drives by joint size wherever its file has none."""
-    drives = model.drives
-    table = np.array(_SIZES)
-    limits = np.array([joint.tau_max for joint in model.joints])
-    place = np.clip(np.searchsorted(table[:, 0] * 1.05, limits), 0, len(table) - 1)
-    scale = np.maximum(1.0, limits / table[place, 0])  # larger joints than those known: in proportion
-    columns = {
-        "gain": table[place, 1], "rotor_inertia": table[place, 2] * scale**1.3,
-        "coulomb": table[place, 3] * scale, "viscous": table[place, 4] * scale,
-    }  # fmt: skip
-    filled = {k: np.where(np.isfinite(getattr(drives, k)), getattr(drives, k), v) for k, v in columns.items()}
-    for values in filled.values():
-        values.flags.writeable = False
-    return dataclasses.replace(model, drives=dataclasses.replace(drives, **filled))
 
 
 class Inside:
@@ -227,9 +206,4 @@ def _payloads(drawn: Drawn) -> tuple[Payload | None, Payload | None]:
 
 def _sensors(drawn: Drawn, model: Model) -> SensorModel:
     """Encoders, tacho and torque by current, as a UR10e shows them, in proportion to the joint's size."""
-    sensors = SensorModel.preset("ur10e", STEP, 0 if drawn.seed is None else drawn.seed)
-    limits = np.array([joint.tau_max for joint in model.joints])
-    share = limits / np.array([330.0, 330.0, 150.0, 56.0, 56.0, 56.0])
-    if not math.isfinite(float(share.sum())):
-        return sensors
-    return dataclasses.replace(sensors, noise_tau=np.asarray(sensors.noise_tau) * share)
+    return SensorModel.typical(Robot(model).tau_max, STEP, 0 if drawn.seed is None else drawn.seed)
