@@ -151,7 +151,8 @@ def arm_findings(robot: Robot, motion: Motion, gain: Array | None) -> tuple[Find
     found = tuple(finding for finding in told if finding.kind != "no witness")  # short logs are no fault
     if found or gain is None:
         return found
-    sizes = np.array([typical_gain(float(peak)) for peak in robot.tau_max])  # a gain fitted to this very log tells nothing
+    # a gain fitted to this very log tells nothing
+    sizes = np.array([typical_gain(float(peak)) for peak in robot.tau_max])
     return tuple(torque_findings(robot.gravity_torque(motion.q), motion.tau / gain, sizes))
 
 

@@ -119,7 +119,9 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
 
             return with_motor_calibration(assemble([arm], default), given)
         if given.suffix.lower() != ".toml":
-            raise ModelFileError(f"{given}: a parameter file ends in .toml, or in .txt as a controller's robot_calibration_summary")
+            raise ModelFileError(
+                f"{given}: a parameter file ends in .toml, or in .txt as a controller's robot_calibration_summary"
+            )
         overlay = read_toml(given)
         return assemble([arm, overlay], overlay.name("parameters") if "parameters" in overlay else given.stem)
     sets = {entry.stem: entry for entry in (_SETS / path.stem).glob("*.toml")} if path.parent == _DATA else {}
@@ -133,11 +135,7 @@ def _is_file(given: str | os.PathLike[str]) -> bool:
     """Whether the argument is meant as a path: a Path, or a text with a separator or a model file's ending."""
     if not isinstance(given, str):
         return True
-<<<<<<< HEAD
-    return "/" in given or os.sep in given or given.lower().endswith(_ENDINGS)
-=======
-    return "/" in given or os.sep in given or given.lower().endswith((".toml", ".urdf", ".xml", ".txt"))
->>>>>>> 1145fc6 (Drives of every arm that is known, one table by joint size, a controller's motor calibration as a parameter set)
+    return "/" in given or os.sep in given or given.lower().endswith((*_ENDINGS, ".txt"))
 
 
 def _arm(given: str | os.PathLike[str]) -> Path:

@@ -264,7 +264,8 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
         if motion.scene is not None:
             raise InvalidValue("this scenario touches something that is only simulated; it does not run on an arm")
         return arm.plant(world)
-    options: dict[str, Any] = {"friction": world.friction, "sensors": _sensors(settings, world.believed), "pushes": settings.push}
+    sensors = _sensors(settings, world.believed)
+    options: dict[str, Any] = {"friction": world.friction, "sensors": sensors, "pushes": settings.push}
     stiction = settings.friction == "stiction"
     if settings.plant == "rigid":
         if stiction or motion.scene is not None:
@@ -284,9 +285,8 @@ def _sensors(settings: Any, arm: Robot) -> SensorModel | None:
         return SensorModel.typical(arm.tau_max, settings.period, settings.seed)
     model = SensorModel.preset(settings.sensors, settings.period, settings.seed)
     if arm.dof != np.size(model.noise_tau):
-        raise InvalidValue(
-            f"sensors: a {settings.sensors} has {np.size(model.noise_tau)} joints, {arm.name} {arm.dof}; sensors=typical"
-        )
+        count = np.size(model.noise_tau)
+        raise InvalidValue(f"sensors: a {settings.sensors} has {count} joints, {arm.name} {arm.dof}; sensors=typical")
     return model
 
 
