@@ -27,17 +27,24 @@ _FLAGS = (
 
 @dataclass(frozen=True)
 class Platform:
-    """A platform of FMI 2.0: folder of its binaries, ending, and how to compile for it."""
+    """A platform: folder of its binaries in FMI 2.0 and (folder3) 3.0, ending, and how to compile for it."""
 
     folder: str
     ending: str
     compilers: tuple[str, ...]  # the first that is found
     flags: tuple[str, ...]
+    folder3: str = ""
+
+    def folder_of(self, fmi: int) -> str:
+        """Folder of its binaries in that version of FMI."""
+        return self.folder3 if fmi == 3 else self.folder
 
 
-LINUX = Platform("linux64", ".so", ("cc", "gcc", "clang"), ("-fPIC", "-Wl,--build-id=none", "-Wl,--no-undefined"))
+LINUX = Platform(
+    "linux64", ".so", ("cc", "gcc", "clang"), ("-fPIC", "-Wl,--build-id=none", "-Wl,--no-undefined"), "x86_64-linux"
+)
 # no time stamp in the file: identical input, identical bytes
-WINDOWS = Platform("win64", ".dll", ("x86_64-w64-mingw32-gcc",), ("-Wl,--no-insert-timestamp",))
+WINDOWS = Platform("win64", ".dll", ("x86_64-w64-mingw32-gcc",), ("-Wl,--no-insert-timestamp",), "x86_64-windows")
 PLATFORMS = (LINUX, WINDOWS)
 
 
@@ -120,4 +127,5 @@ def built(
 
 def binary(sources: Mapping[str, str], platform: Platform) -> bytes:
     """The shared library of an FMU's sources for a platform."""
-    return built(sources, platform, "fmu.c", (*_FLAGS, *platform.flags, "-lm"), platform.ending)[0]
+    main = "fmu3.c" if "fmu3.c" in sources else "fmu.c"
+    return built(sources, platform, main, (*_FLAGS, *platform.flags, "-lm"), platform.ending)[0]

@@ -143,7 +143,7 @@ def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], No
     with tempfile.TemporaryDirectory(prefix="fmu-") as folder:
         fmu = opened(path, Path(folder))
         if fmu.version != "2.0":  # checkers of others are asked about what they are made for only
-            return check_file(fmu)
+            return [*check_file(fmu), *(check_tools(fmu) if fmu.version == "3.0" and not quick else [])]
         checks = {"file": check_file, "checkers": check_tools, "block": check_block, "answers": check_answers}
         for name, check in checks.items():
             if not (quick and name == "checkers"):

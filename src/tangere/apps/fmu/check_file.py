@@ -199,8 +199,10 @@ def _content(fmu: Opened) -> Finding:
 
 def check_file(fmu: Opened) -> list[Finding]:
     """Own checks of the file; for FMI 2.0 only."""
+    if fmu.version == "3.0":
+        return [Finding(PART, "own checks", "not checked", "FMI 3.0: these are for 2.0, checkers of others follow")]
     if fmu.version != "2.0":
-        return [Finding(PART, "version", "not checked", f"FMI {fmu.version or '?'}: only 2.0 is known here")]
+        return [Finding(PART, "version", "not checked", f"FMI {fmu.version or '?'}: only 2.0 and 3.0 are known here")]
     return [_content(fmu), _variables(fmu), _types(fmu), _structure(fmu)]
 
 
@@ -224,7 +226,7 @@ def _child(what: str, module: str, script: str, fmu: Opened) -> Finding:
 def _symbols(fmu: Opened) -> Finding:
     """What the library needs of the host."""
     if not fmu.library.is_file():
-        return Finding(TOOLS, "symbols", "not checked", "there is no linux64 binary")
+        return Finding(TOOLS, "symbols", "not checked", "there is no binary for this machine")
     tools = [t for t in ("nm", "objdump") if shutil.which(t) is None]
     if tools:
         return Finding(TOOLS, "symbols", "not checked", f"{' and '.join(tools)} not installed (Debian: binutils)")

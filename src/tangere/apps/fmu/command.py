@@ -69,9 +69,9 @@ def add(commands: Any) -> None:
     """Add the command and its kinds to the parser's."""
     p = commands.add_parser(
         "fmu",
-        help="write an FMI 2.0 block of an arm: kinematics, dynamics, controller, observer",
-        description="Write a block (FMU) after FMI 2.0, for model exchange and co-simulation: plain C with its\n"
-        "sources, needs nothing on the host. The arm's numbers are its parameters.",
+        help="write an FMI block of an arm: kinematics, dynamics, controller, observer",
+        description="Write a block (FMU) after FMI 2.0 or 3.0, for model exchange and co-simulation: plain C with\n"
+        "its sources, needs nothing on the host. The arm's numbers are its parameters.",
         epilog=EXAMPLES,
     )
     kinds = p.add_subparsers(title="kinds", metavar="KIND", dest="kind", required=True)
@@ -81,6 +81,10 @@ def add(commands: Any) -> None:
         block.add_argument(
             "--out", metavar="FILE|DIR",
             help="where to: NAME.fmu, or a folder that exists or ends in / (default: UR10e_FK.fmu and the like, here)",
+        )  # fmt: skip
+        block.add_argument(
+            "--fmi", type=int, choices=[2, 3], default=2,
+            help="version of the standard: 2 (2.0, read by every tool) or 3 (3.0, arrays as arrays) (default: 2)",
         )  # fmt: skip
         block.set_defaults(run=write)
 
@@ -132,7 +136,8 @@ def write(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(told)
     line = Line()
     try:
-        done = write_fmu(arguments.kind, made, arguments.out, friction=friction, q_start=told.start, tell=line)
+        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "fmi": arguments.fmi}
+        done = write_fmu(arguments.kind, made, arguments.out, tell=line, **more)
     finally:
         line.end()
     rows = []
@@ -146,7 +151,7 @@ def write(arguments: argparse.Namespace) -> int:
 
 
 def _missing(platforms: Collection[str], what: str) -> None:
-    if "win64" not in platforms:
+    if not {"win64", "x86_64-windows"} & set(platforms):
         print(f"no win64 {what}: x86_64-w64-mingw32-gcc is not installed (Debian: gcc-mingw-w64-x86-64)")
 
 

@@ -25,7 +25,8 @@ def number(x: float) -> str:
     return repr(int(x)) if isinstance(x, int) else repr(float(x))
 
 
-def _units(used: set[str]) -> list[list[str]]:
+def units_text(used: set[str]) -> list[list[str]]:
+    """The units that are used, with those they may be shown in."""
     return [
         element("Unit", {"name": unit}, [
             element("BaseUnit", {k: str(v) for k, v in exponents.items()}),
@@ -92,8 +93,8 @@ def _now(table: Table, p: Placed, i: int) -> dict[int, str]:
     return found
 
 
-def _first(table: Table, p: Placed) -> dict[int, str]:
-    """What the first value depends on: inputs, parameters, and the start values of states."""
+def first_known(table: Table, p: Placed) -> list[Placed]:
+    """What the first value of a group depends on: inputs, parameters, and the start values of states."""
     keys: list[str] = []
     wanted = [*p.group.depends, *p.group.initially]
     while wanted:
@@ -104,7 +105,11 @@ def _first(table: Table, p: Placed) -> dict[int, str]:
         g = table[key].group
         if g.causality in ("output", "local"):
             wanted += [k for k in (*g.depends, *g.initially) if k.lstrip("=") != key]
-    known = [table[k] for k in keys if table[k].group.causality in ("input", "parameter")]
+    return [table[k] for k in keys if table[k].group.causality in ("input", "parameter")]
+
+
+def _first(table: Table, p: Placed) -> dict[int, str]:
+    known = first_known(table, p)
     return {i: "dependent" for of in known for i in range(of.index, of.index + of.group.size)}
 
 
@@ -152,7 +157,7 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
     children = [
         element("ModelExchange", exchange, sources),
         element("CoSimulation", simulation, sources),
-        element("UnitDefinitions", {}, _units(units)),
+        element("UnitDefinitions", {}, units_text(units)),
         element("TypeDefinitions", {}, _types(used)),
         element("LogCategories", {}, categories),
         element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),

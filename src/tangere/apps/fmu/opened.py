@@ -102,7 +102,8 @@ class Opened:
     @property
     def library(self) -> Path:
         """Shared library for Linux."""
-        return self.folder / "binaries" / "linux64" / f"{self.identifier}.so"
+        platform = "x86_64-linux" if self.version.startswith("3") else "linux64"
+        return self.folder / "binaries" / platform / f"{self.identifier}.so"
 
     @property
     def resources_uri(self) -> str:

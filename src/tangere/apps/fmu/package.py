@@ -17,6 +17,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from tangere.apps.fmu import description3
 from tangere.apps.fmu.build import LINUX, PLATFORMS, Platform, binary, compiler_of
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS, kind_of
@@ -89,27 +90,31 @@ def _guid(content: dict[str, bytes]) -> str:
 
 
 def fmu_bytes(
-    kind: Kind, arm: ArmNumbers, platforms: Sequence[Platform], tell: Callable[[str], None] | None = None
+    kind: Kind, arm: ArmNumbers, platforms: Sequence[Platform], tell: Callable[[str], None] | None = None, fmi: int = 2
 ) -> tuple[bytes, str]:
-    """The file's content and its GUID. tell: is told what takes time."""
+    """The file's content and its GUID. tell: is told what takes time. fmi: version of the standard, 2 or 3."""
     from tangere import __version__
     from tangere.apps.fmu.drawings import icon_png
     from tangere.apps.fmu.pages import documentation_html, licence_text
 
     table, identifier = kind.table(arm), kind.identifier(arm)
-    sources = sources_of(kind, table)
+    sources = sources_of(kind, table, fmi)
     content = {f"sources/{name}": text.encode() for name, text in sources.items()}
-    content["sources/CMakeLists.txt"] = _CMAKE.replace("NAME", identifier).encode()
+    cmake = _CMAKE.replace("fmu.c", "fmu3.c") if fmi == 3 else _CMAKE
+    content["sources/CMakeLists.txt"] = cmake.replace("NAME", identifier).encode()
+    if fmi == 3:
+        content["sources/buildDescription.xml"] = description3.build_text(identifier).encode()
     for platform in platforms:
         if tell is not None:
-            tell(f"{identifier}: binary for {platform.folder}")
-        content[f"binaries/{platform.folder}/{identifier}{platform.ending}"] = binary(sources, platform)
-    content["documentation/index.html"] = documentation_html(kind, arm, table, __version__).encode()
+            tell(f"{identifier}: binary for {platform.folder_of(fmi)}")
+        content[f"binaries/{platform.folder_of(fmi)}/{identifier}{platform.ending}"] = binary(sources, platform)
+    content["documentation/index.html"] = documentation_html(kind, arm, table, __version__, fmi).encode()
     content["documentation/licenses/license.txt"] = licence_text().encode()
-    content["model.png"] = icon_png(kind)
+    content["terminalsAndIcons/icon.png" if fmi == 3 else "model.png"] = icon_png(kind)
 
+    described = description3.description_text if fmi == 3 else description_text
     draft = {
-        "modelDescription.xml": description_text(kind, arm, table, _UNKNOWN, __version__),
+        "modelDescription.xml": described(kind, arm, table, _UNKNOWN, __version__),
         "resources/parameters.txt": parameters_text(kind, table, _UNKNOWN),
     }
     guid = _guid(content | {name: text.encode() for name, text in draft.items()})
@@ -168,6 +173,7 @@ def write_fmu(
     q_start: ArrayLike | None = None,
     platforms: Sequence[Platform] | None = None,
     tell: Callable[[str], None] | None = None,
+    fmi: int = 2,
 ) -> Written:
     """Write the FMU of that kind for a UR arm, with its payload, tool, gravity and rotor inertia as start values.
 
@@ -175,16 +181,19 @@ def write_fmu(
     out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
     file appears whole or not at all, an older one stays where anything goes wrong.
     friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
-    compile for, None for all that this machine can. tell: is told what takes time.
+    compile for, None for all that this machine can. tell: is told what takes time. fmi: version of the standard, 2
+    (2.0, which every tool reads) or 3 (3.0: arrays are arrays).
     """
+    if fmi not in (2, 3):
+        raise InvalidValue(f"fmi: 2 or 3, got {fmi!r}")
     chosen = kind_of(kind)
     arm = arm_of(as_robot(robot), friction, q_start)
     path = _target(out, f"{chosen.identifier(arm)}.fmu")
     wanted = available_platforms() if platforms is None else tuple(platforms)
-    content, guid = fmu_bytes(chosen, arm, wanted, tell)
+    content, guid = fmu_bytes(chosen, arm, wanted, tell, fmi)
     with folders(path.parent), replacing(path) as temporary:
         temporary.write_bytes(content)
-    return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder for p in wanted), len(content))
+    return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder_of(fmi) for p in wanted), len(content))
 
 
 def arms() -> list[str]:

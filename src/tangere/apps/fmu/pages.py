@@ -95,41 +95,41 @@ def _frames_section(arm: ArmNumbers) -> Section:
     )  # fmt: skip
 
 
-def _use_section(kind: Kind, arm: ArmNumbers) -> Section:
+def _use_section(kind: Kind, arm: ArmNumbers, fmi: int) -> Section:
     name = kind.identifier(arm)
     rows: list[tuple[object, ...]] = [
-        ("Interfaces", "FMI 2.0 model exchange and co-simulation in one file; any step length, also changing"),
+        ("Interfaces", f"FMI {fmi}.0 model exchange and co-simulation in one file; any step length, also changing"),
         ("State", "can be read, set and serialised; a restored block goes on bit by bit"),
         ("Directional derivatives", "analytic, of all continuous outputs in inputs and states"
          if kind.directional else "none: every output is sampled"),
         ("Events", "a time event at every sample; no state events" if kind.has("OBSERVER") else "none"),
-        ("Bad input", "a value that is not finite or out of bounds is discarded (fmi2Discard) and the one before "
-         "stays; misuse is answered with fmi2Error and a message, the block stays as it was"),
+        ("Bad input", f"a value that is not finite or out of bounds is discarded (fmi{fmi}Discard) and the one before "
+         f"stays; misuse is answered with fmi{fmi}Error and a message, the block stays as it was"),
         ("Start values", "resources/parameters.txt, the same numbers as in modelDescription.xml; the binary serves "
          "every arm of this kind"),
-        ("From source", tag("code", COMPILE.format(name=name))),
+        ("From source", tag("code", COMPILE.format(name=name).replace("fmu.c", "fmu3.c" if fmi == 3 else "fmu.c"))),
         ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
         *(("", text) for text in arm.sources),
     ]  # fmt: skip
     return Section("use", "Use", table((), rows, "notes"))
 
 
-def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str) -> str:
-    """The data sheet as one page."""
+def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str, fmi: int = 2) -> str:
+    """The data sheet as one page; fmi: version of the standard."""
     name = kind.identifier(arm)
     inputs = sum(p.group.size for p in block.with_causality("input"))
     outputs = sum(p.group.size for p in block.with_causality("output"))
     states = sum(p.group.size for p in block.states)
     tiles: list[tuple[str, object, str]] = [
         ("Inputs", inputs, ""), ("Outputs", outputs, ""), ("Continuous states", states, ""),
-        ("FMI", "2.0", " ME + CS"),
+        ("FMI", f"{fmi}.0", " ME + CS"),
     ]  # fmt: skip
     sections = [
         Section("block", "Block", join(STYLE, block_diagram(kind, arm, block))),
         Section("equations", "Equations", _equations(kind)),
         Section("variables", "Variables", _variables(block)),
         _frames_section(arm),
-        _use_section(kind, arm),
+        _use_section(kind, arm, fmi),
     ]
     return page_html(name, page_head(name, f"{arm.model.title}: {kind.title.lower()}. {kind.text}", tiles), sections)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
+from tangere.apps.fmu.arrays import arrays_text
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table
@@ -29,6 +30,7 @@ _RUNTIME = (
     "fmu.c", "fmi2.h", "scalar.h", "instance.h", "resources.h", "linear.h", "part_pose.h", "block.h", "values.h",
     "lifecycle.h", "states.h", "exchange.h", "cosimulation.h",
 )  # fmt: skip
+_RUNTIME_3 = ("fmu3.c", "fmi3.h", "instance3.h", "values3.h", "modes3.h")  # beside them, for FMI 3.0
 _LINK = 1 + 3 + 6  # mass, centre of mass, inertia
 RAW_KINEMATIC = 6 + 6  # lengths, tool
 RAW = RAW_KINEMATIC + 3 + 6 * _LINK + _LINK + 6  # gravity, links, payload, rotor inertia
@@ -212,15 +214,17 @@ def kernels_text(kind: Kind) -> str:
 @cache
 def _runtime() -> dict[str, str]:
     folder = files("tangere.apps.fmu") / "c"
-    names = {*_RUNTIME, *(part.header for kind in KINDS.values() for part in kind.parts if part.header)}
+    names = {*_RUNTIME, *_RUNTIME_3, *(part.header for kind in KINDS.values() for part in kind.parts if part.header)}
     return {name: (folder / name).read_text(encoding="ascii") for name in sorted(names)}
 
 
-def sources_of(kind: Kind, table: Table) -> dict[str, str]:
-    """Every file of sources/, by name; fmu.c is the one to compile."""
-    wanted = {*_RUNTIME, *(part.header for part in kind.parts)}
+def sources_of(kind: Kind, table: Table, fmi: int = 2) -> dict[str, str]:
+    """Every file of sources/, by name; fmu.c (for FMI 3.0: fmu3.c) is the one to compile."""
+    wanted = {*_RUNTIME, *(_RUNTIME_3 if fmi == 3 else ()), *(part.header for part in kind.parts)}
     texts = {name: text for name, text in _runtime().items() if name in wanted}
     texts["kernels.h"] = kernels_text(kind)
+    if fmi == 3:
+        texts["arrays.h"] = arrays_text(table)
     draft = header_text(kind, table, 0)
     digest = hashlib.sha256("".join([draft, *texts.values()]).encode()).digest()
     texts["model.h"] = header_text(kind, table, int.from_bytes(digest[:8], "big"))

@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
-#if defined(_WIN32) || defined(__CYGWIN__)
+#if defined(FMI2_EXPORT)
+/* the host is given functions of FMI 3.0, which call these: see fmu3.c */
+#elif defined(_WIN32) || defined(__CYGWIN__)
 #define FMI2_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
 #define FMI2_EXPORT __attribute__((visibility("default")))
