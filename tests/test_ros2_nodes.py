@@ -9,9 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import yaml
 from ros2_peer import PATIENCE, network, process, until
 from watched_logs import ROBOT, columns_of
 
@@ -20,13 +22,13 @@ from tangere.errors import InvalidValue, NoSolution, TangereError
 from tangere.identification.belief import belief
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
+from tangere.logs.ros_types import parsed
 from tangere.loop.follow import Follower
-from tangere.planning.waypoints import Waypoints
 from tangere.ros2 import names
 from tangere.ros2.cdr import Message
 from tangere.ros2.draw import image_message, png_of
 from tangere.ros2.ik import PATH, PATH_TYPE, POSE_TYPE, TARGET, TRAJECTORY, IkNode, path_message, pose_of
-from tangere.ros2.interfaces import TOUCH
+from tangere.ros2.interfaces import SHARE, TOUCH, interfaces_of
 from tangere.ros2.node import Node, seconds_of, stamp_of
 from tangere.ros2.participant import LATCHED, Quality
 from tangere.ros2.services import Client, Service, answering
@@ -250,45 +252,6 @@ def test_poses_are_read_as_ros_writes_them() -> None:
     assert issubclass(NoSolution, TangereError)
 
 
-# ----------------------------------------------------------------------------------------------------------- waypoints
-
-
-def test_waypoints_meet_what_is_given_and_never_overshoot() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        t = np.concatenate(([0.0], np.cumsum(rng.uniform(0.1, 1.0, 6))))
-        q, qd, qdd = rng.normal(size=(3, 7, 2))
-        for motion in (Waypoints(t, q, qd), Waypoints(t, q, qd, qdd)):
-            for k in range(6):
-                at = motion.at(float(t[k]))
-                assert np.abs(at.q - q[k]).max() < 1e-9
-                assert np.abs(at.qd - qd[k]).max() < 1e-9
-            end = motion.at(99.0)
-            assert np.array_equal(end.q, q[-1])
-            assert not end.qd.any()
-        assert np.abs(Waypoints(t, q, qd, qdd).at(float(t[3])).qdd - qdd[3]).max() < 1e-9
-        plain = Waypoints(t, q)
-        for k in range(6):
-            way = np.array([plain.at(float(s)).q for s in np.linspace(t[k], t[k + 1], 50)])
-            low, high = np.minimum(q[k], q[k + 1]), np.maximum(q[k], q[k + 1])
-            assert (way >= low - 1e-12).all()
-            assert (way <= high + 1e-12).all()
-        fine = np.array([plain.at(float(s)).qd for s in np.linspace(0.0, t[-1], 2000)])
-        assert plain.fastest() == pytest.approx(np.abs(fine).max(axis=0), rel=0.02)
-        h = 1e-6
-        at, before, after = (plain.at(0.7 * t[-1] + s) for s in (0.0, -h, h))
-        assert (after.q - before.q) / (2 * h) == pytest.approx(at.qd, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("times", "q"), [([0.0], [[1.0]]), ([0.0, 0.0], [[1.0], [2.0]]), ([1.0, 2.0], [[1.0], [2.0]]),
-                     ([0.0, 1.0], [[1.0], [np.nan]]), ([0.0, np.nan], [[1.0], [2.0]])],
-)  # fmt: skip
-def test_waypoints_that_are_none(times: list[float], q: list[list[float]]) -> None:
-    with pytest.raises(InvalidValue, match="waypoints"):
-        Waypoints(times, q)
-
-
 # ------------------------------------------------------------------------------------------------------------- drawing
 
 
@@ -344,6 +307,55 @@ def test_a_picture_message_becomes_a_drawing(tmp_path: Path) -> None:
     assert length == pytest.approx(0.03, rel=0.05)  # 60 of 80 pixels
     assert max(astray, missing) < 0.2  # half of the plan's 0.25 mm between points, and what the arm is late by
     assert out.read_text().startswith("<?xml")
+
+
+# ------------------------------------------------------------------------------------------------------------- package
+
+
+def test_the_packages_for_a_workspace_are_whole(tmp_path: Path) -> None:
+    from tangere.cli.main import main
+
+    assert main(["ros2", "package", str(tmp_path / "src")]) == 0
+    files = {str(path.relative_to(tmp_path / "src")): path for path in (tmp_path / "src").rglob("*") if path.is_file()}
+    touch = parsed(files["tangere_msgs/msg/Touch.msg"].read_text(), "tangere_msgs")
+    assert touch == interfaces_of().fields(TOUCH)
+    needed = {field.base.split("/")[0] for field in touch if field.nested}
+    for package in ("tangere_msgs", "tangere_ros2"):
+        about = ElementTree.fromstring(files[f"{package}/package.xml"].read_text())
+        assert about.findtext("name") == package
+        assert about.findtext("license") == "Apache-2.0"
+        if package == "tangere_msgs":
+            assert needed <= {tag.text for tag in about.iter("depend")}
+            assert all(
+                f"find_package({name} REQUIRED)" in files["tangere_msgs/CMakeLists.txt"].read_text() for name in needed
+            )
+    for name, path in files.items():
+        if name.endswith(".py"):
+            compile(path.read_text(), name, "exec")
+    robot = ElementTree.fromstring(files["tangere_ros2/description/arm.ros2_control.xacro"].read_text())
+    macros = "{http://www.ros.org/wiki/xacro}"
+    named = [(joint.get("name"), joint.get("effort")) for joint in robot.iter(f"{macros}tangere_joint")]
+    model = tangere.robot("ur5e").model
+    assert named == [(joint.name, f"{joint.tau_max:g}") for joint in model.joints]
+    controllers = yaml.safe_load(files["tangere_ros2/config/controllers.yaml"].read_text())
+    for controller in ("forward_effort_controller", "joint_trajectory_controller"):
+        assert controllers[controller]["ros__parameters"]["joints"] == [joint.name for joint in model.joints]
+    assert main(["ros2", "package", str(tmp_path / "src")]) == 1  # what is there is not overwritten
+
+
+def test_the_launch_file_starts_commands_that_exist() -> None:
+    """Its words, read by our own parser."""
+    from tangere.cli.main import parser
+
+    text = (SHARE / "tangere_ros2" / "launch" / "virtual_arm.launch.py").read_text()
+    commands = re.findall(r"cmd=\[([^\]]*)\]", text)
+    assert len(commands) == 2
+    for command in commands:
+        words = [
+            {"robot": "ur5e", "interface": "lo"}.get(word.strip(), word.strip(' "')) for word in command.split(",")
+        ]
+        assert words[0] == "tangere"
+        assert parser(words[1]).parse_args(words[1:]).interface == "lo"
 
 
 # ------------------------------------------------------------------------------------------------------------ mistakes
