@@ -88,6 +88,18 @@ def add(commands: Any) -> None:
         )  # fmt: skip
         block.set_defaults(run=write)
 
+    whole = kinds.add_parser(
+        "system", help="controller, arm and observer, connected, as one SSP package",
+        description="Write three blocks (FMI 2.0) and how they are connected as one package after SSP 1.0.\n"
+        "Inputs: q_des, qd_des, qdd_des, tau_ext (a push); outputs: q, qd, tau, residual, contact, contact_joint.\n"
+        "Simulators of SSP start every connector at zero, so the arm begins at zero unless --start says otherwise.",
+        epilog="examples:\n  tangere fmu system --robot ur10e --out UR10e.ssp\n"
+        "  python -c \"from fmpy.ssp.simulation import simulate_ssp; simulate_ssp('UR10e.ssp', step_size=1e-3)\"",
+    )  # fmt: skip
+    add_options(whole, BlockSettings)
+    whole.add_argument("--out", metavar="FILE", help="where to: NAME.ssp (default: UR10e.ssp and the like, here)")
+    whole.set_defaults(run=write_package)
+
     def other(name: str, title: str, examples: str, run: Callable[[argparse.Namespace], int]) -> Any:
         parser = kinds.add_parser(name, help=title, description=f"{title}.", epilog=examples)
         parser.set_defaults(run=run)
@@ -147,6 +159,22 @@ def write(arguments: argparse.Namespace) -> int:
     print("\n".join(table(rows, ("", "name", "size", "unit", "what"), "llrll", indent=0)))
     print(f"\n{done.path}: {done.size / 1000:.0f} kB, {' and '.join(done.platforms)}, model exchange and co-simulation")
     _missing(done.platforms, "binary")
+    return 0
+
+
+def write_package(arguments: argparse.Namespace) -> int:
+    """Write a system of blocks."""
+    from tangere.apps.fmu.system import BLOCKS, write_system
+
+    told = group_from(BlockSettings, arguments)
+    made, friction = robot_of(told)
+    line = Line()
+    try:
+        path, wires = write_system(made, arguments.out, friction=friction, q_start=told.start, tell=line)
+    finally:
+        line.end()
+    size = path.stat().st_size / 1000
+    print(f"{path}: {size:.0f} kB, {', '.join(BLOCKS)} with {wires} connections, SSP 1.0; step it by 1 ms")
     return 0
 
 

@@ -119,15 +119,20 @@ def fmu_bytes(
     }
     guid = _guid(content | {name: text.encode() for name, text in draft.items()})
     content |= {name: text.replace(_UNKNOWN, guid).encode() for name, text in draft.items()}
+    return zipped(content, "modelDescription.xml"), guid
+
+
+def zipped(content: dict[str, bytes], first: str) -> bytes:
+    """A zip file, the same bytes whenever and wherever it is made; `first` is the name that stands first."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in ("modelDescription.xml", *sorted(set(content) - {"modelDescription.xml"})):
+        for name in (first, *sorted(set(content) - {first})):
             info = zipfile.ZipInfo(name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3  # Unix, wherever it is written
             info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
             archive.writestr(info, content[name])
-    return buffer.getvalue(), guid
+    return buffer.getvalue()
 
 
 def available_platforms() -> tuple[Platform, ...]:
