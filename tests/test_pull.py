@@ -13,7 +13,7 @@ from tangere.errors import InvalidValue
 from tangere.loop.run import run
 from tangere.loop.sinks import LiveChannel
 from tangere.observe import MomentumObserver
-from tangere.plants import MujocoPlant, Pull, Release, RigidPlant
+from tangere.plants import Load, MujocoPlant, Pull, Release, RigidPlant
 
 Q = np.deg2rad([10.0, -90.0, 80.0, -70.0, -90.0, 20.0])
 
@@ -70,6 +70,25 @@ def test_after_release_nothing_acts_and_the_log_names_both_with_their_time():
     after = result.log.time > 0.503
     assert not np.any(result.log["tau_ext_true"][after])
     assert np.any(result.log["tau_ext_true"][result.log.time < 0.5])
+
+
+@pytest.mark.parametrize("make", [RigidPlant, MujocoPlant])
+def test_a_load_is_felt_until_it_is_replaced(make):
+    arm = tangere.robot("ur10e")
+    torque = np.array([1.0, -20.0, 3.0, 0.5, 0.2, 0.0])  # without its rotor joint 6 would reach its limit
+
+    class Twice:
+        def take(self, time):
+            return [Load(tuple(torque * (time < 1.0)))] if time < 0.001 or 1.0 <= time < 1.002 else []
+
+    plant = make(arm, 2e-3)
+    result = run(plant, ComputedTorque(arm, Q), MomentumObserver(arm), until=2.0, start=Q, live=Twice())
+    time, residual = result.log.time, result.log["residual"]
+    assert residual[time < 0.999][-1] == pytest.approx(torque, abs=0.05)
+    assert residual[-1] == pytest.approx(np.zeros(6), abs=0.05)
+    assert result.log["tau_ext_true"][time < 0.999][-1] == pytest.approx(torque)
+    with pytest.raises(InvalidValue, match="6 finite torques"):
+        plant.load(Load((1.0, 2.0)))
 
 
 def test_a_pull_that_cannot_be_is_refused_in_the_log_and_the_run_goes_on():

@@ -192,7 +192,7 @@ def test_as_many_ghosts_as_solutions_each_with_its_tool_at_the_handle():
         for q in rng.uniform(-np.pi, np.pi, (20, 6)):
             T = arm.pose(q)
             learn.solve(T)
-            visible = [ghost for ghost in learn.ghosts if ghost.frames[1].visible]
+            visible = [ghost for ghost, text in zip(learn.ghosts, learn.labels, strict=True) if text.visible]
             assert len(visible) == len(learn.solutions) == len(arm.inverse_kinematics(T, reference=learn.arm.q))
             for ghost in visible:
                 assert arm.pose(ghost.q) == pytest.approx(T, abs=1e-6)
@@ -201,7 +201,8 @@ def test_as_many_ghosts_as_solutions_each_with_its_tool_at_the_handle():
         far[:3, 3] = (3.0, 0.0, 0.5)
         learn.solve(far)
         assert "out of reach" in learn.said
-        assert not any(ghost.frames[1].visible for ghost in learn.ghosts)
+        assert not any(text.visible for text in learn.labels)
+        assert not any(frame.visible for ghost in learn.ghosts for frame in ghost.frames)
         straight = np.array([0.3, -1.2, 1.4, -0.7, 0.0, 0.2])  # a wrist that is straight: a singularity
         learn.solve(arm.pose(straight))
         assert "singular" in learn.said

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.plants.pull import Pull, Release
+from tangere.plants.pull import Load, Pull, Release
 from tangere.plants.pushes import Push, PushForce
 from tangere.types import Array, Command, Reference, State, Truth
 
@@ -133,7 +133,7 @@ class Change:
     value: float | tuple[float, ...]
 
 
-Input = Push | PushForce | Pull | Release | Change
+Input = Push | PushForce | Pull | Release | Load | Change
 
 
 class Live(Protocol):
@@ -176,6 +176,8 @@ def apply(item: Input, time: float, plant: Any, controller: Any) -> str:
             plant.push(item)
         elif isinstance(item, Pull | Release):
             plant.pull(item if isinstance(item, Pull) else None)
+        elif isinstance(item, Load):
+            plant.load(item)
         elif item.target == "plant":
             plant.change(item.name, item.value)
         else:

@@ -1,7 +1,7 @@
 from tangere.plants.pushes import Fault as Fault, Stuck as Stuck, TorqueLoss as TorqueLoss, TorqueOffset as TorqueOffset
 from tangere.errors import PlantLost as PlantLost
 from tangere.plants.mujoco_plant import MujocoPlant as MujocoPlant
-from tangere.plants.pull import Pull as Pull, Release as Release
+from tangere.plants.pull import Load as Load, Pull as Pull, Release as Release
 from tangere.plants.pushes import Push as Push, PushForce as PushForce
 from tangere.plants.random_pushes import RandomPushes as RandomPushes
 from tangere.plants.render import Camera as Camera

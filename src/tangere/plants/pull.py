@@ -34,10 +34,25 @@ class Pull:
 
 
 @dataclass(frozen=True)
+class Load:
+    """Torques on all joints until they are replaced: tau_ext = torque."""
+
+    torque: tuple[float, ...]  # (n,) [Nm]
+
+
+@dataclass(frozen=True)
 class Release:
     """The hand lets go."""
 
     why: str = ""  # "": it was let go; else who decided so
+
+
+def checked_load(load: Load, dof: int) -> Array:
+    """The torques (n,); InvalidValue where they cannot be."""
+    torque = np.array(load.torque, dtype=np.float64)
+    if torque.shape != (dof,) or not np.isfinite(torque).all():
+        raise InvalidValue(f"a load has {dof} finite torques, got {load.torque!r}")
+    return torque
 
 
 def checked_pull(pull: Pull, dof: int) -> Pull:

@@ -99,8 +99,8 @@ class RigidPlant(SimulatedArm):
     def _acceleration(self, q: Array, qd: Array, tau: Array) -> Array:
         if self._pushed:
             tau = tau + self._pushes.torque(q)
-        if self.pulled is not None:
-            tau = tau + self.pulled.torque
+        if self._held is not None:
+            tau = tau + self._held
         if self._friction is not None:
             tau = tau - self._friction.torque(qd)
         if not self._stuck:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost, UnknownName
-from tangere.plants.pull import Pull, Pulled, checked_pull, pulled
+from tangere.plants.pull import Load, Pull, Pulled, checked_load, checked_pull, pulled
 from tangere.plants.pushes import Actuators, Fault, Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
 from tangere.robots import Robot
@@ -40,6 +40,8 @@ class SimulatedArm:
         self._actuators = Actuators(robot.tau_max, faults)
         self._pushes = Pushes(robot, pushes)
         self._pull: Pull | None = None
+        self._load: Array | None = None
+        self._held: Array | None = None  # torque of both in the newest period
         self.pulled: Pulled | None = None  # what the pull did in the newest period
         self._force_sensor, self._nothing = force_sensor, np.zeros(6)
         self._nothing.flags.writeable = False
@@ -62,6 +64,11 @@ class SimulatedArm:
         """A spring that pulls from the next period on, in place of the one before; None: lets go."""
         self._pull = None if pull is None else checked_pull(pull, self.dof)
 
+    def load(self, load: Load) -> None:
+        """Torques on all joints from the next period on, in place of those before."""
+        torque = checked_load(load, self.dof)
+        self._load = torque if torque.any() else None
+
     def force_of(self, push: Push | PushForce) -> Array:
         """The force of a push in base axes (3,) [N], as far as it is known; zero for one on a joint."""
         return self._pushes.force_of(push)
@@ -73,7 +80,7 @@ class SimulatedArm:
         self._stuck: tuple[int, ...] = ()
         self._actuators.reset()
         self._push, self._wrench = np.zeros(self.dof), self._nothing
-        self._pull = self.pulled = None
+        self._pull = self.pulled = self._load = self._held = None
         self._state = self._sensors.first(q, qd, self._actuators.reported, self._felt())
         return self._state
 
@@ -85,11 +92,14 @@ class SimulatedArm:
         self._push = self._pushes.torque(self._q)
         self._wrench = self._pushes.wrench(self._q) if self._pushed else self._nothing
         self.pulled = None if self._pull is None else pulled(self._pull, self.robot, self._q, self._qd)
+        self._held = self._load
         if self._pull is not None and self.pulled is not None:
-            self._pushed, self._push = True, self._push + self.pulled.torque
+            self._held = self.pulled.torque if self._load is None else self.pulled.torque + self._load
             if self._pull.link == self.dof:
                 arm = self.pulled.point - self.robot.pose(self._q)[:3, 3]
                 self._wrench = self._wrench + np.concatenate((self.pulled.force, np.cross(arm, self.pulled.force)))
+        if self._held is not None:
+            self._pushed, self._push = True, self._push + self._held
         return tau, middle
 
     def _sampled(self) -> None:

@@ -14,6 +14,8 @@ from tangere.types import Array
 MOST = 8  # ghosts: a UR has at most eight solutions
 AXIS = 0.12  # [m] length of a frame's axes
 BALL = 0.018  # [m] radius of a centre of mass of 1 kg; it grows with the cube root
+COVERED = 1e-3  # [m, and of a rotation's entries] within which two links lie in one place
+COLOUR_NAMES = ("blue", "amber", "green", "violet", "red", "teal", "olive", "grey")  # of stage.GHOSTS
 NEAR = 0.05  # smallest singular value of J over the largest, below which a pose is called near a singularity
 ELLIPSOID = 0.25  # [m] longest half axis of the ellipsoid of velocities as it is drawn
 
@@ -88,10 +90,8 @@ class Learn:
         with self.server.atomic():
             for i, q in enumerate(list(found)[:MOST]):
                 self._ghost(i).place(q)
-                self.ghosts[i].visible = True
-                self.ghosts[i].frames[0].visible = False  # the base stands already
-                self.labels[i].text = label(found, i)
-                self.labels[i].position = self.arm_elbow(q)
+                self._uncover(i)
+                self.labels[i].position = self._elbow(q)
                 self.labels[i].visible = True
             self._hide(min(len(found), MOST))
         if not len(found):
@@ -102,18 +102,29 @@ class Learn:
             told = f"**{len(found)} solutions** of this pose"
             told += f"; {len(bad)} singular" if bad else ""
             told += f"; {len(outside)} beyond a joint limit" if outside else ""
-            self._say(told)
+            names = zip(COLOUR_NAMES, range(len(found)), strict=False)
+            self._say(told + "".join(f"\n- {colour}, {label(found, i)}" for colour, i in names))
 
-    def arm_elbow(self, q: Array) -> Array:
-        """Where a ghost's label stands: at the end of the second link, where solutions differ most."""
+    def _uncover(self, i: int) -> None:
+        """Show a ghost but for links that lie where another one's do: two in one place are striped."""
+        ghost = self.ghosts[i]
+        ghost.frames[0].visible = ghost.frames[1].visible = False  # a base and a housing that turns in its place
+        for k in range(1, self.robot.dof):
+            here = ghost.links[k]
+            before = (self.arm, *self.ghosts[:i])
+            covered = any(float(np.abs(other.links[k] - here).max()) < COVERED for other in before)
+            ghost.frames[k + 1].visible = not covered
+
+    def _elbow(self, q: Array) -> Array:
+        """Where a ghost's number stands: above the end of the second link, where solutions differ most."""
         links = self.robot.link_poses(q)
-        return np.asarray(links[min(1, len(links) - 1)][:3, 3] + np.array((0.0, 0.0, 0.08)))
+        return np.asarray(links[min(1, len(links) - 1)][:3, 3] + np.array((0.0, 0.0, 0.1)))
 
     def _ghost(self, i: int) -> Arm:
         while len(self.ghosts) <= i:
             k = len(self.ghosts)
             self.ghosts.append(Arm(self.server, self.robot, f"{self._name}/ghost{k}", ghost=GHOSTS[k % len(GHOSTS)]))
-            self.labels.append(self.server.scene.add_label(f"{self._name}/label{k}", "", visible=False))
+            self.labels.append(self.server.scene.add_label(f"{self._name}/label{k}", str(k + 1), visible=False))
         return self.ghosts[i]
 
     def _hide(self, first: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.loop.sinks import Change
-from tangere.plants.pushes import Push
+from tangere.plants.pull import Load
 from tangere.robots import robot
 from tangere.studio.body import Body
 from tangere.studio.curves import Curves
@@ -22,6 +22,7 @@ from tangere.studio.grab import Grab
 from tangere.studio.learn import Learn
 from tangere.studio.physics import SILENCE
 from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, WorldSettings
+from tangere.studio.sketch import Sketch
 from tangere.studio.stage import Stage, words
 from tangere.types import Array, Event
 
@@ -162,6 +163,9 @@ class LivePage:
         with tabs.add_tab("Learn"):
             self.learn = Learn(self.server, self.stage.arm)
             self.learn.gui()
+        with tabs.add_tab("Draw"):
+            self.sketch = Sketch(self.server, self.settings.robot)
+            self.sketch.gui()
         with tabs.add_tab("Copy"):
             self.copy = gui.add_markdown("")
         self.tabs = tabs
@@ -255,8 +259,9 @@ class LivePage:
 
     def _copied(self) -> None:
         """Command line and Python of what was changed."""
+        command = self.settings.command(" \\\n  ")
         self.copy.content = (
-            f"The same from a terminal:\n```\n{self.settings.command()}\n```\nand in Python, ten seconds of it:\n"
+            f"The same from a terminal:\n```\n{command}\n```\nand in Python, ten seconds of it:\n"
             f"```python\n{self.settings.python()}\n```"
         )
 
@@ -264,13 +269,10 @@ class LivePage:
         self.grab.stiffness, self.grab.force_max = float(self.stiffness.value), float(self.cap.value)
 
     async def _torque_changed(self, _: Any) -> None:
-        """The torque of the slider in place of the one before: a push that lasts, and its opposite."""
-        wanted = (int(self.joint.value), float(self.torque.value))
-        for joint, torque in (getattr(self, "_pushing", (1, 0.0)), wanted):
-            sign = 1.0 if (joint, torque) == wanted else -1.0
-            if torque:
-                self.body.send(Push(joint, sign * torque, 0.0))
-        self._pushing = wanted
+        """The torque of the slider, on the joint that is chosen, in place of the one before."""
+        torque = [0.0] * self.stage.robot.dof
+        torque[int(self.joint.value) - 1] = float(self.torque.value)
+        self.body.send(Load(tuple(torque)))
 
     async def _tempo(self, _: Any) -> None:
         self.body.pace({"real time": 1.0, "1/4": 0.25, "1/20": 0.05, "paused": 0.0}[self.speed.value])
@@ -286,7 +288,6 @@ class LivePage:
 
     async def _reset(self, _: Any) -> None:
         self.grab.release("reset")
-        self._pushing = (1, 0.0)
         self.torque.value = 0.0
         self.speed.value = "real time"
         self.body.pace(1.0)

@@ -23,7 +23,7 @@ from tangere.errors import TangereError
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.loop.sinks import Change, Input, RunInfo
-from tangere.plants.pull import Pull, Release
+from tangere.plants.pull import Load, Pull, Release
 from tangere.plants.pushes import Push, PushForce
 from tangere.studio.ring import Ring
 from tangere.studio.settings import WorldSettings
@@ -113,9 +113,19 @@ class Hand:
         self._pulling = False
         self._due = self._last = 0.0
 
+    def again(self, period: float) -> None:
+        """Before another run: nobody pulls. What has come meanwhile still counts."""
+        self.period, self._pulling = period, False
+        self.walls.clear()
+
+    @property
+    def called_off(self) -> bool:
+        """Whether the run should end: another world is wanted, or none."""
+        return self.anew is not None or self.gone
+
     def take(self, time: float) -> list[Input]:
         """What came since the last call. While paused it waits, which is what a pause is."""
-        while self.speed == 0.0 and self.steps <= 0 and self.anew is None and not self.gone:
+        while self.speed == 0.0 and self.steps <= 0 and not self.called_off:
             sleep(NAP)
         self.steps -= self.steps > 0
         now = perf_counter()
@@ -207,11 +217,9 @@ class Physics:
                 self._tell(("ended", end))
                 self._wake.wait()
             self._wake.clear()
-            anew = self._hand.anew
+            anew, self._hand.anew = self._hand.anew, None
             if anew is None:
                 return
-            fresh = Hand(anew.settings.period, self._begin.silence, self._tell)
-            fresh.speed = self._hand.speed
             q = home if anew.home or self._stoppable is None else self._stoppable.state.q
             try:
                 world = built(anew.settings, q)
@@ -219,11 +227,13 @@ class Physics:
             except TangereError as problem:
                 self._tell(("refused", str(problem)))
                 world = built(settings, q)
-            self._hand = fresh
+            self._hand.again(settings.period)
 
     def _run(self, world: World, ring: Ring, number: int) -> str:
         """One run; why it ended."""
         self._stoppable = stoppable = Stoppable(world.controller)
+        if self._hand.called_off:  # while it was built; from here on `_end` finds it
+            stoppable.finished = True
         self._tell(("run", number, world.settings))
         log = self._begin.log if number == 1 or self._begin.log is None else _numbered(self._begin.log, number)
         result = run(
@@ -243,7 +253,7 @@ class Physics:
                 break
             hand = self._hand
             hand.told = perf_counter()
-            if isinstance(message, Push | PushForce | Pull | Release | Change):
+            if isinstance(message, Push | PushForce | Pull | Release | Load | Change):
                 hand.waiting.append(message)
             elif isinstance(message, Tempo):
                 hand.speed, hand.steps = message.speed, message.steps

@@ -39,20 +39,25 @@ class WorldSettings:
         """Settings that are not the defaults."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
-    def command(self) -> str:
-        """The command line that opens the studio with these settings."""
-        words = ["tangere", "studio"]
+    def command(self, between: str = " ") -> str:
+        """The command line that opens the studio with these settings; between: what stands between its options."""
+        words = ["tangere studio"]
         for name, value in self.changed().items():
-            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-        return shlex.join(words)
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            words.append(f"--{name.replace('_', '-')} {shlex.quote(text)}")
+        return between.join(words)
 
     def python(self) -> str:
         """The parts of the simulation as Python to copy."""
-        told = ", ".join(f"{name}={value!r}" for name, value in self.changed().items())
+        told = "".join(f"\n    {name}={value!r}," for name, value in self.changed().items())
+        told = f"{told}\n" if told else ""
         return f"""import tangere
 from tangere.studio.settings import WorldSettings
 from tangere.studio.world import built
 
 w = built(WorldSettings({told}))
-result = tangere.run(w.plant, w.controller, w.observer, detector=w.detector, reaction=w.reaction,
-                     start=w.start, until=10.0)"""
+result = tangere.run(
+    w.plant, w.controller, w.observer,
+    detector=w.detector, reaction=w.reaction,
+    trajectory=w.trajectory,
+    start=w.start, until=10.0)"""

@@ -1,0 +1,177 @@
+"""A picture that is dropped on the page: its strokes on the paper, in their order, and the arm's way along them."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tangere.errors import TangereError
+from tangere.kinematics.rotation import quaternion_from_matrix
+from tangere.studio.stage import Arm, words
+from tangere.types import Array
+
+FAST = 4.0  # times as fast as the plan: a picture of a minute is looked at in 15 s
+FRAMES = 20.0  # [1/s] of the arm that draws
+INK = (28, 34, 48)
+FIRST, LAST = np.array((46, 134, 193)), np.array((232, 146, 12))  # colours of the first stroke and of the last
+ABOVE = 1.5e-3  # [m] by which lines are drawn above the paper, so that they are seen
+LARGEST = 30_000_000  # [bytes] of a picture
+ENDINGS = (".png", ".jpg", ".jpeg", ".svg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+
+
+class Sketch:
+    """The tab of a picture. Planning takes seconds and happens in a thread; the simulated arm goes on meanwhile."""
+
+    def __init__(self, server: Any, robot_name: str, *, name: str = "/sketch") -> None:
+        self.server, self.robot_name, self._name = server, robot_name, name
+        self.prepared: Any = None
+        self.ink = 0  # points of the drawing that are on the paper
+        self._parts: list[Any] = []
+        self._pen: Arm | None = None
+        self._busy = threading.Lock()
+        self._run = 0  # a newer drawing ends the one before
+
+    def gui(self) -> None:
+        """The widgets, in whatever container is open."""
+        gui = self.server.gui
+        self.upload = gui.add_upload_button("Picture to draw", mime_type="image/*", hint="PNG, JPEG, SVG ...")
+        self.text = gui.add_markdown("Strokes, their order and the arm's way along them; nothing is moved but a ghost.")
+        self.watch = gui.add_button("Watch it drawn", disabled=True)
+        self.upload.on_upload(self._uploaded)
+        self.watch.on_click(self._watched)
+
+    async def _uploaded(self, _: Any) -> None:
+        given = self.upload.value
+        threading.Thread(target=self.take, args=(given.name, given.content), daemon=True).start()
+
+    async def _watched(self, _: Any) -> None:
+        threading.Thread(target=self.play, daemon=True).start()
+
+    def take(self, name: str, content: bytes) -> None:
+        """A picture by its file name and bytes: planned and shown, or why it cannot be."""
+        if not self._busy.acquire(blocking=False):
+            self._say("one picture at a time: the one before is being planned")
+            return
+        try:
+            ending = Path(name).suffix.lower()
+            if ending not in ENDINGS:
+                self._say(f"{words(name)}: a picture ends with one of {', '.join(ENDINGS)}")
+            elif len(content) > LARGEST:
+                self._say(f"{words(name)}: {len(content) / 1e6:.0f} MB, at most {LARGEST / 1e6:.0f} are read")
+            else:
+                self._say("planning strokes, order and reach")
+                with tempfile.TemporaryDirectory(prefix="tangere-studio-") as folder:
+                    file = Path(folder) / f"picture{ending}"  # its own name is not trusted with a path
+                    file.write_bytes(content)
+                    try:
+                        self._plan(file)
+                    except TangereError as problem:
+                        self._say(words(str(problem).replace(str(file), name)))
+        except Exception as problem:  # a file that is no picture, whatever its reader says of it
+            self._say(f"{words(name)} cannot be read as a picture: {words(type(problem).__name__)}")
+        finally:
+            self._busy.release()
+
+    def _plan(self, file: Path) -> None:
+        from tangere.apps.drawing.draw_picture import prepare
+        from tangere.apps.drawing.settings import DrawingSettings
+        from tangere.settings import merged
+
+        self.prepared = found = prepare(file, merged(DrawingSettings, {"robot": self.robot_name}))
+        self._run += 1
+        self._show()
+        strokes, plan = found.strokes, found.plan
+        lines = [
+            f"**{len(strokes.lines)} strokes**, {strokes.draw_length:.2f} m of ink, {strokes.pen_up_length:.2f} m in "
+            f"the air, {plan.duration:.0f} s; blue is drawn first, amber last",
+            *(f"- {words(note)}" for note in found.notes),
+        ]
+        self._say("\n".join(lines))
+        self.watch.disabled = False
+
+    def _show(self) -> None:
+        """Paper and strokes."""
+        for part in self._parts:
+            part.remove()
+        scene, canvas, strokes = self.server.scene, self.prepared.canvas, self.prepared.strokes
+        T, size = canvas.T_base_canvas, canvas.size
+        with self.server.atomic():
+            paper = scene.add_box(
+                f"{self._name}/paper", color=(250, 249, 244), dimensions=(size[0], size[1], 1e-3),
+                position=T[:3, 3], wxyz=quaternion_from_matrix(T[:3, :3]),
+            )  # fmt: skip
+            points, shares = segments(strokes.lines)
+            colours = FIRST + shares[:, None] * (LAST - FIRST)
+            both = np.repeat(np.rint(colours).astype(np.uint8)[:, None, :], 2, axis=1)
+            lines = scene.add_line_segments(
+                f"{self._name}/strokes", self._on_paper(points).astype(np.float32), both, thickness=2.0,
+                thickness_units="screen",
+            )  # fmt: skip
+            self._parts = [paper, lines]
+
+    def _on_paper(self, points: Array) -> Array:
+        """Points (k, 2, 2) of the canvas in space (k, 2, 3), a little above the paper."""
+        flat = points.reshape(-1, 2)
+        place = self.prepared.canvas.to_base(flat) + ABOVE * self.prepared.canvas.normal
+        return np.asarray(place, dtype=np.float64).reshape(len(points), 2, 3)
+
+    def play(self, stop: threading.Event | None = None) -> None:
+        """The planned motion by a ghost, with the ink behind its pen."""
+        if self.prepared is None:
+            return
+        self._run += 1
+        run, plan = self._run, self.prepared.plan
+        robot = self.prepared.robot
+        if self._pen is None:
+            self._pen = Arm(self.server, robot, f"{self._name}/arm", ghost=(90, 100, 116), opacity=0.45)
+        points, _ = segments(self.prepared.strokes.lines)
+        counts = np.array([len(line) - 1 for line in self.prepared.strokes.lines])
+        ends = np.concatenate(([0], np.cumsum(counts)))
+        place, pause = self._on_paper(points).astype(np.float32), threading.Event() if stop is None else stop
+        black = np.tile(np.array(INK, dtype=np.uint8), (len(points), 2, 1))
+        begin, ink, thick = perf_counter(), None, {"thickness": 4.0, "thickness_units": "screen"}
+        self._pen.visible = True
+        while run == self._run:
+            time = FAST * (perf_counter() - begin)
+            self.ink = int(drawn(time, plan.stroke_times, ends))
+            with self.server.atomic():
+                self._pen.place(plan.at(time).q)
+                if self.ink:
+                    if ink is not None:
+                        ink.remove()
+                    ink = self.server.scene.add_line_segments(
+                        f"{self._name}/ink", place[: self.ink], black[: self.ink], **thick
+                    )
+            if time >= plan.duration or pause.wait(1.0 / FRAMES):
+                break
+        if run == self._run:
+            self._pen.visible = False
+
+    def _say(self, text: str) -> None:
+        self.text.content = text
+
+
+def segments(lines: Any) -> tuple[Array, Array]:
+    """Pieces of all strokes (k, 2, 2) [m] in the order of drawing, and how late each stroke comes (k,), 0 to 1."""
+    pieces = [np.stack((line[:-1], line[1:]), axis=1) for line in lines]
+    last = max(len(pieces) - 1, 1)
+    shares = [np.full(len(piece), i / last) for i, piece in enumerate(pieces)]
+    return np.concatenate(pieces), np.concatenate(shares)
+
+
+def drawn(time: float, stroke_times: Array, ends: Any) -> int:
+    """How many pieces are on the paper at that time [s] of the plan."""
+    count = 0
+    for i, (start, end) in enumerate(stroke_times.tolist()):
+        if time >= end:
+            count = int(ends[i + 1])
+        elif time > start:
+            return int(ends[i] + (ends[i + 1] - ends[i]) * (time - start) / (end - start))
+        else:
+            return count
+    return count
