@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import pytest
 from test_rollouts import parts as closed_loop
 
 import tangere
+from tangere.apps.bench import bench
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
 from tangere.kernels import batch, device, rollouts, rollouts_cuda, ur
 from tangere.kernels.device import DeviceError
 from tangere.kernels.emit import cuda
+from tangere.kernels.environments_cuda import Envs
 from tangere.kernels.table import all_kernels, trace
+from tangere.plants.sensors import SensorModel
 from tangere.types import Array
 
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
@@ -121,7 +125,7 @@ def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: boo
     want = rollouts.fused(job, single=single)
     run = built(tmp_path, rollouts_cuda.text(job, single)).tg_rollouts
     kind = np.dtype(np.float32 if single else np.float64)
-    numbers = np.frombuffer(rollouts_cuda.told(job, False))
+    numbers = np.frombuffer(rollouts_cuda.told(job, False))[: -rollouts_cuda.PLANT_CONSTANTS]
     from tangere import _rollouts
 
     belief, common = numbers[: -_rollouts.COMMON].copy(), numbers[-_rollouts.COMMON :].copy()
@@ -136,6 +140,29 @@ def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: boo
     assert np.array_equal(results[:, : rollouts_cuda.RESULT], want.numbers)
     assert np.array_equal(results[:, rollouts_cuda.RESULT :].reshape(5, 1, 3), want.forces)
     assert np.isfinite(results[:, 33]).all()
+
+
+@pytest.mark.skipif(not rollouts.COMPILED, reason="the compiled rollouts are not built")
+def test_environments_on_the_host_have_the_same_bits(tmp_path: Path) -> None:
+    """The text that a GPU runs, against the lanes of the processor: states, samples and noise of noisy arms."""
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
+    import tangere.gym
+
+    noise = SensorModel(noise_q=1e-5, noise_qd=1e-3, noise_tau=0.5)
+    envs = tangere.gym.make_vec("Tangere/Press-v0", num_envs=5, gap=-0.0005, sensors=noise)
+    envs.reset(seed=1)
+    steps = envs._steps
+    run = built(tmp_path, "#define TG_NOISY_BITS 7\n" + cuda.environments(False)).tg_environments
+    state, out = steps.state.copy(), np.zeros_like(steps.out)
+    torque = np.tile(0.98 * envs.robot.gravity_torque(envs.posture), (5, 1))
+    arrays = [steps._belief, steps._common, steps._robots, torque, state, out]
+    job = Envs(*(a.ctypes.data for a in arrays), 0, 5, 40, steps.sample, 7, steps.seed)
+    believed = np.empty(len(steps._belief))
+    run(ctypes.byref(job), ctypes.c_void_p(believed.ctypes.data))
+    steps.advance(torque, 40)
+    assert np.array_equal(state, steps.state)
+    assert np.array_equal(out, steps.out)
+    assert out[:, 26].max() > 1.0  # they touch
 
 
 # ------------------------------------------------------------------------------------------------------------- NVRTC
@@ -184,6 +211,10 @@ def test_without_nvrtc_or_driver_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
     robot = tangere.robot("ur10e", rotor_inertia=True)
     with pytest.raises(DeviceError, match="no CUDA driver"):
         tangere.rollouts(robot, count=2, device="cuda", **closed_loop(robot, 0.01))
+    with pytest.raises(DeviceError, match="no CUDA driver"):
+        bench.main(Namespace(rollouts=True, device="cuda", json="-"))
+    with pytest.raises(InvalidValue, match="goes with --rollouts"):
+        bench.main(Namespace(device="cuda"))
     device.nvrtc.cache_clear()
     device.device.cache_clear()
 

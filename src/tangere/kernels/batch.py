@@ -179,7 +179,7 @@ class Batch:
 
     def _on_device(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None, stream: Any) -> list[Any]:
         gpu = _open()
-        number = _stream(stream)
+        number = dlpack.current(args[0]) if stream is None else _stream(stream)
         views = [dlpack.view(a, n, self.dtype, number) for a, n in zip(args, kernel.inputs, strict=True)]
         lead = self._lead(kernel, [v.shape for v in views])
         kind, shapes = dlpack.kind_of(args[0]), [(*lead, *s) for s in kernel.outputs(self.robot.dof)]
@@ -263,11 +263,9 @@ def _open() -> Any:
 
 
 def _stream(given: Any) -> int:
-    """A stream as a number: of torch, cupy, or plain; None is the default one."""
+    """A stream as a number: of torch, cupy, or plain."""
     for name in ("cuda_stream", "ptr"):
         given = getattr(given, name, given)
-    if given is None:
-        return 0
     if isinstance(given, bool) or not isinstance(given, int | np.integer):
         raise InvalidValue(f"stream: a stream of torch or cupy, or its number, got {given!r}")
     return int(given)

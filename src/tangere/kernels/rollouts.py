@@ -75,11 +75,17 @@ class Job:
     seed: int
     watch: Array | None = None
     robots: Array = field(init=False, repr=False)  # rows as rollout.h has them
+    same: bool = field(init=False, repr=False)  # whether all true arms are one
 
     def __post_init__(self) -> None:
-        constants = [parts()[name].constants(self.plants) for name in ("accelerate", "pushed", "turned")]
-        flat = self.pushes.reshape(len(self.plants), -1)
-        object.__setattr__(self, "robots", np.ascontiguousarray(np.concatenate([*constants, self.start, flat], axis=1)))
+        count = len(self.plants)
+        same = bool(np.all(self.plants == self.plants[:1]))
+        plants = self.plants[:1] if same else self.plants
+        constants = [parts()[name].constants(plants) for name in ("accelerate", "pushed", "turned")]
+        wide = [np.broadcast_to(part, (count, part.shape[1])) for part in constants]
+        rows = np.concatenate([*wide, self.start, self.pushes.reshape(count, -1)], axis=1)
+        object.__setattr__(self, "robots", np.ascontiguousarray(rows))
+        object.__setattr__(self, "same", same)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tangere.kernels.laws import detection
 from tangere.kernels.rollouts import Answer, Job
 
 RESULT, LOGGED = 5 * N + 6, 8 * N  # as rollout.h has them
+PLANT_CONSTANTS = sum(len(parts()[name].heads) for name in ("accelerate", "pushed", "turned"))
 SLAB = 1 << 18  # robots of one launch: 220 MB of numbers, and enough to fill any GPU
 
 
@@ -34,18 +35,18 @@ def text(job: Job, single: bool) -> str:
     noisy = sum(1 << i for i in range(3) if np.any(job.sigma[i]))
     known = {
         "TG_PUSH_COUNT": job.pushes.shape[1], "TG_NOISY_BITS": noisy, "TG_WATCHED_LAW": int(job.watch is not None),
-        "TG_RUNGE_KUTTA": int(job.runge_kutta),
+        "TG_RUNGE_KUTTA": int(job.runge_kutta), "TG_SAME_PLANT": int(job.same),
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in known.items()) + cuda.rollouts(single)
 
 
 def told(job: Job, single: bool) -> bytes:
-    """What all robots have in common: of controller and observer, then of limits and thresholds."""
+    """What all robots have in common: of controller and observer, limits and thresholds, then of the first arm."""
     watch = np.ones(WATCHED) if job.watch is None else job.watch
     common = np.concatenate([
         parts()["sense"].constants(job.belief), parts()["watch"].constants(watch),
         [job.period], job.tau_max, job.sigma.ravel(), job.weight, job.residual, job.on, job.off, 1.0 / job.on,
-        [job.raise_after, job.release_after], detection.start(N),
+        [job.raise_after, job.release_after], detection.start(N), job.robots[0, :PLANT_CONSTANTS],
     ])  # fmt: skip
     return common.astype(np.float32 if single else np.float64).tobytes()
 

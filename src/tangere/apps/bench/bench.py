@@ -345,7 +345,8 @@ def main(arguments: Namespace) -> int:
     """Measure and show; returns the exit code: 1 where a peer's answer differs from ours, else 0.
 
     arguments: json (True or "-": JSON instead of the tables; a file name: JSON there and the tables here), quick,
-    seconds (of measuring), robot, goals (show what each row has to reach), rollouts (those alone); each may be absent.
+    seconds (of measuring), robot, goals (show what each row has to reach), rollouts (those alone), device (of
+    rollouts); each may be absent.
     """
     target = getattr(arguments, "json", None)
     seconds = getattr(arguments, "seconds", None)
@@ -357,9 +358,11 @@ def main(arguments: Namespace) -> int:
         from tangere.apps.bench import rollouts
 
         arm = robot(getattr(arguments, "robot", None) or "ur10e")
-        closed = rollouts.measured(arm, min(seconds, ROLLOUT_SECONDS))
+        closed = rollouts.measured(arm, min(seconds, ROLLOUT_SECONDS), getattr(arguments, "device", None) or "cpu")
         _shown(closed, target, rollouts.text(closed))
         return 0
+    if (getattr(arguments, "device", None) or "cpu") != "cpu":
+        raise InvalidValue("--device cuda: goes with --rollouts; the other rows are of the CPU")
     line = Line()
     bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, line)
     try:

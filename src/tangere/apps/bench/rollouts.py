@@ -22,7 +22,7 @@ from tangere.errors import InvalidValue
 from tangere.identification import prior_drive
 from tangere.kernels import rollouts as kernel
 from tangere.kernels.ur import READY, is_ur
-from tangere.loop.rollouts import rollouts
+from tangere.loop.rollouts import Rollouts, rollouts
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.random_pushes import RandomPushes
@@ -34,10 +34,13 @@ from tangere.robots import Robot
 PERIOD = 1e-3  # [s]
 ROBOTS, STEPS = 64, 250  # of one round of ours: 5 ms, so that starting a thread is nothing
 THEIRS, THEIR_STEPS = 4, 100  # of MuJoCo's: 4 ms
+DEVICE_ROBOTS, DEVICE_STEPS = 1_000_000, 5000  # of a GPU: a million contacts of 5 s
 
 
-def measured(bare: Robot, seconds: float) -> Result:
+def measured(bare: Robot, seconds: float, device: str = "cpu") -> Result:
     """Rates in robot-steps per second, as the JSON shows them; rotors and friction are those of an arm of its size."""
+    if device != "cpu":
+        return _on_device(bare)
     drive = prior_drive(bare)
     arm, friction = Robot(bare.model, drive.rotor_inertia), JointFriction(drive.coulomb, drive.viscous)
     contenders: dict[str, tuple[Callable[[], Any], int]] = {}
@@ -64,8 +67,44 @@ def measured(bare: Robot, seconds: float) -> Result:
     return result | rates
 
 
+def _on_device(bare: Robot) -> Result:
+    """Of a GPU: DEVICE_ROBOTS closed loops of DEVICE_STEPS periods in one launch, the better of two; no peer there."""
+    from tangere.kernels import rollouts_cuda
+    from tangere.kernels.device import device
+
+    gpu, drive = device(), prior_drive(bare)
+    arm, friction = Robot(bare.model, drive.rotor_inertia), JointFriction(drive.coulomb, drive.viscous)
+    result: Result = {"device": "cuda", "name": gpu.name, "robot": arm.name}
+    for suffix, method in (("", "semi-implicit"), ("_rk4", "rk4")):
+        job = _loops(arm, friction, method, DEVICE_STEPS * PERIOD, "cuda").plan.job(0, DEVICE_ROBOTS)
+        for word, single in (("", False), ("_float32", True)):
+            for exactly in ("", "_exact"):
+                ready = rollouts_cuda.Prepared(job, single=single, exact=bool(exactly))
+                spans = []
+                for _ in range(2):
+                    begin = time.perf_counter()
+                    ready.launch()
+                    gpu.wait()
+                    spans.append(time.perf_counter() - begin)
+                rate = rounded(DEVICE_ROBOTS * DEVICE_STEPS / min(spans))
+                result[f"tangere{word}{exactly}{suffix}_steps_per_s"] = rate
+    return result | {"robots": DEVICE_ROBOTS, "steps": DEVICE_STEPS}
+
+
+def _device_text(result: Result) -> str:
+    rows = []
+    for suffix, method in (("", "semi-implicit"), ("_rk4", "Runge-Kutta")):
+        kinds = ("", "_exact", "_float32", "_float32_exact")
+        rows.append([method, *(f"{result[f'tangere{kind}{suffix}_steps_per_s'] / 1e6:.3g}" for kind in kinds)])
+    head = ["million robot-steps/s", "float64", "same bits", "float32", "same bits"]
+    where = f"{result['robot']}, {result['name']}, {result['robots']} robots, {result['steps']} periods of 1 ms."
+    return "\n".join([*table(rows, head, "lrrrr"), "", f"  {where}"])
+
+
 def text(result: Result) -> str:
     """The same in a few lines."""
+    if result["device"] != "cpu":
+        return _device_text(result)
     rows = []
     for suffix, method in (("", "semi-implicit"), ("_rk4", "Runge-Kutta")):
         peer = result[f"mujoco_rollout{suffix}_steps_per_s"]
@@ -81,18 +120,20 @@ def text(result: Result) -> str:
 def _ours(arm: Robot, friction: JointFriction, method: Any, single: bool) -> Callable[[], Any]:
     if not kernel.COMPILED:
         raise InvalidValue("--rollouts: the compiled rollouts are not available here")
+    job = _loops(arm, friction, method, STEPS * PERIOD, "cpu").plan.job(0, ROBOTS)
+    return lambda: kernel.fused(job, single=single, workers=1)
+
+
+def _loops(arm: Robot, friction: JointFriction, method: Any, seconds: float, device: str) -> Rollouts:
     if not is_ur(arm.model):
         raise InvalidValue(f"--rollouts: {arm.name} has no fused kernel; it measures UR arms")
-    seconds = STEPS * PERIOD
-    rolls = rollouts(
+    return rollouts(
         arm, controller=ComputedTorque(arm, np.radians(READY), kp=900.0, friction=friction),
         observer=MomentumObserver(arm, friction=friction), detector=Detector(Thresholds.constant(20.0, arm.dof)),
         pushes=RandomPushes(start=(0.2 * seconds, 0.6 * seconds), duration=0.2 * seconds), friction=friction,
         sensors=SensorModel.preset("ur10e", PERIOD), count=1, seconds=seconds, period=PERIOD,
-        method=method,
+        method=method, device=device,
     )  # fmt: skip
-    job = rolls.plan.job(0, ROBOTS)
-    return lambda: kernel.fused(job, single=single, workers=1)
 
 
 def _theirs(arm: Robot, friction: JointFriction, method: str) -> Callable[[], Any] | None:

@@ -19,6 +19,8 @@ from tangere.identification import prior_drive
 from tangere.kernels import environments as kernel
 from tangere.kernels import ur
 from tangere.kernels.closed_loop import SURFACE
+from tangere.kernels.device import DEVICES
+from tangere.kernels.environments_cuda import DeviceSteps
 from tangere.observe.momentum import GAIN
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import refuse_stiff_friction
@@ -56,6 +58,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     robot: a UR's name (with a tool of 0.1 m, rotors and friction of an arm of its type), or a Robot. parameters of an
     arm or surface: a number, an array with one for each environment, or a range (least, most) that every episode draws
     from. Draws and noise follow from seed, environment and episode alone: environment 3 of 4 is environment 3 of 4096.
+    device: "cpu", or "cuda" for a thread of a GPU for each: the same bits; observations are numpy arrays either way.
     autoreset_mode: "NextStep", "SameStep" or "Disabled", as gymnasium defines them; with Disabled
     reset(options={"reset_mask": mask}) starts some anew.
     """
@@ -82,8 +85,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         for name, whole in (("num_envs", num_envs), ("periods", periods)):
             _whole(whole, name)
-        if device != "cpu":
-            raise InvalidValue(f"device: environments run on 'cpu', got {device!r}")
+        if device not in DEVICES:
+            raise unknown("device", str(device), DEVICES)
         if render_mode is not None:
             raise InvalidValue(f"render_mode: None is the only one, got {render_mode!r}")
         known = {p.name: p for p in (*COMMON, *self.PARAMETERS)}
@@ -127,7 +130,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         one, two = (ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia) for arm in heavy)
         self._own, self._one, self._slope = believed, one, two - one
         plants = self._plants(np.zeros(self.num_envs), np.ones(self.num_envs))
-        return kernel.Steps(
+        kind = DeviceSteps if self.device == "cuda" else kernel.Steps
+        return kind(
             self.period, belief, plants, np.zeros((self.num_envs, SURFACE)), self.robot.tau_max, sigma, weight
         )
 

@@ -73,6 +73,7 @@ TG_INLINE void TG_FN(env_block)(const tg_envs *job, const TG_REAL *believed, con
             const V limit = TG_SPREAD(c[TG_LIMIT + j]);
             s[2 * N + j] = TG_FN(smaller)(TG_FN(larger)(action[j], -limit), limit);
         }
+    TG_ONCE
     for (long long k = 0; k <= job->periods; k++) {
         for (int j = 0; j < 2 * N; j++)
             x[j] = s[j];

@@ -16,6 +16,11 @@
 #define TG_LOGGED (8 * N)          /* numbers of a row of the log */
 #define TG_RESULT (5 * N + 6)      /* numbers of a result, before 3 per push: its force in base axes */
 #define TG_LOOK 64                 /* periods between two looks at `stop`: 2 ms or so */
+#ifdef __CUDACC__
+#define TG_ONCE _Pragma("unroll 1") /* four copies of an arm are more than a multiprocessor keeps at hand */
+#else
+#define TG_ONCE
+#endif
 #define TG_BELIEVED (TG_CONSTANTS_sense + TG_CONSTANTS_watch)
 
 typedef struct {
@@ -164,37 +169,51 @@ TG_INLINE void TG_FN(pushing)(const V *constants, const V *push, int pushes, con
 }
 
 /* one period under the torque tau: q and qd move on */
-TG_INLINE void TG_FN(moved)(const tg_job *job, const V *constants, const V *push, const TG_MASK *at_work, const int *acts,
+TG_INLINE void TG_FN(moved)(const tg_job *job, const V *plant, const V *push, const TG_MASK *at_work, const int *acts,
                             TG_REAL h, const V *tau, V *q, V *qd)
 {
-    const V *const pull = constants + TG_CONSTANTS_accelerate;
+    const V *const pull = plant + TG_CONSTANTS_accelerate;
     int any = 0;
     for (int i = 0; i < job->pushes; i++)
         any |= acts[i];
-    V x[3 * N], a[4][N], v[4][N], torque[N];
+    /* of the four stages the first, the sum of the second and third, and the newest are kept */
+    V x[3 * N], torque[N], a[N], v[N], first[N], middle_a[N], middle_v[N];
     const int stages = job->runge_kutta ? 4 : 1;
+    for (int j = 0; j < N; j++) {
+        x[j] = q[j];
+        x[N + j] = v[j] = qd[j];
+        a[j] = first[j] = middle_a[j] = middle_v[j] = TG_SPREAD(0.0);
+    }
+    TG_ONCE
     for (int s = 0; s < stages; s++) {
-        const V step = TG_SPREAD(s == 3 ? h : (TG_REAL)0.5 * h);
-        for (int j = 0; j < N; j++) {
-            v[s][j] = s ? qd[j] + step * a[s - 1][j] : qd[j];
-            x[j] = s ? q[j] + step * v[s - 1][j] : q[j];
-            x[N + j] = v[s][j];
-            x[2 * N + j] = tau[j];
+        if (s) {
+            const V step = TG_SPREAD(s == 3 ? h : (TG_REAL)0.5 * h);
+            for (int j = 0; j < N; j++) {
+                x[j] = q[j] + step * v[j];
+                x[N + j] = v[j] = qd[j] + step * a[j];
+            }
         }
+        for (int j = 0; j < N; j++)
+            x[2 * N + j] = tau[j];
         if (any) {
             TG_FN(pushing)(pull, push, job->pushes, at_work, acts, x, torque);
             for (int j = 0; j < N; j++)
                 x[2 * N + j] = x[2 * N + j] + torque[j];
         }
-        TG_FN(accelerate)(x, constants, 0, a[s]);
+        TG_FN(accelerate)(x, plant, 0, a);
+        for (int j = 0; j < N; j++) {
+            first[j] = s == 0 ? a[j] : first[j];
+            middle_a[j] = s == 1 ? a[j] : s == 2 ? middle_a[j] + a[j] : middle_a[j];
+            middle_v[j] = s == 1 ? v[j] : s == 2 ? middle_v[j] + v[j] : middle_v[j];
+        }
     }
     for (int j = 0; j < N; j++)
         if (job->runge_kutta) {
             const V sixth = TG_SPREAD(h / (TG_REAL)6.0), two = TG_SPREAD(2.0);
-            q[j] = q[j] + sixth * (v[0][j] + two * (v[1][j] + v[2][j]) + v[3][j]);
-            qd[j] = qd[j] + sixth * (a[0][j] + two * (a[1][j] + a[2][j]) + a[3][j]);
+            q[j] = q[j] + sixth * (qd[j] + two * middle_v[j] + v[j]);
+            qd[j] = qd[j] + sixth * (first[j] + two * middle_a[j] + a[j]);
         } else {
-            qd[j] = qd[j] + TG_SPREAD(h) * a[0][j];
+            qd[j] = qd[j] + TG_SPREAD(h) * a[j];
             q[j] = q[j] + TG_SPREAD(h) * qd[j];
         }
 }
@@ -204,9 +223,11 @@ TG_INLINE void TG_FN(moved)(const tg_job *job, const V *constants, const V *push
 TG_INLINE V TG_FN(larger)(V a, V b) { return TG_SELECT(TG_LT(a, b), b, a); }
 TG_INLINE V TG_FN(smaller)(V a, V b) { return TG_SELECT(TG_LT(b, a), b, a); }
 
-/* one block of robots from number `start` of the call on; constants: room for the numbers of a robot and its pushes */
+/* one block of robots from number `start` of the call on
+ * constants: room for the numbers of a robot and its pushes; plant: those of the arm, where all robots have the same
+ */
 TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, const TG_REAL *c, V *constants,
-                                    long long start)
+                                    const V *plant, long long start)
 {
     const int size = TG_PUSHES + job->pushes * TG_PUSH;
     const TG_REAL h = c[TG_PERIOD];
@@ -215,9 +236,11 @@ TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, 
     for (int l = 0; l < TG_WIDTH; l++) { /* the last robot fills lanes that are left over */
         const long long row = start + (l < lanes ? l : lanes - 1);
         robot[l] = (unsigned long long)(job->first + row);
-        for (int i = 0; i < size; i++)
+        for (int i = plant ? TG_START : 0; i < size; i++)
             ((TG_REAL *)&constants[i])[l] = (TG_REAL)job->robots[TG_PLACE(row, i, size, job->count)];
     }
+    if (!plant)
+        plant = constants;
     V *const push = constants + TG_PUSHES;
     V q[N], qd[N], tau[N], held[N], r[N], p0[N], beta0[N], peak[N], miss[N];
     V x[5 * N], y[3 * N], z[20], seen[1 + 2 * N + TG_WATCH_STATE], told[TG_WATCH_STATE + 2];
@@ -322,7 +345,7 @@ TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, 
                 memcpy(in, q, sizeof q);
                 memcpy(in + N, one + 7, 3 * sizeof(V));
                 in[N + 3] = one[3];
-                TG_FN(turned)(in, constants + TG_CONSTANTS_accelerate + TG_CONSTANTS_pushed, 0, force);
+                TG_FN(turned)(in, plant + TG_CONSTANTS_accelerate + TG_CONSTANTS_pushed, 0, force);
                 for (int a = 0; a < 3; a++)
                     one[7 + a] = TG_SELECT(turns, force[a], one[7 + a]);
             }
@@ -332,8 +355,8 @@ TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, 
             held[j] = TG_FN(smaller)(TG_FN(larger)(y[j], -limit), limit);
         }
         if (job->log)
-            TG_FN(pushing)(constants + TG_CONSTANTS_accelerate, push, job->pushes, at_work, acts, q, felt);
-        TG_FN(moved)(job, constants, push, at_work, acts, h, held, q, qd);
+            TG_FN(pushing)(plant + TG_CONSTANTS_accelerate, push, job->pushes, at_work, acts, q, felt);
+        TG_FN(moved)(job, plant, push, at_work, acts, h, held, q, qd);
     }
     const V *const parts[5] = {q, qd, r, peak, miss};
     const V last[6] = {top, events, alarm, found, early, TG_SELECT(touching, TG_SPREAD(1.0), TG_SPREAD(0.0))};
@@ -358,6 +381,6 @@ static TG_MAYBE_UNUSED void TG_FN(rollout)(const tg_job *job, TG_REAL *believed,
     for (int i = 0; i < TG_BELIEVED; i++)
         believed[i] = (TG_REAL)job->belief[i];
     for (long long start = 0; start < job->count && !*job->stop; start += TG_WIDTH)
-        TG_FN(rollout_block)(job, believed, c, (V *)room, start);
+        TG_FN(rollout_block)(job, believed, c, (V *)room, 0, start);
 }
 #endif

@@ -130,24 +130,51 @@ def constants(trace: Trace, each: bool) -> tuple[list[Symbol], list[Symbol]]:
 
 
 @cache
+def environments(single: bool) -> str:
+    """The loop of kernels/c/env.h: `tg_environments(job, told)` on a device; noise as TG_NOISY_BITS says."""
+    return "\n".join([_loops(single), text_of("env.h"), _ENVIRONMENTS])
+
+
+@cache
 def rollouts(single: bool) -> str:
     """The closed loop of kernels/c/rollout.h: `tg_rollouts(job, told)` on a device, the loop itself on a host.
 
-    Before it TG_PUSH_COUNT, TG_NOISY_BITS, TG_WATCHED_LAW and TG_RUNGE_KUTTA are defined: what does not change within a
-    launch is known to the compiler. Robots and results are columns there, rows on a host.
+    Before it TG_PUSH_COUNT, TG_NOISY_BITS, TG_WATCHED_LAW, TG_RUNGE_KUTTA and TG_SAME_PLANT are defined: what does not
+    change within a launch is known to the compiler. Robots are columns there, rows on a host.
     """
-    loop = text_of("rollout.h")
+    return _loops(single) + _ROLLOUTS
+
+
+def _loops(single: bool) -> str:
     return "\n".join([
         _HEAD, "#define TG_SINGLE 1\n" if single else "",
         f"#define TG_BLOCK {BLOCK}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
         "#ifdef __CUDACC__\n#define TG_PLACE(row, column, columns, rows) ((tg_long)(column) * (rows) + (row))\n#else\n"
         "#define TG_PLACE(row, column, columns, rows) ((row) * (columns) + (column))\n#endif",
-        "#define TG_PUSHES_MAX 8", text_of("lanes.h"), emit_c.rollouts_text(), loop, _ROLLOUTS,
+        "#define TG_PUSHES_MAX 8", text_of("lanes.h"), emit_c.rollouts_text(), text_of("rollout.h"),
     ])  # fmt: skip
 
 
+_ENVIRONMENTS = """
+typedef struct { TG_REAL believed[TG_CONSTANTS_feel], common[TG_RESIDUAL]; } tg_env_told;
+#ifdef __CUDACC__
+extern "C" __global__ void __launch_bounds__(64) tg_environments(const __grid_constant__ tg_envs given,
+                                                                 const __grid_constant__ tg_env_told told)
+{
+    const tg_long i = blockIdx.x * 64ll + threadIdx.x;
+    if (i >= given.count)
+        return;
+    tg_envs job = given;
+    job.noisy = TG_NOISY_BITS;
+    TG_FN(env_block)(&job, told.believed, told.common, i);
+}
+#else
+extern "C" void tg_environments(const tg_envs *job, TG_REAL *believed) { TG_FN(envs)(job, believed); }
+#endif
+"""
+
 _ROLLOUTS = """
-typedef struct { TG_REAL believed[TG_BELIEVED], common[TG_COMMON]; } tg_told;
+typedef struct { TG_REAL believed[TG_BELIEVED], common[TG_COMMON], plant[TG_START]; } tg_told;
 #ifdef __CUDACC__
 extern "C" __global__ void __launch_bounds__(TG_BLOCK) tg_rollouts(const __grid_constant__ tg_job given,
                                                                    const __grid_constant__ tg_told told)
@@ -161,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(TG_BLOCK) tg_rollouts(const __grid_
     job.watched = TG_WATCHED_LAW;
     job.runge_kutta = TG_RUNGE_KUTTA;
     TG_REAL constants[TG_PUSHES + TG_PUSH_COUNT * TG_PUSH];
-    TG_FN(rollout_block)(&job, told.believed, told.common, constants, i);
+    TG_FN(rollout_block)(&job, told.believed, told.common, constants, TG_SAME_PLANT ? told.plant : 0, i);
 }
 #else
 extern "C" void tg_rollouts(const tg_job *job, TG_REAL *believed, void *room) { TG_FN(rollout)(job, believed, room); }
