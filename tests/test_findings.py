@@ -16,8 +16,9 @@ from tangere.errors import InvalidValue
 from tangere.identification import Motion, drive_gains, prior_drive
 from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.identify_logs import identification
+from tangere.identification.touch_logs import touch_log
 from tangere.logs.log import Log
-from tangere.logs.recordings import cleaned
+from tangere.logs.recordings import cleaned, recordings
 from tangere.loop.tuning import Tuned
 from tangere.loop.watching import Watched
 from tangere.robots import Robot
@@ -133,3 +134,11 @@ def test_every_finding_has_a_kind_that_is_listed() -> None:
     record = Finding("sign", "text", 2).record()
     assert json.loads(json.dumps(record)) == {"kind": "sign", "joint": 2, "sentence": "text"}
     assert record["kind"] in get_args(Kind)
+
+
+def test_runs_of_a_real_arm_have_no_wrong_sign(data_dir: Path) -> None:
+    """One of these moves joint 4 one way only, where friction is an offset and may have any sign."""
+    arm = tangere.robot("ur3e")
+    for recording in recordings(f"{data_dir / 'ur3e_runs' / 'ur3e_runs_500Hz.npz'}:*_109", rate=500.0):
+        assert touch_log(recording, arm).misfit == ()
+        assert "sign" not in [finding.kind for finding in touch_log(recording, arm).findings]

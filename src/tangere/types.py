@@ -108,6 +108,8 @@ class Event:
     phase: Phase = "raised"
     torque_interval_nm: tuple[float, float] | None = None  # that holds torque_nm with 95 %; None: not known
     force_interval_n: tuple[float, float] | None = None  # the same of the force's size
+    mass_interval_kg: tuple[float, float] | None = None  # the same of mass_kg, of a payload that was named
+    com: Array | None = None  # (3,) m in flange axes, of that payload
 
     @classmethod
     def sample(cls, time: float, joint: int, residual: Array, number: int = 1, **more: Any) -> Event:
@@ -152,6 +154,7 @@ _RECORDED = (
     "time_s", "onset_s", "end_s", "kind", "link", "joint", "torque_nm", "residual_nm", "force_n", "confidence", "alarm",
     "channel", "alternatives", "link_probability", "links", "why_no_link", "force", "point", "mass_kg", "score",
     "reason", "phase", "impulse", "torque_interval_nm", "force_interval_n",
+    "mass_interval_kg", "com",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from tangere.identification.prior import USUAL_SPEED, type_friction
+from tangere.identification.prior import ONE_WAY, USUAL_SPEED, type_friction
 from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, resting, simple_terms, thinned
 from tangere.identification.solve import agreed
 from tangere.model.loading import names
@@ -145,7 +145,9 @@ def _seen(arm: Robot, motions: Sequence[Motion]) -> _Seen:
             continue
         A = np.column_stack([rigid[moving, j], simple_terms(qd[moving, j], qdd[moving, j])])
         x, inside, sigma = agreed(A, tau[moving, j])
-        friction[j], unsure[j] = x[1] + USUAL_SPEED * x[2], np.hypot(sigma[1], USUAL_SPEED * sigma[2])
+        forth = float(np.mean(qd[moving, j][inside] > 0.0))
+        if ONE_WAY < forth < 1.0 - ONE_WAY:  # in one direction alone friction is an offset
+            friction[j], unsure[j] = x[1] + USUAL_SPEED * x[2], np.hypot(sigma[1], USUAL_SPEED * sigma[2])
         whole[j] = 1.0 - (A @ x - tau[moving, j]).var() / max(float(tau[moving, j].var()), 1e-12)
         if load[moving, j][inside].std() < _LEAST_LOAD:
             continue

@@ -14,6 +14,7 @@ from tangere.identification import momentum_residual
 from tangere.identification.belief import Belief
 from tangere.identification.findings import Finding, promised_at, sentences
 from tangere.identification.touch_logs import TouchLog
+from tangere.loop.mounting import Mounting
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, PayloadChange, Wanted
 from tangere.observe.friction_state import FrictionState
@@ -61,9 +62,10 @@ class Watched:
 class Watcher:
     """A detector for logs and streams: with masks, isolation, and what friction remembers taken off the residual.
 
-    During an event nothing is learned of friction (FrictionState). An event's time_s is the stamp of the newest sample
-    that there was when it was raised: known_at(time) says it, where a residual is known later than its stamp. tell: is
-    given every event in each of its phases (raised, changed, ended; `finish` tells of one that is open).
+    During an event nothing is learned of friction (FrictionState). What is mounted and nobody told of is named and
+    taken off (Mounting). An event's time_s is the stamp of the newest sample that there was when it was raised:
+    known_at(time) says it, where a residual is known later than its stamp. tell: is given every event in each of its
+    phases (raised, changed, refined where it is named a payload, ended; `finish` tells of one that is open).
     traced: keep what the detector looked at, sample by sample.
     """
 
@@ -89,6 +91,7 @@ class Watcher:
         # not an alarm before it exceeds them
         self._none = Wanted(np.ones(believed.robot.dof), np.inf, np.inf)
         self._known_at, self._tell, self._traced = known_at, tell, traced
+        self._mounting = Mounting(believed)
         self.reset()
 
     def reset(self) -> None:
@@ -97,6 +100,7 @@ class Watcher:
         self._last = -np.inf
         self.seconds = 0.0  # watched so far
         self._known: dict[int, Event] = {}  # as told last
+        self._mounting.reset()
         self._rows: list[tuple[Array, Array, Array]] = []  # residual, values and bounds of level and change
 
     def busy(self, seconds: float) -> bool:
@@ -107,6 +111,7 @@ class Watcher:
     def believe(self, believed: Belief, past: Sequence[tuple[State, Array]] = ()) -> None:
         """Another drive and other thresholds from the next sample on; past: samples before it with their residual."""
         self.detector.believe(believed.thresholds, FrictionState(believed.drive))
+        self._mounting = Mounting(believed)
         for state, residual in past:
             self._last = state.time
             self.detector.update(state, residual)
@@ -141,7 +146,12 @@ class Watcher:
         if self._payload:
             detector.payload_change = next((mask for mask in self._payload if mask.start <= time <= mask.end), None)
         self._last = time
+        residual = self._mounting.less(state, residual)
         event = detector.update(state, residual)
+        newest = detector.events[-1] if detector.events else None
+        named = self._mounting.look(state, residual, newest)
+        if named and newest is not None and self._tell is not None and newest.number in self._known:
+            self._tell(dataclasses.replace(self._told(newest), phase="refined"))
         if detector.signals.ready and isfinite(detector.residual[0]):
             self.seconds += detector.signals.h
         if self._traced:
@@ -173,7 +183,7 @@ class Watcher:
 
     def _told(self, event: Event) -> Event:
         known = self._known.get(event.number)
-        return event if known is None else dataclasses.replace(event, time_s=known.time_s)
+        return self._mounting.named(event if known is None else dataclasses.replace(event, time_s=known.time_s))
 
     def _changes(self, changed: Event | None) -> Event | None:
         """What is new, told in its phase: at most the newest two events can have changed with one sample."""
@@ -182,7 +192,7 @@ class Watcher:
             if known is None:
                 told = dataclasses.replace(event, time_s=self._known_at(event.time_s))
             else:
-                told = dataclasses.replace(event, time_s=known.time_s)
+                told = self._told(event)
             self._known[event.number] = told
             if self._tell is None:
                 continue
