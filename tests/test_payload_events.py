@@ -16,6 +16,7 @@ from tangere.identification.touch_logs import TouchLog
 from tangere.loop.watching import Watched, watch
 from tangere.observe.drive_model import DriveModel
 from tangere.planning import JointMove
+from tangere.report.section import link_words
 from tangere.robots import Robot
 from tangere.types import Array, Event
 
@@ -98,6 +99,7 @@ def test_a_payload_is_named_with_its_mass(mass: float, since: float) -> None:
     assert event.end_s < event.time_s + 4.0
     assert sum(one.alarm for one in seen.events) <= 2
     assert event.record()["mass_interval_kg"] == [low, high]
+    assert link_words(event) == f"{event.mass_kg:.3g} kg ({low:.3g} to {high:.3g})"
 
 
 def test_a_push_is_felt_after_a_payload_as_before_it() -> None:

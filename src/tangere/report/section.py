@@ -117,7 +117,10 @@ def tool_positions(robot: Robot, q: Array) -> Array:
 
 
 def link_words(event: Event) -> str:
-    """Which link was touched, and how surely; or why that cannot be told, with the likeliest ones."""
+    """Which link was touched, and how surely; or why that cannot be told, with the likeliest ones; a payload's mass."""
+    if event.mass_interval_kg is not None and event.mass_kg is not None:
+        low, high = event.mass_interval_kg
+        return f"{event.mass_kg:.3g} kg ({low:.3g} to {high:.3g})"
     if event.link is not None:
         return f"{event.link} ({100.0 * event.link_probability:.0f} %)" if event.link_probability else str(event.link)
     rest = " or ".join(f"{link_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])

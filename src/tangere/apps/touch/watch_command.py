@@ -54,7 +54,8 @@ Times are the log's own stamps; --wanted and --payload-change are in these, or w
 A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, kind (collision, push, payload, drift,
 stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
 torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
-ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended.
+ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended, and a payload once more when
+it is named (refined: mass_kg, mass_interval_kg with 95 %, com in m from the flange).
 joint: the one that raised the event first (from 1 at the base), whichever link was touched; torque_nm: what the event
 added to its torque, as residual_nm has it for all joints.
 Exit code 0, whether anything was found or not. Problems of the log are on standard error. Not a safety function."""
