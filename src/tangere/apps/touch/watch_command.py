@@ -327,6 +327,10 @@ def cells(event: Event, first: float) -> tuple[str, ...]:
     elif event.links:
         rest = [f"{'two' if name is None else name} {100.0 * p:.0f} %" for name, p in event.links[:2]]
         link += ": " + " or ".join(rest)
+    if event.mass_interval_kg is not None:
+        from tangere.report.section import link_words
+
+        link = link_words(event)  # of a payload its mass
     remark = "" if event.alarm else "no alarm"
     force = "" if event.force_n is None else f"{event.force_n:.0f} N"
     return (
