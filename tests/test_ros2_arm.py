@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -269,6 +270,36 @@ def test_a_client_that_dies_leaves_the_arm_as_it_is(arm: Robot) -> None:
         mortal.participant.close()
     until(lambda: arm.near(start + 0.1))
     assert arm.action.cancel(seconds=60.0) == 0  # nothing runs, nothing is refused
+
+
+def _desk(*lines: str) -> None:
+    """Lines to the controller's dashboard."""
+    with socket.create_connection((f"127.0.7.{DOMAIN}", 29999), 60.0) as desk:
+        desk.recv(1000)
+        for line in lines:
+            desk.sendall(f"{line}\n".encode())
+            desk.recv(1000)
+
+
+def test_a_push_is_felt(arm: Robot) -> None:
+    arm.heard["/tangere/touch"].clear()
+    _desk("push joint=2,torque=40,duration=1")
+    touch = until(lambda: next((t for t in arm.heard["/tangere/touch"] if t.alarm), None), "a touch")
+    assert touch.joint_name in JOINTS[:3]
+    assert touch.phase in ("raised", "changed")
+    assert abs(seconds_of(touch.header.stamp) - time.time()) < 60.0
+    assert touch.torque > 10.0
+    until(lambda: any(t.phase == "ended" for t in arm.heard["/tangere/touch"]), "its end")
+
+
+def test_while_a_program_runs_ros_does_not_move_the_arm(arm: Robot) -> None:
+    q = arm.q
+    with socket.create_connection((f"127.0.7.{DOMAIN}", 30002), 60.0) as port:
+        port.sendall(b"def busy():\n  while True:\n    sleep(0.1)\n  end\nend\n")
+        refused = until(lambda: (found := arm.action.send(arm.goal(q + 0.1), 60.0))[1] is False and found)
+        assert "a program runs" in arm.action.result(refused[0])[1].error_string
+        _desk("stop")
+    until(lambda: arm.action.send(arm.goal(q), 60.0)[1], "the arm is free again")
 
 
 def test_publishers_of_the_arm_keep_to_the_quality_of_ros(arm: Robot) -> None:

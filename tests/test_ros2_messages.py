@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import struct
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,6 +185,24 @@ def test_mcap_ros2_support_reads_the_same_values() -> None:
             data = CODEC.encode(name, random_message(rng, name))
             ours, theirs = CODEC.decode(name, data), decode(data)
             assert _plain(ours) == _plain(theirs), name
+
+
+def test_foxglove_s_own_reader_reads_the_same_values() -> None:
+    """In JavaScript: npm install @foxglove/rosmsg @foxglove/rosmsg2-serialization, and NODE_PATH to find them."""
+    node = shutil.which("node")
+    reader = Path(__file__).parent / "dds" / "foxglove_reader.cjs"
+    if node is None or subprocess.run([node, str(reader)], input=b"", capture_output=True).stderr.count(b"MODULE_NOT"):
+        pytest.skip("Foxglove's reader is not installed (npm), or NODE_PATH does not lead to it")
+    rng = np.random.default_rng(7)
+    kinds = (
+        "sensor_msgs/msg/JointState", "sensor_msgs/msg/Image", "tf2_msgs/msg/TFMessage", "nav_msgs/msg/Path",
+        "trajectory_msgs/msg/JointTrajectory", "geometry_msgs/msg/WrenchStamped", "std_msgs/msg/Float64MultiArray",
+    )  # fmt: skip
+    sent = [(name, random_message(rng, name)) for name in kinds for _ in range(5)]
+    lines = [json.dumps({"definition": definition(name), "data": CODEC.encode(name, m).hex()}) for name, m in sent]
+    done = subprocess.run([node, str(reader)], input="\n".join(lines), capture_output=True, text=True, check=True)
+    for line, (name, message) in zip(done.stdout.splitlines(), sent, strict=True):
+        assert json.loads(line) == _plain(message), name
 
 
 def _plain(value: object) -> object:

@@ -156,6 +156,15 @@ class _Rows:
         return iter(self._rows)
 
 
+@pytest.mark.parametrize("words", [("ik", "--robot", "ur5e"), ("watch", "--robot", "ur5e"), ("draw",)])
+def test_a_node_ends_in_order_when_it_is_told_to(words: tuple[str, ...]) -> None:
+    with process("ros2", *words, "--domain", str(network().domain), ready="ready") as done:
+        done.terminate()
+        _, errors = done.communicate(timeout=PATIENCE)
+    assert "Traceback" not in errors
+    assert done.returncode == 0, errors
+
+
 def test_watch_says_what_is_missing(two: tuple[Node, Node]) -> None:
     watching = WatchNode(two[1], ROBOT, belief(ROBOT), topic="/states")
     with pytest.raises(TangereError, match="nobody publishes /states here; same --domain"):

@@ -249,6 +249,8 @@ class Views:
         before = np.fmax.accumulate(np.concatenate([[self._slot], slots]))
         self._slot = before[-1]
         shown = np.flatnonzero((slots > before[:-1]) & np.isfinite(rows[:, self._needed]).all(axis=1))
+        if not len(shown):
+            return shown, np.zeros((0, self.often.width))
         try:
             return shown, self._values(rows[shown])
         except InvalidValue:  # a column of poses that are none: nothing to be shown, and no reason to end a log

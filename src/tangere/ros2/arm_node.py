@@ -80,7 +80,9 @@ class ArmNode:
         self._touches = node.publisher("/tangere/touch", TOUCH)
         self._watch = TouchWatch(robot, belief(robot), self._touched, name=controller.name) if touch else None
         T = robot.model.T_flange_tcp
-        self._R_tcp, self._p_tcp = T[:3, :3], T[:3, 3]
+        x, y, z = T[:3, 3]
+        self._R_tcp = T[:3, :3]
+        self._lever = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])  # moment about tool0 of a force at the tcp
         self._describe()
         self.motion = Motion(node, controller, self.joints, self.stamps.simulated)
         server.faces.append(self)
@@ -124,7 +126,7 @@ class ArmNode:
         """Force and moment (6,) in the axes of tool0, about its origin; wrench: in base axes at the tcp."""
         R = self._robot.pose(q)[:3, :3] @ self._R_tcp.T
         force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
-        return np.concatenate((force, moment + np.cross(self._p_tcp, force)))
+        return np.concatenate((force, moment + self._lever @ force))
 
     def _touched(self, event: Event) -> None:
         self._touches.publish(touch_message(event, self.joints, self.stamps.of))

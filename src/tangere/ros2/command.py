@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +83,9 @@ def _ready(network: Network, name: str) -> None:
 
 
 def _serve(seconds: float | None, going: Callable[[], bool] = lambda: True) -> None:
-    """Until Ctrl-C, SIGTERM or the end of the time."""
-    import signal
-
-    told: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.append(1))
+    """Until the end of the time, or of what it does."""
     deadline = float("inf") if seconds is None else time.monotonic() + seconds
-    while not told and going() and time.monotonic() < deadline:
+    while going() and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
@@ -149,20 +145,19 @@ def _watch(arguments: argparse.Namespace) -> int:
         watching = WatchNode(
             node, arm, believed, topic=name, effort=arguments.effort, tell=told, log=arguments.log
         )  # fmt: skip
-        if not arguments.json:
-            _ready(network, node.name)
-            print(stream_line("", HEAD), flush=True)
         try:
-            watching.wait()
-            _serve(seconds, lambda: watching.watch.alive)
-        except KeyboardInterrupt:
-            pass
+            with suppress(KeyboardInterrupt):  # the usual end of watching
+                if not arguments.json:
+                    _ready(network, node.name)
+                    print(stream_line("", HEAD), flush=True)
+                watching.wait()
+                _serve(seconds, lambda: watching.watch.alive)
         finally:
             watching.close()
             tell(name, [*watching.watch.follower.said])
             counted = watching.problems + watching.watch.rows.problems
             tell(name, [f"{count} {what}" for what, count in counted.items()])
-    if watching.watch.error:
+    if watching.watch.error and watching.used:
         raise TangereError(watching.watch.error)
     return 0
 
@@ -198,8 +193,9 @@ def _ik(arguments: argparse.Namespace) -> int:
     node, network = _node("tangere_ik", arguments)
     with node:
         IkNode(node, arm, controller=arguments.controller, tell=lambda text: print(text, flush=True))
-        _ready(network, node.name)
-        _serve(seconds)
+        with suppress(KeyboardInterrupt):
+            _ready(network, node.name)
+            _serve(seconds)
         for what, count in node.problems.items():
             print(f"note: {count} {what}", file=sys.stderr)
     return 0
@@ -238,8 +234,8 @@ def _draw(arguments: argparse.Namespace) -> int:
     node, network = _node("tangere_draw", arguments)
     with node:
         drawing = DrawNode(node, settings, listen=arguments.picture is None)
-        _ready(network, node.name)
         if arguments.picture is not None:
+            _ready(network, node.name)
             _draw_one(drawing, arguments.picture, arguments.out)
             return 0
         left = float("inf") if arguments.pictures is None else arguments.pictures
@@ -255,7 +251,9 @@ def _draw(arguments: argparse.Namespace) -> int:
                     print(f"note: {problem}", file=sys.stderr, flush=True)
             return left > 0
 
-        _serve(None, going)
+        with suppress(KeyboardInterrupt):
+            _ready(network, node.name)
+            _serve(None, going)
     return 0
 
 

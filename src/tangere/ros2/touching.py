@@ -82,6 +82,8 @@ class TouchWatch:
             self.follower.follow(self.rows, self._tell, log=self._log)
         except TangereError as problem:
             self.error = str(problem)
+        except KeyboardInterrupt:
+            pass  # the program was told to end, and its loop has heard of it
 
 
 def touch_message(event: Event, joints: tuple[str, ...], ns: Callable[[float], int], frame: str = "base") -> Message:
