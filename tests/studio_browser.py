@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import re
@@ -47,6 +48,16 @@ def until(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
     raise AssertionError(f"{why}: not within {patience:g} s")
 
 
+def turn(wxyz: Any) -> Any:
+    """The rotation of a quaternion."""
+    w, x, y, z = wxyz
+    return np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+
+
 class Page:
     """One page of a browser, with every request, socket and error that it had."""
 
@@ -70,15 +81,17 @@ class Page:
     def pixel(self, client: Any, point: Any) -> tuple[float, float]:
         """Where a point of space is seen, by the camera that the page reported."""
         camera, box = client.camera, self.box
-        w, x, y, z = camera.wxyz
-        R = np.array([
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ])  # fmt: skip
+        R = turn(camera.wxyz)
         p = R.T @ (np.asarray(point) - camera.position)  # x right, y down, z forward
         f = 0.5 * box["height"] / np.tan(0.5 * camera.fov)
         return box["x"] + box["width"] / 2 + f * p[0] / p[2], box["y"] + box["height"] / 2 + f * p[1] / p[2]
+
+    def ray(self, client: Any, x: float, y: float) -> tuple[Any, Any]:
+        """Origin and direction (base axes) of what is seen at a pixel."""
+        camera, box = client.camera, self.box
+        f = 0.5 * box["height"] / np.tan(0.5 * camera.fov)
+        seen = np.array(((x - box["x"] - box["width"] / 2) / f, (y - box["y"] - box["height"] / 2) / f, 1.0))
+        return np.array(camera.position), turn(camera.wxyz) @ (seen / np.linalg.norm(seen))
 
     @property
     def outside(self) -> list[str]:
@@ -100,6 +113,25 @@ def browser(size: tuple[int, int] = (1280, 800), scheme: str = "light") -> Itera
             made.new_context(viewport=view, color_scheme=scheme), address, wait
         )
         made.close()
+
+
+def nearest_hit(meshes: Any, T: Any, origin: Any, direction: Any) -> float:
+    """How far along a ray (base axes) a link lies whose meshes are in frame T; inf: it is not met."""
+    o, d = T[:3, :3].T @ (origin - T[:3, 3]), T[:3, :3].T @ direction
+    best = math.inf
+    for mesh in meshes.values():
+        a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
+        e1, e2, s = b - a, c - a, o - a
+        p = np.cross(d, e2)
+        det = np.einsum("ij,ij->i", e1, p)
+        det = np.where(np.abs(det) < 1e-15, np.nan, det)
+        u = np.einsum("ij,ij->i", s, p) / det
+        r = np.cross(s, e1)
+        v = r @ d / det
+        t = np.einsum("ij,ij->i", e2, r) / det
+        hit = (u >= 0.0) & (v >= 0.0) & (u + v <= 1.0) & (t > 0.0)
+        best = min(best, float(t[hit].min(initial=math.inf)))
+    return best
 
 
 class Studio:

@@ -17,6 +17,7 @@ from tangere.errors import InvalidValue
 from tangere.plants.pull import Pull
 from tangere.studio.body import Body
 from tangere.studio.ring import ROWS, Ring
+from tangere.studio.scenery import Place
 from tangere.studio.settings import CONTROLLERS, REACTIONS, WorldSettings
 from tangere.studio.world import built
 
@@ -168,6 +169,30 @@ def test_every_controller_holds_the_arm_with_every_reaction(controller, reaction
     )  # fmt: skip
     assert not result.aborted
     assert result.log["q"][-1] == pytest.approx(world.start, abs=1e-3)
+
+
+@pytest.mark.parametrize("scene", ["table", "wall", "hand"])
+def test_things_to_touch_are_beside_the_arm_and_not_in_it(scene):
+    world = built(WorldSettings(scene=scene))
+    result = tangere.run(
+        world.plant, world.controller, world.observer, detector=world.detector, start=world.start, until=0.5
+    )
+    assert not result.events
+    assert np.abs(result.log["tau_ext_true"]).max() < 1e-6
+
+
+def test_a_ball_falls_on_the_arm_and_is_felt():
+    world = built(WorldSettings(scene="ball", reaction="float"))
+    place = Place(world.plant, world.bodies)
+    high = place.read()
+    result = tangere.run(
+        world.plant, world.controller, world.observer, detector=world.detector, reaction=world.reaction,
+        start=world.start, until=2.8,
+    )  # fmt: skip
+    assert result.events
+    assert 2.0 < result.events[0].time_s < 2.6
+    assert place.read()[2] < high[2] - 0.2
+    assert world.plant.period == 1e-3
 
 
 def test_what_cannot_be_is_said_before_anything_moves():

@@ -21,7 +21,8 @@ from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.grab import Grab
 from tangere.studio.learn import Learn
 from tangere.studio.physics import SILENCE
-from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, WorldSettings
+from tangere.studio.scenery import Scenery
+from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, SCENES, WorldSettings
 from tangere.studio.sketch import Sketch
 from tangere.studio.stage import Stage, words
 from tangere.types import Array, Event
@@ -47,6 +48,7 @@ class LivePage:
         self.body = Body(settings, lambda *message: heard(message), log=log, start=start, silence=silence)
         arm = robot(settings.robot)
         self.stage = Stage(server, arm, dark=dark)
+        self.scenery = Scenery(server)
         self.events: dict[tuple[int, int], Event] = {}
         self.said: deque[str] = deque(maxlen=6)
         self._run, self._since, self._held = 0, 0, 0.0
@@ -100,6 +102,7 @@ class LivePage:
                 self.stage.force.hide()
             self._draw_touch(now)
             self.learn.place()
+            self.scenery.move(row[at["body"]])
             if now >= self._next_plot:
                 self._next_plot = now + 1.0 / self.plots
                 self._curves(at)
@@ -137,6 +140,7 @@ class LivePage:
                 self._felt_until = perf_counter() + FADE
         elif kind == "run":
             self.events.clear()
+            self.scenery.show(what[1].scene, what[2])
         elif kind == "refused":
             self.say(f"not possible: {what[0]}")
         elif kind == "ended":
@@ -208,6 +212,7 @@ class LivePage:
         self.controller = gui.add_dropdown("controller", CONTROLLERS, initial_value=s.controller)
         self.motion = gui.add_dropdown("motion", MOTIONS, initial_value=s.motion)
         self.reaction = gui.add_dropdown("reaction", REACTIONS, initial_value=s.reaction)
+        self.scene = gui.add_dropdown("to touch", SCENES, initial_value=s.scene)
         with gui.add_folder("Gains"):
             self.kp = gui.add_slider("kp [1/s²]", 5, 400, 5, int(s.kp), hint="computed torque")
             self.soft = gui.add_slider("stiffness", 0.1, 3.0, 0.1, s.stiffness, hint="impedance controllers")
@@ -222,7 +227,8 @@ class LivePage:
         self.dark.on_update(self._darkened)
         for name, widget, live in (
             ("kp", self.kp, True), ("payload", self.payload, True), ("controller", self.controller, False),
-            ("motion", self.motion, False), ("reaction", self.reaction, False), ("stiffness", self.soft, False),
+            ("motion", self.motion, False), ("reaction", self.reaction, False), ("scene", self.scene, False),
+            ("stiffness", self.soft, False),
             ("observer_gain", self.gain, False), ("believed_payload", self.believed, False),
             ("friction", self.friction, False), ("mass", self.mass, False), ("sensors", self.noise, False),
         ):  # fmt: skip

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
 from tangere.model.model import Model
-from tangere.robots import Robot
 from tangere.types import Array
 
 SIDES = 32  # of a round part: no corner is seen at the size of a page
@@ -44,31 +43,6 @@ def arm_meshes(model: Model) -> list[dict[str, Mesh]]:
             found.setdefault(segment.colour, []).append(_mesh(segment))
         bodies.append({colour: _joined(parts) for colour, parts in found.items()})
     return bodies
-
-
-def joint_frames(robot: Robot, q: Array) -> Array:
-    """(n, 4, 4) frames of the joints after their motion, in which the meshes are given."""
-    inverse = np.stack([np.linalg.inv(joint.T_joint_link) for joint in robot.model.joints])
-    return np.asarray(robot.link_poses(q) @ inverse)
-
-
-def nearest_hit(meshes: dict[str, Mesh], T: Array, origin: Array, direction: Array) -> Array | None:
-    """Where a ray (base axes) first meets a link whose meshes are in frame T; None: it does not."""
-    o, d = T[:3, :3].T @ (origin - T[:3, 3]), T[:3, :3].T @ direction
-    best = math.inf
-    for mesh in meshes.values():
-        a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
-        e1, e2, s = b - a, c - a, o - a
-        p = np.cross(d, e2)
-        det = np.einsum("ij,ij->i", e1, p)
-        det = np.where(np.abs(det) < 1e-15, np.nan, det)
-        u = np.einsum("ij,ij->i", s, p) / det
-        r = np.cross(s, e1)
-        v = r @ d / det
-        t = np.einsum("ij,ij->i", e2, r) / det
-        hit = (u >= 0.0) & (v >= 0.0) & (u + v <= 1.0) & (t > 0.0)
-        best = min(best, float(t[hit].min(initial=math.inf)))
-    return None if best == math.inf else np.asarray(origin + best * direction)
 
 
 def _mesh(segment: Segment) -> Mesh:

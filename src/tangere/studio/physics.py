@@ -26,6 +26,7 @@ from tangere.loop.sinks import Change, Input, RunInfo
 from tangere.plants.pull import Load, Pull, Release
 from tangere.plants.pushes import Push, PushForce
 from tangere.studio.ring import Ring
+from tangere.studio.scenery import Place
 from tangere.studio.settings import WorldSettings
 from tangere.studio.world import World, built
 from tangere.types import Command, Controller, State
@@ -155,6 +156,7 @@ class Rows:
     def __init__(self, ring: Ring, world: World, hand: Hand, number: int, tell: Any) -> None:
         self._ring, self._world, self._hand, self._number, self._tell = ring, world, hand, number, tell
         self._row = np.zeros(ring.layout.width)
+        self._place = Place(world.plant, world.bodies)
 
     def open(self, run: RunInfo) -> None:
         """Nothing to prepare."""
@@ -172,6 +174,7 @@ class Rows:
         row[at["residual"]] = 0.0 if residual is None else residual
         row[at["tau_ext"]] = 0.0 if truth is None else truth.tau_ext
         row[at["force"]] = 0.0 if pulled is None else pulled.force
+        row[at["body"]] = self._place.read()
         row[at["point"]] = 0.0 if pulled is None else pulled.point
         self._ring.append(row)
 
@@ -227,14 +230,14 @@ class Physics:
             except TangereError as problem:
                 self._tell(("refused", str(problem)))
                 world = built(settings, q)
-            self._hand.again(settings.period)
+            self._hand.again(world.plant.period)
 
     def _run(self, world: World, ring: Ring, number: int) -> str:
         """One run; why it ended."""
         self._stoppable = stoppable = Stoppable(world.controller)
         if self._hand.called_off:  # while it was built; from here on `_end` finds it
             stoppable.finished = True
-        self._tell(("run", number, world.settings))
+        self._tell(("run", number, world.settings, world.bodies))
         log = self._begin.log if number == 1 or self._begin.log is None else _numbered(self._begin.log, number)
         result = run(
             world.plant, stoppable, world.observer, detector=world.detector, reaction=world.reaction,

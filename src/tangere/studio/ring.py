@@ -29,7 +29,7 @@ class Layout:
         found = {}
         for name, width in (
             ("run", 1), ("time", 1), ("wall", 1), ("lateness", 1), ("score", 1), ("q", n), ("qd", n), ("tau", n),
-            ("residual", n), ("tau_ext", n), ("force", 3), ("point", 3),
+            ("residual", n), ("tau_ext", n), ("force", 3), ("point", 3), ("body", 3),
         ):  # fmt: skip
             found[name] = slice(at, at + width)
             at += width
@@ -38,7 +38,7 @@ class Layout:
     @property
     def width(self) -> int:
         """Numbers in a row."""
-        return int(self.fields["point"].stop)
+        return int(self.fields["body"].stop)
 
 
 class Ring:

@@ -11,6 +11,7 @@ from tangere.settings import check, setting, word
 CONTROLLERS = ("computed torque", "joint impedance", "cartesian impedance", "hand guiding")
 MOTIONS = ("hold", "sine")
 REACTIONS = ("none", "soft", "float", "retreat")
+SCENES = ("none", "table", "wall", "hand", "ball")
 PERIOD = 2e-3  # [s] 500 Hz, what a UR e-Series controls with
 
 
@@ -29,6 +30,7 @@ class WorldSettings:
     believed_payload: float = setting(0.0, "kg", "what controller and observer are told of it", low=0.0, high=50.0)
     friction: float = setting(0.0, "", "of the joints, against what is known of the drives", low=0.0, high=3.0)
     sensors: str = word("ideal", "noise and resolution of the measurements", ("ideal", "ur10e"))
+    scene: str = word("none", "what the arm can touch", SCENES)
     mass: float = setting(1.0, "", "masses of the arm against those believed", low=0.2, high=5.0)
     period: float = setting(PERIOD, "s", "control period", low=2e-4, high=2e-3)
 

@@ -14,15 +14,19 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded
 from tangere.control.joint_impedance import OMEGA, HandGuiding, JointImpedance
 from tangere.control.reactions import FloatOnContact, Retreat, StopOnContact
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, MissingExtra
 from tangere.observe.detect import Detector
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.joint_motions import Sine
+from tangere.plants.scene.bodies import Body
+from tangere.plants.sensors import SensorModel
 from tangere.robots import Robot, robot
+from tangere.studio.scenery import bodies_of, scene_of
 from tangere.studio.settings import WorldSettings
 from tangere.types import Array, Controller, Observer, Plant, Reaction, Trajectory
 
 ENDLESS = 86400.0  # [s] a day: the studio's motion has no end that anybody waits for
+CONTACT_PERIOD = 1e-3  # [s] with things to touch: a ball of 1 kg touches for 18 ms
 GUARD_LIMIT = 1e4  # [Nm] for a joint whose arm states none
 
 
@@ -39,6 +43,7 @@ class World:
     reaction: Reaction | None
     trajectory: Trajectory | None
     start: Array  # (n,) [rad]
+    bodies: tuple[Body, ...] = ()  # what the arm can touch
 
 
 def built(s: WorldSettings, start: Array | None = None) -> World:
@@ -55,8 +60,20 @@ def built(s: WorldSettings, start: Array | None = None) -> World:
         given["payload"] = s.payload
     if s.friction:
         given["friction"] = "full"
+    bodies = bodies_of(s.scene, base, q)
+    if bodies:
+        if not _has_mujoco():
+            raise MissingExtra("scene: things to touch need mujoco: pip install 'tangere[studio]'")
+        given["period"] = min(s.period, CONTACT_PERIOD)
     parts = build("hold", given)
     plant: Any = parts.plant
+    if bodies:
+        from tangere.plants.mujoco_plant import MujocoPlant
+
+        plant = MujocoPlant(
+            parts.world.true, given["period"], friction=parts.world.friction, scene=scene_of(bodies),
+            sensors=None if s.sensors == "ideal" else SensorModel.preset(s.sensors, given["period"], 0),
+        )  # fmt: skip
     if s.friction and s.friction != 1.0:
         plant.change("friction", s.friction)
     believed = parts.world.believed
@@ -68,9 +85,9 @@ def built(s: WorldSettings, start: Array | None = None) -> World:
     task = _controller(s, believed, q, q if trajectory is None else trajectory, law)
     reaction = _reaction(s, task, believed, law)
     limit = np.where(np.isfinite(believed.tau_max), believed.tau_max, GUARD_LIMIT)
-    guarded = Guarded(task if reaction is None else reaction, believed, period=s.period, torque_max=limit)
+    guarded = Guarded(task if reaction is None else reaction, believed, period=given["period"], torque_max=limit)
     observer = MomentumObserver(believed, s.observer_gain, friction=law)
-    return World(s, believed, plant, guarded, observer, parts.detector, reaction, trajectory, q)
+    return World(s, believed, plant, guarded, observer, parts.detector, reaction, trajectory, q, bodies)
 
 
 def _controller(s: WorldSettings, arm: Robot, q: Array, goal: Any, law: Any) -> Controller:
