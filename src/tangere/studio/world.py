@@ -16,6 +16,7 @@ from tangere.control.joint_impedance import OMEGA, HandGuiding, JointImpedance
 from tangere.control.reactions import FloatOnContact, Retreat, StopOnContact
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.observe.detect import Detector
+from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.joint_motions import Sine
 from tangere.plants.scene.bodies import Body
@@ -27,6 +28,10 @@ from tangere.types import Array, Controller, Observer, Plant, Reaction, Trajecto
 
 ENDLESS = 86400.0  # [s] a day: the studio's motion has no end that anybody waits for
 CONTACT_PERIOD = 1e-3  # [s] with things to touch: a ball of 1 kg touches for 18 ms
+# Friction with which links are told apart here. A push slides off beyond 0.5; a hand that holds a link pulls it any way.
+# Chosen on 60 random pulls of 60 N on links 3 to 6, then on 240 others: with 0.5 a link was named for 78 of them, link
+# and force right in 67 %; with 2 (63 deg) for 144, right in 84 %.
+GRIP = 2.0
 GUARD_LIMIT = 1e4  # [Nm] for a joint whose arm states none
 
 
@@ -87,7 +92,12 @@ def built(s: WorldSettings, start: Array | None = None) -> World:
     limit = np.where(np.isfinite(believed.tau_max), believed.tau_max, GUARD_LIMIT)
     guarded = Guarded(task if reaction is None else reaction, believed, period=given["period"], torque_max=limit)
     observer = MomentumObserver(believed, s.observer_gain, friction=law)
-    return World(s, believed, plant, guarded, observer, parts.detector, reaction, trajectory, q, bodies)
+    rubbing: Any = law
+    detector = Detector(
+        parts.detector.thresholds, isolator=ContactIsolator(believed, mu=GRIP),
+        stiction=None if law is None else rubbing.coulomb, answered=True,
+    )  # fmt: skip
+    return World(s, believed, plant, guarded, observer, detector, reaction, trajectory, q, bodies)
 
 
 def _controller(s: WorldSettings, arm: Robot, q: Array, goal: Any, law: Any) -> Controller:
