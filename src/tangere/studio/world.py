@@ -28,8 +28,8 @@ from tangere.types import Array, Controller, Observer, Plant, Reaction, Trajecto
 
 ENDLESS = 86400.0  # [s] a day: the studio's motion has no end that anybody waits for
 CONTACT_PERIOD = 1e-3  # [s] with things to touch: a ball of 1 kg touches for 18 ms
-# Friction with which links are told apart here. A push slides off beyond 0.5; a hand that holds a link pulls it any way.
-# Chosen on 60 random pulls of 60 N on links 3 to 6, then on 240 others: with 0.5 a link was named for 78 of them, link
+# Friction with which links are told apart here. A push slides off beyond 0.5; a hand that holds a link pulls any way.
+# Chosen on 60 random pulls of 60 N on links 3 to 6, then on 240 others: with 0.5 a link was named for 78, link
 # and force right in 67 %; with 2 (63 deg) for 144, right in 84 %.
 GRIP = 2.0
 GUARD_LIMIT = 1e4  # [Nm] for a joint whose arm states none
