@@ -34,6 +34,11 @@ EXAMPLES = """examples:
   tangere study                             a UR10e in simulation: some 2 minutes on two cores
   tangere study --quick                     a tenth of it, to see how it works
   tangere study --robot ur5e --trials 5000 --seed 7 --out out/ur5e
+  tangere study --out out/long --trials 100000
+  tangere study --out out/long --trials 100000 --resume
+                                            goes on where it was killed; the results are the same bytes
+  tangere study --workers dask://10.0.0.5:8786
+                                            on a dask cluster that is there, with the same versions
   tangere study --mass 1.2 --noise 2        a model further off, sensors twice as noisy
   tangere study --logs 'runs.npz:*_free*' --rate 500 --robot ur3e --folds 4 --torque 4,10,5,2,1,1
                                             pushes injected into real free logs; each quarter of the logs is judged
@@ -58,7 +63,10 @@ def add(commands: Any) -> None:
     p.add_argument("--robot", metavar="NAME|FILE", help="the arm (default in simulation: ur10e)")
     p.add_argument("--out", metavar="DIR", help="folder for results (default: out/study; out/study-2 if that is taken)")
     p.add_argument("--replace", action="store_true", help="replace the earlier study in the default folder")
-    p.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    p.add_argument(
+        "--workers", metavar="N|dask://HOST:PORT", help="processes (default: one per core), or a dask scheduler"
+    )
+    p.add_argument("--resume", action="store_true", help="go on with a study that was interrupted or killed")
     p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
     p.add_argument("--no-report", action="store_true", help="table and csv only")
     add_options(p, Plan, SHARED)
@@ -90,26 +98,35 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
-    from tangere.apps.study.files import Kept, claimed, write_study
+    from tangere.apps.study.chunks import Chunks
+    from tangere.apps.study.files import DONE, Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
     from tangere.apps.study.world import world_of
 
     plan = group_from(Plan, arguments)
     plan = quick(plan) if arguments.quick else plan
-    claim = claimed(arguments.out or OUT, ["tangere", *arguments.words], asdict(plan), _fresh(arguments))
+    words = [word for word in arguments.words if word != "--resume"]
+    claim = claimed(
+        arguments.out or OUT, ["tangere", *words], asdict(plan), _fresh(arguments), resume=arguments.resume
+    )  # fmt: skip
     kept, attempt = Kept(claim.path, lambda free: step_copies(world_of(plan, free.world))), Attempts()
-    done = study(plan, workers=arguments.workers, progress=bar, keep=kept)
+    chunks = Chunks(claim.path, asdict(plan))
+    done = study(plan, workers=arguments.workers, progress=bar, keep=kept, store=chunks)
     ends.hold()
     bar.end()
     write_study(done, claim.path, attempt)
     kept.done(attempt)
+    if done.interrupted:
+        say(f"go on with: tangere {' '.join(words)} {'' if arguments.out else f'--out {claim.path} '}--resume")
+    elif len(attempt.kept) >= len(DONE):
+        chunks.clear()
     return _finish(arguments, done, claim, study_text(done, wants_colour()), attempt)
 
 
 def _fresh(arguments: argparse.Namespace) -> bool:
     """A folder that nobody named is never overwritten silently."""
-    return arguments.out is None and not arguments.replace
+    return arguments.out is None and not arguments.replace and not arguments.resume
 
 
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
@@ -118,6 +135,8 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.identification.model import read_model
     from tangere.robots import robot
 
+    if arguments.resume:
+        raise InvalidValue("--resume is for simulation: a study of logs is begun anew")
     arm, plan = robot(arguments.robot), group_from(LogsPlan, arguments)
     if plan.torque is not None and len(plan.torque) != arm.dof:
         raise InvalidValue(f"--torque: {arm.dof} numbers with commas between, got {arguments.torque!r}")

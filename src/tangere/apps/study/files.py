@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere.apps.study.chunks import FOLDER
 from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.statistics import Estimate
 from tangere.apps.study.study import Study
@@ -26,15 +28,17 @@ from tangere.apps.study.tables import (
 )
 from tangere.apps.study.trials import FreeResult, TouchResult, step_copies
 from tangere.apps.study.world import WORLDS, world_of
+from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts, plain, write_text
 from tangere.loop.claim import Claim
-from tangere.loop.folder import Manifest, write_manifest
+from tangere.loop.folder import MANIFEST, Manifest, load_manifest, write_manifest
 
 # what a study leaves, with its manifest.json; UNFINISHED: as far as it has come, while it runs
 SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS = "summary.csv", "contacts.csv", "steps.csv", "roc.csv", "observers.csv"
 LOGS, EVENTS, REPORT = "logs.csv", "events.csv", "report.html"
 UNFINISHED = "unfinished-"
 TABLES = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS, LOGS, EVENTS)
+DONE = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS)  # tables of a simulated study
 OURS = (REPORT, *TABLES, *(UNFINISHED + name for name in TABLES))
 
 CONTACT_HEAD = (
@@ -51,11 +55,36 @@ LOG_STEP_HEAD = ("log", "onset_s", "joint", "torque_nm", "moving", "no_alarm_bef
 Rows = list[tuple[object, ...]]
 
 
-def claimed(out: str | os.PathLike[str], command: Sequence[str], told: Mapping[str, Any], fresh: bool = False) -> Claim:
-    """The folder of a study with its manifest; fresh: an earlier study there stays, the folder is out-2, out-3, ..."""
-    claim = Claim(out, OURS, what="study", fresh=fresh)
-    write_manifest(Manifest.of(command, {"name": "study", **plain(told)}), claim.path)
+def claimed(
+    out: str | os.PathLike[str], command: Sequence[str], told: Mapping[str, Any], fresh: bool = False, *,
+    resume: bool = False,
+) -> Claim:  # fmt: skip
+    """The folder of a study with its manifest; fresh: an earlier study there stays, the folder is out-2, out-3, ...
+
+    resume: the folder must hold the beginning of the very same study, which is kept.
+    """
+    scenario = {"name": "study", **plain(told)}
+    if resume:
+        _resumable(Path(out), scenario)
+    claim = Claim(out, () if resume else OURS, what="study", fresh=fresh)
+    for name in TABLES if resume else ():  # they are written anew from what the chunks hold
+        (claim.path / (UNFINISHED + name)).unlink(missing_ok=True)
+    if not resume:
+        shutil.rmtree(claim.path / FOLDER, ignore_errors=True)
+    write_manifest(Manifest.of(command, scenario), claim.path)
     return claim
+
+
+def _resumable(folder: Path, scenario: Mapping[str, Any]) -> None:
+    """Raise where a folder does not hold the beginning of this study."""
+    if not (folder / MANIFEST).is_file():
+        raise InvalidValue(f"--resume: {folder} holds no study; leave --resume out to begin one")
+    before = dict(load_manifest(folder).scenario)
+    if before.get("name") != "study":
+        raise InvalidValue(f"--resume: {folder} is no folder of a study")
+    other = sorted(key for key in {*before, *scenario} if before.get(key) != scenario.get(key))
+    if other:
+        raise InvalidValue(f"--resume: the study in {folder} has another {', '.join(other)}; give it as it was begun")
 
 
 class Kept:
@@ -94,8 +123,17 @@ class Kept:
             (self._folder / (UNFINISHED + name)).unlink(missing_ok=True)
 
 
-def write_study(study: Study, path: str | os.PathLike[str], attempt: Attempts) -> None:
-    """contacts.csv, steps.csv, summary.csv, roc.csv and observers.csv in a folder, those that can be."""
+def write_study(study: Study, path: str | os.PathLike[str], attempt: Attempts | None = None) -> None:
+    """contacts.csv, steps.csv, summary.csv, roc.csv and observers.csv in a folder, those that can be.
+
+    attempt: who is told what could not be written; without one that is an error.
+    """
+    if attempt is None:
+        attempt = Attempts()
+        Path(path).mkdir(parents=True, exist_ok=True)
+        write_study(study, path, attempt)
+        attempt.settle(Path(path))
+        return
     where = Path(path)
     contacts = [_contact(t) for t in study.touches]
     _csv(attempt, where / CONTACTS, CONTACT_HEAD, contacts)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.plan import ALARM_RATE, EVERY
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
-from tangere.apps.study.study import Keep, Progress, Workers
+from tangere.apps.study.study import Progress
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.apps.study.trials import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
 from tangere.errors import InvalidValue
@@ -103,9 +105,9 @@ def inject_logs(
     sample_rate: float | None = None,
     seed: int = 0,
     every: float = EVERY,
-    workers: int | None = None,
+    workers: int | str | None = None,
     progress: Progress = lambda what, share: None,
-    keep: Keep = lambda result: None,
+    keep: Callable[[Any], None] = lambda result: None,
 ) -> InjectedStudy:
     """Watch free logs as they are and with steps injected by tau <- tau - step.
 
@@ -141,7 +143,7 @@ def inject_logs(
     notes: list[str] = []
     results: list[LogResult] = []
     thresholds: list[Thresholds] = []
-    with Workers(workers) as pool:
+    with workers_of(workers) as pool:
         believed: list[tuple[int, TouchLog, Belief]] = []
         if folds:
             progress("identifying", 0.02)

@@ -6,20 +6,14 @@ Workers do tasks on several processes: the same results whatever their number; w
 from __future__ import annotations
 
 import math
-import os
-import signal
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
-from tangere import ends
+from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.trials import (
     FreeResult,
@@ -32,8 +26,9 @@ from tangere.apps.study.trials import (
     learned,
     touch_trial,
 )
+from tangere.apps.study.workers import Store, Task
+from tangere.apps.study.workers import Workers as Workers
 from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
-from tangere.errors import InvalidValue, NoSolution
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push
@@ -44,14 +39,6 @@ OBSERVED = 6  # motions on which the observers are compared, in each world
 OBSERVED_SECONDS, OBSERVED_ONSET = 2.0, 1.0  # s
 COMPARE = 4  # stream of random numbers
 Progress = Callable[[str, float], None]  # what is being done, and which share of all is
-Task = tuple[Callable[..., Any], tuple[Any, ...]]
-Done = Callable[[int, int], None]  # tasks that are done, of how many
-Keep = Callable[[Any], None]  # the result of a task
-# Small matrices gain nothing from threads of their own, and many processes with many threads each stand in each
-# other's way. Read by the libraries when a process starts.
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
 @dataclass(frozen=True)
 class ObserverRow:
     """One observer in one world: medians over some motions with a step on one joint."""
@@ -90,93 +77,6 @@ class Study:
         return sum(f.seconds for f in self.free if f.world == world) / 3600.0
 
 
-class Workers:
-    """A pool of `count` processes (None: one per core that this process may use); 1 works in this process itself.
-
-    A task is a function of a module and its arguments; nothing else must decide its result. Processes are spawned, not
-    forked: the same on every system, and no lock of this process is copied.
-    """
-
-    def __init__(self, count: int | None = None) -> None:
-        if count is not None and count < 1:
-            raise InvalidValue(f"workers: at least 1, got {count!r}")
-        self.count = count or _cores()
-        self.interrupted = False
-        self.lost = ""  # why, where nobody asked for it
-        self._pool: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> Workers:
-        if self.count > 1:
-            self._pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=ends.child)
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._pool is not None:
-            if self.interrupted or kind is not None:  # what they still work at nobody waits for
-                for process in tuple(getattr(self._pool, "_processes", None) or {}):
-                    with suppress(ProcessLookupError):
-                        os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-
-    def results(
-        self, tasks: Sequence[Task], progress: Done = lambda done, total: None, keep: Keep = lambda result: None
-    ) -> list[Any]:
-        """The results in the order of the tasks; after an interruption (Ctrl-C) those that were done by then.
-
-        keep: called with each as it comes, in any order.
-        """
-        if self.interrupted:
-            return []
-        found: dict[int, Any] = {}
-        try:
-            if self._pool is None:
-                for k, (function, arguments) in enumerate(tasks):
-                    found[k] = function(*arguments)
-                    keep(found[k])
-                    progress(len(found), len(tasks))
-            else:
-                self._spread(tasks, found, progress, keep)
-        except KeyboardInterrupt:
-            self.interrupted = True
-        except BrokenProcessPool:
-            self.interrupted, self.lost = True, "a worker process was killed, by lack of memory perhaps"
-        return [found[k] for k in sorted(found)]
-
-    def need(self, found: Sequence[Any], count: int) -> None:
-        """Without so many there is nothing to show."""
-        if self.lost and len(found) < count:
-            raise NoSolution(f"{self.lost}; --workers 1 needs the least")
-        if len(found) < count:
-            raise ends.told() or KeyboardInterrupt
-
-    def _spread(self, tasks: Sequence[Task], found: dict[int, Any], progress: Done, keep: Keep) -> None:
-        assert self._pool is not None
-        before = {name: os.environ[name] for name in _THREADS if name in os.environ}
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
-        try:
-            waiting: dict[Future[Any], int] = {self._pool.submit(f, *a): k for k, (f, a) in enumerate(tasks)}
-        finally:
-            for name in _THREADS:
-                del os.environ[name]
-            os.environ.update(before)
-        try:
-            while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    result = found[waiting.pop(future)] = future.result()
-                    keep(result)
-                progress(len(found), len(tasks))
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def _cores() -> int:
-    """Cores that this process may use, where the system tells; else all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def quick(plan: Plan) -> Plan:
     """The same study with a tenth of the trials: enough to see that it works, intervals three times as wide."""
     return replace(plan, trials=max(20, plan.trials // 10), free_minutes=plan.free_minutes / 10.0, learn_minutes=1.0)
@@ -185,20 +85,22 @@ def quick(plan: Plan) -> Plan:
 def study(
     plan: Plan,
     *,
-    workers: int | None = None,
+    workers: int | str | None = None,
     progress: Progress = lambda what, share: None,
-    keep: Keep = lambda result: None,
+    keep: Callable[[Any], None] = lambda result: None,
+    store: Store | None = None,
 ) -> Study:
     """Learn thresholds from free motion, then judge them on other motion, free and touched, in both worlds.
 
     exact: the model is right, sensors are noisy. wrong: masses and friction are off by the plan's factors as well.
     Nothing depends on the number of workers. Ctrl-C: what is done by then is returned, `interrupted`; if nothing has
     been learned yet it is raised. keep: called with what judges (FreeResult, or a tuple of TouchResult) as it comes.
+    workers: how many processes, or "dask://HOST:PORT". store: results that are there already (chunks.Chunks).
     """
     began = time.perf_counter()
     progress("making the arm", 0.0)
     checked_world(plan)
-    with Workers(workers) as pool:
+    with workers_of(workers) as pool:
 
         def stage(what: str, start: float, end: float) -> Callable[[int, int], None]:
             return lambda done, total: progress(what, start + (end - start) * done / max(1, total))
@@ -212,7 +114,7 @@ def study(
         pool.need(found, len(WORLDS))
         known: dict[WorldName, Learned] = dict(zip(WORLDS, found, strict=True))
         tasks = _tasks(plan, known)
-        results = pool.results(tasks, stage("watching and touching", 0.1, 0.95), keep)
+        results = pool.results(tasks, stage("watching and touching", 0.1, 0.95), keep, store)
         interrupted = pool.interrupted
     free = tuple(r for r in results if isinstance(r, FreeResult))
     touches = tuple(t for r in results if isinstance(r, tuple) for t in r)

@@ -1,0 +1,188 @@
+"""A study that was cut short goes on: the same bytes, whoever did the work and however often it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tangere.apps.study.chunks import FOLDER, Chunks
+from tangere.apps.study.cluster import Cluster, workers_of
+from tangere.apps.study.plan import Plan
+from tangere.apps.study.study import study
+from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
+from tangere.cli.main import main
+from tangere.errors import InvalidValue, NoSolution
+
+TABLES = ("contacts.csv", "steps.csv", "summary.csv", "roc.csv")
+SMALL = ["study", "--trials", "24", "--minutes", "0.2", "--learn", "0.2", "--no-report"]
+PLAN = Plan(trials=24, free_minutes=0.2, learn_minutes=0.2)
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Done at once, in one process."""
+    folder = tmp_path_factory.mktemp("whole") / "study"
+    assert main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
+    assert not (folder / FOLDER).exists()
+    return tables(folder)
+
+
+def started(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "tangere", *SMALL, "--out", str(folder), *more]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def wait_for_chunks(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    while len(list((folder / FOLDER).glob("*.json"))) < count:
+        if process.poll() is not None:
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_killed_and_resumed(workers: str, whole: dict[str, bytes], tmp_path: Path, capsys: Any) -> None:
+    """Everything killed in the middle: no table, the chunks are there; afterwards the same bytes, and no chunks."""
+    folder = tmp_path / "study"
+    process = started(folder, "--workers", workers)
+    wait_for_chunks(folder, 2, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = len(list((folder / FOLDER).glob("*.json")))
+    assert done >= 2
+    assert main([*SMALL, "--workers", "1", "--out", str(folder), "--resume"]) == 0
+    assert tables(folder) == whole
+    assert not (folder / FOLDER).exists()
+    assert not list(folder.glob("unfinished-*"))
+
+
+def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
+    """Results of a store are taken as they are; a damaged or foreign chunk is done anew."""
+    store = Chunks(tmp_path, asdict(PLAN))
+    first = study(PLAN, workers=1, store=store)
+    files = sorted((tmp_path / FOLDER).glob("*.json"))
+    files[0].write_text("{half")
+    other = json.loads(files[1].read_text())
+    other["type" if isinstance(other, dict) else 0] = "Nothing"
+    files[1].write_text(json.dumps(other))
+    done: list[int] = []
+
+    class Counting(Chunks):
+        def put(self, task: int, result: Any) -> None:
+            done.append(task)
+            super().put(task, result)
+
+    again = study(PLAN, workers=1, store=Counting(tmp_path, asdict(PLAN)))
+    assert done == [0, 1]
+    assert repr(again.touches) == repr(first.touches)
+    assert [f.counts.tolist() for f in again.free] == [f.counts.tolist() for f in first.free]
+    assert Chunks(tmp_path, asdict(Plan(trials=26))).get(2) is None  # another plan
+
+
+def test_chunks_keep_every_bit(tmp_path: Path, rng: np.random.Generator) -> None:
+    store = Chunks(tmp_path, {})
+    answer = Answer(3, None, 0.1 + 0.2, float("nan"), 1e-300)
+    touch = TouchResult("wrong", 2, 1 / 3, 0.1, 7.0, float("inf"), 0, 1.5, "push", answer, answer)
+    step = Injected(0.5, rng.normal(size=3), True, np.array([True, False]))
+    free = FreeResult("exact", 20.0, 1, np.array([3, 2, 1]), (step,))
+    for k, value in enumerate(((touch,), free)):
+        store.put(k, value)
+        assert repr(store.get(k)) == repr(value)
+    assert store.get(0)[0].isolated.probability == 0.1 + 0.2
+    back = store.get(1)
+    assert back.steps[0].delay.tobytes() == step.delay.tobytes()
+    assert back.counts.dtype == free.counts.dtype
+
+
+def test_mistakes(whole: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "study"
+    assert main([*SMALL, "--resume", "--out", str(folder)]) == 1
+    assert "holds no study; leave --resume out" in capsys.readouterr().err
+    process = started(folder, "--workers", "1")
+    wait_for_chunks(folder, 1, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert main([*SMALL, "--seed", "9", "--resume", "--out", str(folder)]) == 1
+    assert "has another seed" in capsys.readouterr().err
+    for text in ("many", "dask://nowhere", "-3"):
+        with pytest.raises(InvalidValue, match="workers"):
+            workers_of(text)
+
+
+# ---------------------------------------------------------------------------------------------------------------- dask
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A scheduler and two workers on loopback: address, and the workers' processes."""
+    pytest.importorskip("distributed")
+    port, folder = free_port(), tmp_path_factory.mktemp("dask")
+    at = f"tcp://127.0.0.1:{port}"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    scheduler = subprocess.Popen([*dask, "--no-dashboard"], **quiet)
+    words = [sys.executable, "-m", "distributed.cli.dask_worker", at, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    workers = [subprocess.Popen([*words, "--host", "127.0.0.1"], **quiet) for _ in range(2)]
+    yield f"dask://127.0.0.1:{port}", workers
+    for process in (*workers, scheduler):
+        process.kill()
+        process.wait()
+
+
+def wait_for_workers(address: str, count: int) -> None:
+    import distributed
+
+    client = distributed.Client(address.replace("dask", "tcp"), timeout=120, set_as_default=False)  # type: ignore[no-untyped-call]
+    client.wait_for_workers(count, timeout=120)  # type: ignore[no-untyped-call]
+    client.close()  # type: ignore[no-untyped-call]
+
+
+def test_dask(cluster: Any, whole: dict[str, bytes], tmp_path: Path) -> None:
+    """The same bytes from a cluster, also when one of its workers is killed in the middle."""
+    address, workers = cluster
+    wait_for_workers(address, 2)
+    folder = tmp_path / "study"
+    process = started(folder, "--workers", address)
+    wait_for_chunks(folder, 1, process)
+    workers[0].kill()
+    assert process.wait(timeout=300) == 0
+    assert tables(folder) == whole
+
+
+def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, _ = cluster
+    wait_for_workers(address, 1)
+    import tangere
+
+    monkeypatch.setattr(tangere, "__version__", "9.9.9")
+    with pytest.raises(NoSolution, match=r"has tangere .* instead of 9\.9\.9: results would not be the same"), Cluster(
+        address
+    ):
+        pass
+
+
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("tangere.apps.study.cluster.WAIT", 0.5)
+    with pytest.raises(NoSolution, match="no dask scheduler answers"), Cluster(f"dask://127.0.0.1:{free_port()}"):
+        pass
