@@ -11,6 +11,7 @@ import json
 import sys
 import time
 import traceback
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,30 @@ def kernels(arm: tangere.Robot, out: dict[str, Any]) -> None:
         out[f"launch us {dtype}"] = 1e6 * (time.perf_counter() - begin) / 200
 
 
+def inverse(arm: tangere.Robot, out: dict[str, Any]) -> None:
+    """Every branch against the CPU's, and rates."""
+    q = np.random.default_rng(4).uniform(-3.0, 3.0, (100_000, 6))
+    q[:300, 4] = 0.0  # singular wrists
+    T = arm.pose(q)
+    want = arm.inverse_kinematics(T)
+    for dtype, count in (("float64", 4_000_000), ("float32", 10_000_000)):
+        batch, kind = arm.batch(device="cuda", dtype=dtype), getattr(torch, dtype)
+        got = batch.inverse_kinematics(torch.tensor(T, dtype=kind, device="cuda"))
+        valid = got.valid.cpu().numpy()
+        both = valid & want.valid
+        gap = (got.q.cpu().numpy() - want.q + np.pi) % (2.0 * np.pi) - np.pi
+        poses = batch.pose(6.0 * torch.rand((count, 6), dtype=kind, device="cuda") - 3.0)
+        seconds = timed(partial(batch.inverse_kinematics, poses), 3)
+        out[f"inverse kinematics {dtype}"] = {
+            "G poses/s": round(count / seconds / 1e9, 2), "branches equal": float(np.mean(valid == want.valid)),
+            "largest error [rad]": float(np.abs(gap[both]).max()),
+            "999 of 1000": float(np.quantile(np.abs(gap[both]), 0.999)),
+            "same bits": bool(np.array_equal(got.q.cpu().numpy(), want.q)),
+        }  # fmt: skip
+        print(out[f"inverse kinematics {dtype}"], flush=True)
+        del poses
+
+
 def loop(arm: tangere.Robot, method: Any, seconds: float = 5.0) -> Any:
     """A noisy closed loop with a contact on every robot."""
     friction = JointFriction.of(arm.drives)
@@ -100,7 +125,7 @@ def loop(arm: tangere.Robot, method: Any, seconds: float = 5.0) -> Any:
     ).plan  # fmt: skip
 
 
-def rollouts(arm: tangere.Robot, out: dict[str, Any], count: int) -> None:
+def rollouts(arm: tangere.Robot, out: dict[str, Any], count: int = 1_000_000) -> None:
     """Rates, bits and counts."""
     for method in ("rk4", "semi-implicit"):
         plan = loop(arm, method)
@@ -128,7 +153,7 @@ def rollouts(arm: tangere.Robot, out: dict[str, Any], count: int) -> None:
                 print(name, row, flush=True)
 
 
-def environments(out: dict[str, Any]) -> None:
+def environments(arm: tangere.Robot, out: dict[str, Any]) -> None:
     """Bits against the CPU, and steps of 20 periods: the whole step by the clock, the kernel alone by events."""
     import tangere.gym
 
@@ -196,7 +221,7 @@ def shared(arm: tangere.Robot, out: dict[str, Any]) -> None:
 def main() -> None:
     arm = tangere.robot("ur10e", rotor_inertia=True)
     out: dict[str, Any] = {"device": device().name, "compiled": host.COMPILED}
-    for part in (shared, lambda _, out: environments(out), kernels, lambda arm, out: rollouts(arm, out, 1_000_000)):
+    for part in (shared, inverse, environments, kernels, rollouts):
         try:
             part(arm, out)
         except Exception as error:  # the others go on

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_inverse import singular_states
 from test_rollouts import parts as closed_loop
 
 import tangere
@@ -19,7 +20,7 @@ from tangere.apps.bench import bench
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
 from tangere.kernels import batch, device, rollouts, rollouts_cuda, ur
 from tangere.kernels.device import DeviceError
-from tangere.kernels.emit import cuda
+from tangere.kernels.emit import cuda, cuda_ik
 from tangere.kernels.environments_cuda import Envs
 from tangere.kernels.table import all_kernels, trace
 from tangere.plants.sensors import SensorModel
@@ -142,6 +143,32 @@ def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: boo
     assert np.isfinite(results[:, 33]).all()
 
 
+def test_inverse_kinematics_on_the_host_has_the_same_bits(arm: tangere.Robot, tmp_path: Path) -> None:
+    """Branches, flags and distances; far from singularities, at them and next to them, with and without a reference."""
+    rng, kinds = np.random.default_rng(0), ("wrist", "elbow", "shoulder")
+    near = [singular_states(arm, kind, off, 20, rng) for kind in kinds for off in (0.0, 1e-7, 1e-4)]
+    q = np.concatenate([rng.uniform(-3.0, 3.0, (500, 6)), *near])
+    T = arm.pose(q)
+    T[5, :3, 3] *= 4.0  # out of reach
+    T[6, :3, :3] += 1e-7  # to be projected
+    n, run = len(T), built(tmp_path, cuda_ik.text(False)).tg_ik
+    u = np.array(cuda_ik.constants(ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia).tolist()))
+    for reference in (None, q[3], q[::-1].copy()):
+        angles, floats, small = np.zeros((n, 8, 6)), np.zeros((2, n)), np.zeros((2, n, 8), np.uint8)
+        listed = np.zeros(n + 1, np.int32)
+        at = [a.ctypes.data for a in (angles, *floats, *small)]
+        held = None if reference is None else reference.ctypes.data
+        step = 0 if reference is None or reference.ndim == 1 else 6
+        poses = batch._Poses(T.ctypes.data, held, *at, listed.ctypes.data + 4, listed.ctypes.data, n, step)
+        run(ctypes.byref(poses), ctypes.c_void_p(u.ctypes.data))
+        want = arm.inverse_kinematics(T, reference)
+        assert 180 <= listed[0] < 200
+        assert np.array_equal(small[0].astype(bool), want.valid)
+        assert np.array_equal(small[1], want.flags)
+        assert np.array_equal(angles, want.q)
+        assert np.array_equal(floats, [want.correction, want.distance])
+
+
 @pytest.mark.skipif(not rollouts.COMPILED, reason="the compiled rollouts are not built")
 def test_environments_on_the_host_have_the_same_bits(tmp_path: Path) -> None:
     """The text that a GPU runs, against the lanes of the processor: states, samples and noise of noisy arms."""
@@ -233,6 +260,10 @@ def test_a_batch_on_the_cpu_takes_and_gives_anybodys_arrays(arm: tangere.Robot) 
     single = arm.batch(dtype="float32").momentum_terms(q, qd)
     assert [s.dtype for s in single] == [np.float32] * 3
     assert single[0] == pytest.approx(arm.momentum_terms(q, qd)[0], rel=1e-6)
+    T = arm.pose(q)
+    found, want = many.inverse_kinematics(T, q[0]), arm.inverse_kinematics(T, q[0])
+    assert all(np.array_equal(getattr(found, name), getattr(want, name)) for name in found._fields)
+    assert many.inverse_kinematics(T[2]).q.shape == (8, 6)
     jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'tangere[jax]'")
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)

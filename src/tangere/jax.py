@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,28 +26,15 @@ from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.emit import jax as emit
 from tangere.kernels.payloads import payload_map
+from tangere.kernels.solutions import Branches
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import chain_of
 
-__all__ = ["JaxRobot", "Solutions", "robot"]
+__all__ = ["Branches", "JaxRobot", "robot"]
 
 JaxArray = Any  # a jax.Array, or whatever jax.numpy takes for one
 Form = Callable[..., tuple[Any, ...]]
-
-
-class Solutions(NamedTuple):
-    """Solutions of poses in eight branches each, as tangere.IKBatch: what `valid` masks out is none.
-
-    q (..., 8, 6) [rad], valid (..., 8), flags (..., 8): bits singular shoulder 1, elbow 2, wrist 4, elbow up 8;
-    correction (...): largest change made to the given rotation, distance (...): how far [m] a pose is out of reach.
-    """
-
-    q: JaxArray
-    valid: JaxArray
-    flags: JaxArray
-    correction: JaxArray
-    distance: JaxArray
 
 
 def robot(name: str | os.PathLike[str] | robots.Robot, **options: Any) -> JaxRobot:
@@ -140,7 +127,7 @@ class JaxRobot:
         """Jdot qd (..., 6)."""
         return self._call("jacobian_rate_times_velocity", q, qd)
 
-    def inverse_kinematics(self, T: JaxArray, reference: JaxArray | None = None) -> Solutions:
+    def inverse_kinematics(self, T: JaxArray, reference: JaxArray | None = None) -> Branches:
         """All solutions of poses T_base_tcp (..., 4, 4) of a UR, in closed form; reference (6,) or (..., 6).
 
         What is no rotation within 1e-5 has no valid solution. Singular poses are solved as tangere.Robot solves them,
@@ -177,7 +164,7 @@ class JaxRobot:
         valid = found & (self._rows(merged, lead) > 0.5)
         bits = (branches[..., 8:] > 0.5) * jnp.asarray(2 ** np.arange(4), jnp.uint8)
         away = jnp.where(valid.any(axis=-1), 0.0, branches[..., 7].min(axis=-1))
-        return Solutions(q, valid, bits.sum(axis=-1).astype(jnp.uint8), correction, away)
+        return Branches(q, valid, bits.sum(axis=-1).astype(jnp.uint8), correction, away)
 
     ik = inverse_kinematics
 

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, unknown
 from tangere.kernels import dlpack, ur
 from tangere.kernels.device import DEVICES, device
-from tangere.kernels.emit import cuda
+from tangere.kernels.emit import cuda, cuda_ik
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.payloads import payload_map
+from tangere.kernels.solutions import Branches
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import chain_of
 from tangere.model.model import Array
@@ -90,6 +91,26 @@ class Batch:
         if point is None:
             raise InvalidValue("point: (..., 3) [m] in the frame of the link, as an array of the same kind as q")
         return self._call(self._kernels[f"jacobian_link{int(link)}"], (q, point), out, stream)
+
+    def inverse_kinematics(self, T: Any, reference: Any = None, *, stream: Any = None) -> Branches:
+        """All solutions of poses T_base_tcp (..., 4, 4), eight branches each; reference (6,) or (..., 6).
+
+        On a GPU, for a UR: the CPU's answer, but for poses where shoulder and elbow are singular at once, of which some
+        solutions are found by an iteration only; what is no rotation within 1e-5 has no valid branch there.
+        """
+        if self._parameters is not None:
+            raise InvalidValue("inverse_kinematics: does not depend on payloads; ask the batch without parameters")
+        if self.device == "cuda":
+            return inverse_on_device(self, T, reference, stream)
+        poses = dlpack.on_host(T, "T")
+        alone = np.ndim(poses) == 2
+        held = None if reference is None else dlpack.on_host(reference, "reference")
+        found = self.robot.inverse_kinematics(np.asarray(poses)[None] if alone else poses, held)
+        parts = (found.q.astype(self.dtype), found.valid, found.flags, found.correction, found.distance)
+        kind = dlpack.kind_of(T)
+        return Branches(*(dlpack.like_host(part[0] if alone else part, kind) for part in parts))
+
+    ik = inverse_kinematics
 
     def with_parameters(self, payload: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)) -> Batch:
         """The same with a payload for each robot: masses (N,) [kg], com (3,) or (N, 3) [m] in flange axes."""
@@ -236,6 +257,7 @@ class Batch:
 
 # products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
 OPTIONS = ("-fmad=false",)
+CAREFUL = 1 << 16  # threads that work off the list of careful poses: how long it is, only the device knows
 
 
 def constant_values(t: Trace, parameters: Sequence[Any], each: bool) -> tuple[Any, ...]:
@@ -256,6 +278,57 @@ def _trace(name: str) -> Trace:
 def _form(name: str) -> Callable[..., tuple[Any, ...]]:
     t = _trace(name)
     return emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)
+
+
+class _Poses(ctypes.Structure):
+    """tg_poses of emit/cuda_ik.py."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("T", "reference", "q", "correction", "distance", "valid", "flags")),
+        *((name, ctypes.c_void_p) for name in ("list", "count")), ("n", ctypes.c_longlong), ("step", ctypes.c_longlong),
+    ]  # fmt: skip
+
+
+def inverse_on_device(batch: Batch, T: Any, reference: Any, stream: Any) -> Branches:
+    """Batch.inverse_kinematics on the device."""
+    robot, dtype, gpu = batch.robot, batch.dtype, _open()
+    if not ur.is_ur(robot.model):
+        raise InvalidValue(f"inverse_kinematics: {robot.name} is no UR; the closed form is that of a UR")
+    number = dlpack.current(T) if stream is None else _stream(stream)
+    poses = dlpack.view(T, "T", dtype, number)
+    if poses.shape[-2:] != (4, 4):
+        raise InvalidValue(f"T: expected shape (..., 4, 4), got {poses.shape}")
+    lead = poses.shape[:-2]
+    held = None if reference is None else dlpack.view(reference, "reference", dtype, number)
+    if held is not None and held.shape not in ((6,), (*lead, 6)):
+        raise InvalidValue(f"reference: one joint vector (6,) or the leading axes of the poses, got {held.shape}")
+    small = np.dtype(np.uint8)
+    wanted = {
+        "q": ((*lead, 8, 6), dtype), "valid": ((*lead, 8), np.dtype(bool)), "flags": ((*lead, 8), small),
+        "correction": (lead, dtype), "distance": (lead, dtype), "list": ((max(prod(lead), 1) + 1,), np.dtype(np.int32)),
+    }  # fmt: skip
+    made = {name: dlpack.like(T, shape, kind) for name, (shape, kind) in wanted.items()}
+    place = {name: pair[1].pointer for name, pair in made.items()}
+    count = prod(lead)
+    if "inverse_kinematics" not in batch._ready:
+        text = cuda_ik.text(dtype == np.float32)
+        functions = [gpu.function(text, name, OPTIONS) for name in ("tg_ik", "tg_ik_careful")]
+        own = ur.parameters_of(robot.model, rotor_inertia=robot.rotor_inertia).tolist()
+        values = np.array(cuda_ik.constants(own)).tobytes()
+        batch._ready["inverse_kinematics"] = (functions, (ctypes.c_char * len(values)).from_buffer_copy(values))
+    (first, second), u = batch._ready["inverse_kinematics"]
+    job = _Poses(
+        poses.pointer, None if held is None else held.pointer, place["q"], place["correction"], place["distance"],
+        place["valid"], place["flags"], place["list"] + 4, place["list"], count,
+        0 if held is None or held.shape == (6,) else 6,
+    )  # fmt: skip
+    gpu.enter()
+    gpu.zero(place["list"], 1, number)
+    if count:
+        gpu.launch(first, count, cuda.BLOCK, [job, u], number)
+        gpu.launch(second, min(count, CAREFUL), cuda.BLOCK, [job, u], number)
+    kind = dlpack.kind_of(T)
+    return Branches(*(dlpack.given_back(made[name][0], kind) for name in Branches._fields))
 
 
 def _open() -> Any:

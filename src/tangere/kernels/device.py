@@ -152,6 +152,10 @@ class Device:
         blocks = -(-count // block)
         self._ok(self._driver.cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None))
 
+    def zero(self, pointer: int, count: int, stream: int = 0) -> None:
+        """Set `count` numbers of 32 bits to 0."""
+        self._ok(self._driver.cuMemsetD32Async(ctypes.c_uint64(pointer), 0, ctypes.c_size_t(count), _P(stream)))
+
     def wait(self) -> None:
         """Until everything is done."""
         self._ok(self._driver.cuCtxSynchronize())

@@ -16,6 +16,7 @@ from tangere.kernels.device import Memory, device
 CPU, CUDA = 1, 2  # DLPack's numbers of devices
 _HOST_TOO = (1, 3)  # plain and pinned memory of the host
 _FLOAT = 2  # DLPack's code
+_CODES = {"f": _FLOAT, "u": 1, "i": 0, "b": 6}
 
 
 class _Device(ctypes.Structure):
@@ -114,7 +115,8 @@ class DeviceArray:
         shape = (ctypes.c_int64 * max(len(self.shape), 1))(*self.shape)
         managed = _Managed()
         managed.tensor = _Tensor(
-            self.memory.pointer, _Device(CUDA, 0), len(self.shape), _Type(_FLOAT, 8 * self.dtype.itemsize, 1),
+            self.memory.pointer, _Device(CUDA, 0), len(self.shape),
+            _Type(_CODES[self.dtype.kind], 8 * self.dtype.itemsize, 1),
             ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0,
         )  # fmt: skip
         key = ctypes.addressof(managed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -238,6 +238,20 @@ class FoundSolutions(IKSolutions):
     def count(self) -> int:
         """Number of solutions."""
         return len(self._values[0])
+
+
+class Branches(NamedTuple):
+    """Solutions of many poses as arrays of any package, in eight branches each: what `valid` masks out is none.
+
+    q (..., 8, 6) [rad], valid (..., 8), flags (..., 8): bits singular shoulder 1, elbow 2, wrist 4, elbow up 8;
+    correction (...): largest change made to the given rotation, distance (...): how far [m] a pose is out of reach.
+    """
+
+    q: Any
+    valid: Any
+    flags: Any
+    correction: Any
+    distance: Any
 
 
 @dataclass(frozen=True, repr=False)
