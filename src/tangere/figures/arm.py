@@ -15,6 +15,8 @@ from tangere.errors import InvalidValue
 from tangere.figures.axes import drawing, polyline
 from tangere.figures.markup import Raw, floats, join, number, tag
 from tangere.figures.plots import Figure, number_row, small_table
+from tangere.figures.things import Thing, arrow
+from tangere.figures.things import drawn as thing_drawn
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
 from tangere.types import Array
 
@@ -29,6 +31,11 @@ GRID = 0.2  # m between the lines of the floor
 _AXIS = 0.085  # share of the arm's size that a triad's axis is long: readable, and wrist triads hardly overlap
 KINDS = ("tube", "joint", "cap", "pen")  # colours of tangere.model.link_shapes, classes of style.css
 AXES = ("x", "y", "z")
+APART = 14.0  # px between two letters of axes: nearer ones cannot be read
+# where a frame's name may stand [px from its origin], the first that is free
+PLACES = tuple(np.array(step) for step in ((-7.0, 14.0), (-12.0, -8.0), (24.0, 18.0), (-40.0, 4.0), (44.0, -4.0),
+    (-34.0, 34.0), (34.0, 38.0), (-38.0, -30.0), (36.0, -34.0), (0.0, 52.0), (-66.0, 14.0), (66.0, 14.0)))  # fmt: skip
+FELT = 0.02  # share of the largest force from which its arrow is drawn
 ACROSS, SHRUNK = 4, 0.4  # small arms beside each other, and their size against a large one: eight fit a notebook
 
 
@@ -44,6 +51,10 @@ class Scene:
     names: tuple[str, ...]  # (m,)
     paths: tuple[tuple[str, Array], ...] = ()  # style and (M, 3) points
     azimuth: float = 0.0  # rad, of the eye
+    things: tuple[Thing, ...] = ()  # what stands around it
+    forces: Array | None = None  # (K, 3) N on the tool, base axes
+    first: int = 0  # the pose that is shown first
+    arrows: tuple[tuple[Array, Array], ...] = ()  # still pushes: where (3,) m and how hard (3,) N, base axes
 
     @property
     def centre(self) -> Array:
@@ -58,7 +69,8 @@ class Scene:
         return max(0.1, 0.5 * float(np.linalg.norm(high - low)))
 
     def _box(self) -> tuple[Array, Array]:
-        every = np.concatenate([self.points.reshape(-1, 3), self.triads.reshape(-1, 3), *(p for _, p in self.paths)])
+        more = [*(path for _, path in self.paths), *(one.points for one in self.things)]
+        every = np.concatenate([self.points.reshape(-1, 3), self.triads.reshape(-1, 3), *more])
         every = every[np.all(np.isfinite(every), axis=1)]
         if not len(every):
             return np.zeros(3), np.zeros(3)
@@ -80,11 +92,21 @@ class Scene:
             "azimuth": self.azimuth,
             "elevation": ELEVATION,
             "grid": GRID,
+            "things": [one.data() for one in self.things],
+            "forces": None if self.forces is None else floats(self.forces.reshape(-1)),
+            "most": self.most,
+            "first": self.first,
         }
 
-    def still(self, pose: int = 0) -> Raw:
+    @property
+    def most(self) -> float:
+        """The largest force [N]; 0 where there is none."""
+        return 0.0 if self.forces is None else float(np.nanmax(np.linalg.norm(self.forces, axis=1), initial=0.0))
+
+    def still(self, pose: int | None = None) -> Raw:
         """The scene as SVG, seen from its own eye."""
-        return drawing("The arm with its frames, drawn to scale", WIDTH, HEIGHT, self.drawn(pose))
+        shown = self.first if pose is None else pose
+        return drawing("The arm with its frames, drawn to scale", WIDTH, HEIGHT, self.drawn(shown))
 
     def drawn(self, pose: int = 0) -> Raw:
         """What the SVG holds, WIDTH x HEIGHT px."""
@@ -106,17 +128,22 @@ class Scene:
             if face:
                 drawn.append(tag("path", class_=f"face {KINDS[kind]}", d=face))
             pieces.append(join(*drawn))
+        tool = self.triads[pose, -1, 0]
+        near = {one.name: float((one.middle - tool) @ eye) > 0.0 for one in self.things}
+        parts += [thing_drawn(one, flat, eye, scale) for one in self.things if not near[one.name]]
         order = painting_order(self.points[pose] @ np.stack([right, up, eye], axis=1), [t[0] for t in self.tubes])
         parts += [pieces[k] for k in order]
+        parts += [thing_drawn(one, flat, eye, scale) for one in self.things if near[one.name]]
         parts += [tag("path", class_=f"line {style}", d=polyline(flat(path))) for style, path in self.paths]
-        for name, (origin, *ends) in zip(self.names, self.triads[pose], strict=True):
-            o = flat(origin)
-            for axis, end in zip(AXES, ends, strict=True):
-                e = flat(end)
-                tip = o + 1.18 * (e - o)
-                parts.append(tag("path", class_=f"axis {axis}", d=polyline(np.stack([o, e]))))
-                parts.append(tag("text", axis, class_=f"axis {axis}", x=f"{tip[0]:.1f}", y=f"{tip[1] + 3:.1f}"))
-            parts.append(tag("text", name, class_="frame", x=f"{o[0] - 7:.1f}", y=f"{o[1] + 14:.1f}"))
+        parts += _frames(self.names, flat(self.triads[pose]))
+        pushes = [*self.arrows, *([] if self.forces is None else [(tool, self.forces[pose])])]
+        most = max([self.most, *(float(np.linalg.norm(force)) for _, force in self.arrows)])
+        for point, force in pushes:
+            size = float(np.linalg.norm(force))
+            if size > FELT * most:
+                # as long as the force is large, and never too short to be seen
+                back = (0.08 + 0.22 * size / most) * self.radius * force / size
+                parts.append(arrow(flat(point - back), flat(point), f"{number(size, 3)} N"))
         return join(*parts)
 
     def _floor(self) -> list[Array]:
@@ -127,6 +154,34 @@ class Scene:
         return [np.array([[v, -reach, 0.0], [v, reach, 0.0]]) for v in values] + [
             np.array([[-reach, v, 0.0], [reach, v, 0.0]]) for v in values
         ]
+
+
+def _frames(names: Sequence[str], triads: Array) -> list[Raw]:
+    """Triads (m, 4, 2) [px] with letters where there is room, and names that stand apart, tied to their origins."""
+    parts: list[Raw] = []
+    letters: list[Array] = []
+    for o, *ends in triads:
+        for axis, e in zip(AXES, ends, strict=True):
+            parts.append(tag("path", class_=f"axis {axis}", d=polyline(np.stack([o, e]))))
+            tip = o + 1.18 * (e - o)
+            if all(np.hypot(*(tip - other)) > APART for other in letters):
+                letters.append(tip)
+                parts.append(tag("text", axis, class_=f"axis {axis}", x=f"{tip[0]:.1f}", y=f"{tip[1] + 3:.1f}"))
+    placed: list[Array] = []
+    for name, (o, *_) in zip(names, triads, strict=True):
+        free = (spot for step in PLACES if _clear(spot := o + step, placed, letters))
+        at = next(free, o + PLACES[0])
+        placed.append(at)
+        if np.hypot(*(at - o)) > 2.0 * APART:
+            parts.append(tag("path", class_="leader", d=polyline(np.stack([o, at + [6.0, -4.0]]))))
+        parts.append(tag("text", name, class_="frame", x=f"{at[0]:.1f}", y=f"{at[1]:.1f}"))
+    return parts
+
+
+def _clear(spot: Array, names: Sequence[Array], letters: Sequence[Array]) -> bool:
+    """Whether a name at this spot covers no other name and no letter of an axis."""
+    boxes = all(abs(spot[0] - other[0]) > 34.0 or abs(spot[1] - other[1]) > 15.0 for other in names)
+    return boxes and all(np.hypot(*(spot - [6.0, 4.0] - other)) > 12.0 for other in letters)
 
 
 def view(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
@@ -169,8 +224,12 @@ def scene(
     *,
     frames: bool,
     paths: tuple[tuple[str, Array], ...] = (),
+    things: tuple[Thing, ...] = (),
+    forces: Array | None = None,
+    first: int = 0,
+    arrows: tuple[tuple[Array, Array], ...] = (),
 ) -> Scene:
-    """The arm at q (K, n). frames: triads at every link frame, else at base and tcp only."""
+    """The arm at q (K, n). frames: triads at every link frame, else at base and tcp only. The rest: as Scene has it."""
     model = robot.model
     poses = robot.link_poses(q)  # (K, n, 4, 4)
     T_base_tcp = robot.pose(q)
@@ -199,7 +258,10 @@ def scene(
     # the eye stands to the side of the arm's plane, so that the bend is seen
     tool = T_base_tcp[0, :3, 3]
     azimuth = math.atan2(tool[1], tool[0]) + math.radians(62.0)
-    return Scene(identifier, times, np.stack(points, axis=1), tuple(tubes), triads, tuple(names), paths, azimuth)
+    drawn = np.stack(points, axis=1)
+    return Scene(
+        identifier, times, drawn, tuple(tubes), triads, tuple(names), paths, azimuth, things, forces, first, arrows
+    )  # fmt: skip
 
 
 def _bodies(model: Model, base: Array, poses: Array) -> list[tuple[Array, list[Segment]]]:

@@ -145,10 +145,12 @@ def drawing(title: str, width: float, height: float, *parts: object, **attribute
     return tag("svg", tag("title", title), *parts, viewBox=box, role="img", **attributes)
 
 
-def panel(title: str, unit: str, drawn: Raw, *below: object, output: Raw | None = None) -> Raw:
+def panel(
+    title: str, unit: str, drawn: Raw, *below: object, output: Raw | None = None, **attributes: object
+) -> Raw:
     """A drawing with its heading, as figures of several stand side by side; output: what the script writes into."""
     head = tag("div", tag("b", title, tag("small", f" [{unit}]")), output, class_="head")
-    return tag("div", head, tag("div", drawn, class_="plot"), *below, class_="panel")
+    return tag("div", head, tag("div", drawn, class_="plot"), *below, class_="panel", **attributes)
 
 
 def panels(boxes: list[Raw]) -> Raw:
@@ -159,11 +161,10 @@ def panels(boxes: list[Raw]) -> Raw:
 def legend(names: Iterable[tuple[str, str, bool]]) -> Raw:
     """A line of (name, style, dashed): what the curves of a still figure are."""
     keys = [
-        tag("span", tag("i", class_=f"key {style}", style="border-top-style:dashed" if dashed else None), " ", name,
-            style="margin-right:16px")
+        tag("span", tag("i", class_=f"key {style}", style="border-top-style:dashed" if dashed else None), name)
         for name, style, dashed in names
     ]  # fmt: skip
-    return tag("p", *keys, style="margin:0 0 8px;font-size:13px")
+    return tag("div", *keys, class_="legend")
 
 
 def curve(x: Array, y: Array, columns: int = 300) -> str:

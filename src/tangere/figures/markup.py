@@ -8,6 +8,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -44,7 +45,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Raw:
     """An element. Attribute names: `class_` is class, `stroke_width` is stroke-width; None leaves one out."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     written = "".join(f' {key}="{text(value)}"' for key, value in given.items())
-    if name in ("meta", "br", "input"):  # elements that HTML never closes
+    if name in ("meta", "br", "input", "img"):  # elements that HTML never closes
         return Raw(f"<{name}{written}>")
     return Raw(f"<{name}{written}>{join(*children)}</{name}>")
 
@@ -101,6 +102,16 @@ def floats(values: Array) -> dict[str, str]:
     finite = values[np.isfinite(values)]
     kind = "f8" if finite.size and float(np.max(np.abs(finite))) > _LARGEST else "f4"
     return {kind: base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode("ascii")}
+
+
+def csv_text(columns: Mapping[str, Array], limit: int = 1000) -> str:
+    """Columns (N,) as csv with their names, about `limit` rows evenly taken, seven digits; empty where not a number."""
+    count = max((len(values) for values in columns.values()), default=0)
+    rows = [",".join(columns)]
+    for k in strided(count, limit).tolist():
+        cells = (float(values[k]) if k < len(values) else math.nan for values in columns.values())
+        rows.append(",".join(f"{v:.7g}" if math.isfinite(v) else "" for v in cells))
+    return "\r\n".join(rows) + "\r\n"
 
 
 def decode(block: dict[str, str]) -> Array:

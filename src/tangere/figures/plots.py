@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tangere.types import Array
 # Size [px] of a still panel; the script draws the same layout at the width it finds.
 WIDTH, HEIGHT = 520, 172
 WIDE, HIGH = 1080, 280  # of a panel that stands alone
+SMALL = 340, 84  # of a quiet one
 # Line styles of style.css: a wide soft line lies behind a thin one, so that both are seen where they agree.
 STYLES = ("soft", "a", "b", "c", "d", "limit", "e", "f")
 PANEL_WIDTH, PANEL_HEIGHT = 720, 170  # [px] of one panel: six joints stay apart, four panels fit a screen
@@ -35,16 +36,19 @@ svg{background:#fff;max-width:100%;height:auto}
 text{fill:#5d656d;font:11px Inter,"Segoe UI","Helvetica Neue",Arial,sans-serif}
 text.y{text-anchor:end}text.x{text-anchor:middle}text.unit,text.title{fill:#1c2024}text.title{font-weight:600}
 .line{fill:none;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round}
-.line.soft{stroke:#b9c4cd;stroke-width:6}.line.limit{stroke:#85817a;stroke-dasharray:5 4}
+.line.soft{stroke:#b9c4cd;stroke-width:6}.line.limit{stroke:#b07800;stroke-dasharray:5 4}
 .line.a{stroke:#0067a8}.line.b{stroke:#c8500a}.line.c{stroke:#00795a}.line.d{stroke:#9a4a86}
-.line.e{stroke:#8a6d00}.line.f{stroke:#4d6274}
+.line.e{stroke:#54429c}.line.f{stroke:#4d6274}
 text.key{font-weight:650}text.a{fill:#0067a8}text.b{fill:#c8500a}text.c{fill:#00795a}text.d{fill:#9a4a86}
-text.e{fill:#8a6d00}text.f{fill:#4d6274}
+text.e{fill:#54429c}text.f{fill:#4d6274}
 .grid{stroke:#eceded;fill:none}.floor{stroke:#e4e6e6;fill:none}
 .solid,.face{stroke:#3d4852;stroke-linejoin:round}.solid.tube,.solid.joint,.face.tube{fill:#cfd6dc}
 .solid.cap,.face.cap,.face.joint{fill:#6f8597}.solid.pen,.face.pen{fill:#3d4852;stroke:none}
 .shine{fill:none;stroke:#ffffff90}path.axis{stroke-width:2.2;fill:none;stroke-linecap:round}
 path.axis.x{stroke:#c8500a}path.axis.y{stroke:#00795a}path.axis.z{stroke:#0067a8}
+.thing{fill:#e9dcc566;stroke:#8f7a55}text.thing{fill:#5d656d;stroke:none}
+.force{stroke:#b3261e;stroke-width:5;fill:none}.force.tip{fill:#b3261e;stroke:none}
+text.force{fill:#b3261e;stroke:none;font-weight:650;text-anchor:middle}.leader{stroke:#5d656d;stroke-width:.8}
 text.axis{font-weight:650;text-anchor:middle}text.frame{fill:#1c2024;font-weight:650;text-anchor:end}
 """
 
@@ -75,6 +79,7 @@ class Panel:
     series: tuple[Series, ...]
     levels: tuple[Level, ...] = ()
     at_least: float = 0.0  # smallest height of the vertical axis, so that rounding noise is not blown up to a signal
+    quiet: bool = False  # nothing to see: drawn small, after the others
 
 
 @dataclass(frozen=True)
@@ -98,37 +103,57 @@ class TimeFigure:
     hidden: tuple[str, ...] = ()  # names that are off at first
     smooth: bool = False
     own_time: bool = False  # not the time that the page's other figures share
+    shared: bool = False  # one vertical scale for all panels
+    log: bool = False  # offers a logarithmic vertical axis: for sizes, which are not below 0
+    same: tuple[str, int] | None = None  # its one panel is that of another figure of the page, whose numbers it shares
+
+    @property
+    def shown(self) -> tuple[Panel, ...]:
+        """The panels; where all are quiet they are drawn like any other."""
+        all_quiet = all(each.quiet for each in self.panels)
+        return tuple(replace(each, quiet=False) for each in self.panels) if all_quiet else self.panels
 
     def data(self) -> dict[str, Any]:
         """What the script needs, ready for JSON."""
         # 2500 samples of a smooth curve are two per pixel of the widest plot; everything else is kept whole
         rows = strided(len(self.time), 2500) if self.smooth else np.arange(len(self.time))
         time = self.time[rows]
-        out: dict[str, Any] = {"id": self.identifier, "hidden": list(self.hidden)}
+        out: dict[str, Any] = {"id": self.identifier, "hidden": list(self.hidden), "caption": self.caption}
+        out |= {key: True for key in ("shared", "log") if getattr(self, key)}
         if self.smooth or self.own_time:
             out["t"] = floats(time)  # the others share the page's own "t", which page.py writes
+        if self.same is not None:
+            out |= {"same": list(self.same)}
         out["bands"] = [[finite(b.start), finite(b.end), b.label] for b in self.bands]
         out["panels"] = [
             {
+                "title": each.title,
+                "quiet": each.quiet,
                 "unit": each.unit,
                 "min": each.at_least,
                 "levels": [[level.name, finite(level.value)] for level in each.levels],
-                "series": [
+                "series": [] if self.same is not None else [
                     {"name": s.name, "style": STYLES.index(s.style), **series(time, s.values[rows])}
                     for s in each.series
                 ],
             }
-            for each in self.panels
-        ]
+            for each in self.shown
+        ]  # fmt: skip
         return out
 
     def html(self, again: Raw | None = None) -> Raw:
         """The figure with still drawings; the script makes them live."""
-        boxes = [panel(p.title, p.unit, self._still(p), output=tag("output")) for p in self.panels]
+        boxes = [
+            (p.quiet, panel(p.title, p.unit, self._still(p), output=tag("output"), data_panel=k))
+            for k, p in enumerate(self.shown)
+        ]
+        loud, quiet = [box for still, box in boxes if not still], [box for still, box in boxes if still]
+        log = tag("button", "log axis", type="button", class_="axis", aria_pressed="false") if self.log else None
         return tag(
             "figure",
-            tag("div", *self._legend(), class_="legend"),
-            panels(boxes),
+            tag("div", *self._legend(), log, class_="legend"),
+            panels(loud),
+            tag("div", *quiet, class_="panels many quiet") if quiet else None,
             tag("figcaption", self.caption, again),
             id=self.identifier,
             class_="time",
@@ -149,8 +174,11 @@ class TimeFigure:
         shown = [s for s in plot.series if s.name not in self.hidden]
         levels = [level for level in plot.levels if level.name not in self.hidden]
         width, height = (WIDTH, HEIGHT) if len(self.panels) > 1 else (WIDE, HIGH)
+        width, height = SMALL if plot.quiet else (width, height)
         start, stop = _ends(self.time)
-        low, high = span([s.values for s in shown] + [np.array([v.value for v in levels])], plot.at_least)
+        sharing = [s for each in self.panels for s in each.series if s.name not in self.hidden]
+        curves = [s.values for s in (sharing if self.shared else shown)]
+        low, high = span(curves + [np.array([v.value for v in levels])], plot.at_least)
         axes = Axes(width, height, (start, stop), (low, high))
         right = width - axes.right
         parts: list[Raw] = []
@@ -158,7 +186,7 @@ class TimeFigure:
             a, b = (float(v) for v in np.clip(axes.across([band.start, band.end]), axes.left, right))
             parts.append(tag("rect", tag("title", band.label), class_="band", x=f"{a:.1f}", y=axes.top,
                              width=f"{max(b - a, 1.0):.1f}", height=axes.inner[1]))  # fmt: skip
-        parts += axes.rows(marks(low, high, 5)) + axes.columns(marks(start, stop, 6, "s"))
+        parts += axes.rows(marks(low, high, 2 if plot.quiet else 5)) + axes.columns(marks(start, stop, 6, "s"))
         for level in levels:
             at = float(axes.up(level.value))
             parts.append(tag("path", class_="line limit", d=f"M{axes.left} {at:.1f}H{right}"))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.figures.axes import Axes, curve, legend, marks, panel, panels, polyline, span, ticks
-from tangere.figures.markup import Raw, number, strided, tag
+from tangere.figures.markup import Raw, csv_text, number, strided, tag
 from tangere.types import Array
 
 Mask = NDArray[np.bool_]
@@ -42,7 +42,14 @@ def xy_figure(identifier: str, caption: str, plots: tuple[XY, ...], again: Raw |
         names |= {name: style for name, style, _, _ in plot.curves if name not in names}
     boxes = [panel(plot.title, plot.y_unit, _still(plot)) for plot in plots]
     keys = legend((name, style, False) for name, style in names.items())
-    return tag("figure", keys, panels(boxes), tag("figcaption", caption, again), id=identifier)
+    told: dict[str, Array] = {}
+    for plot in plots:
+        some = strided(len(plot.cloud[0]), _POINTS)
+        every = [("points", plot.cloud[0][some], plot.cloud[1][some]), *((name, a, b) for name, _, a, b in plot.curves)]
+        for name, a, b in every:
+            told |= {f"{plot.title}: {name} [{plot.x_unit}]": a, f"{plot.title}: {name} [{plot.y_unit}]": b}
+    shown = csv_text(told, 2 * _POINTS)
+    return tag("figure", keys, panels(boxes), tag("figcaption", caption, again), id=identifier, data_csv=shown)
 
 
 def _still(plot: XY) -> Raw:

@@ -58,7 +58,7 @@ def scratch() -> Iterator[str]:
 
 
 def difference(one: Log, other: Log) -> str:
-    """"" if every column is the same bit by bit (the clock's aside); else the first that is not."""
+    """ "" if every column is the same bit by bit (the clock's aside); else the first that is not."""
     for name in dict.fromkeys((*one.columns, *other.columns)):
         if name in CLOCK:
             continue
@@ -84,6 +84,11 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)  # of the scenario's settings, where they have one
+    did: str = ""  # what the arm did, after its name: "drew a circle"
+    changed: tuple[str, ...] | None = None  # settings that are not at their defaults; None: not known
+    bodies: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # what stood around the arm: name, kind, parts (kind, size, T row by row)
 
     @classmethod
     def of(
@@ -94,10 +99,12 @@ class Manifest:
         seeds: Mapping[str, int] | None = None,
         models: Mapping[str, Any] | None = None,
         units: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> Manifest:
-        """Of a run on this machine; models: name -> tangere.Robot or model, hashed here."""
+        """Of a run on this machine; models: name -> tangere.Robot or model, hashed here; more: any other field."""
         hashes = {name: model_hash(model) for name, model in (models or {}).items()}
-        return cls(tuple(command), dict(scenario), dict(seeds or {}), hashes, versions(), machine(), dict(units or {}))
+        rest = (dict(seeds or {}), hashes, versions(), machine(), dict(units or {}))
+        return cls(tuple(command), dict(scenario), *rest, **more)
 
 
 def versions() -> dict[str, str]:

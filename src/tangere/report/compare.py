@@ -16,9 +16,17 @@ from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
 from tangere.report.page import page_html
-from tangere.report.section import Section, command_line, joint_titles, link_words, page_head, table, time_section
-from tangere.report.sections_curves import tool_paths
-from tangere.report.sections_run import WORDS, entries, value_text
+from tangere.report.section import (
+    Section,
+    command_line,
+    joint_titles,
+    link_words,
+    page_head,
+    table,
+    time_section,
+    tool_paths,
+)
+from tangere.report.sections_run import entries, label, value_text
 from tangere.types import Array
 
 STYLES = "abcdef"  # of the curves, one for each run
@@ -110,7 +118,7 @@ def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
 
 def worded(rows: Rows) -> list[tuple[str, ...]]:
     """Names and values as people read them."""
-    named = [(WORDS.get(key, key.replace("_", " ")), values) for key, values in rows]
+    named = [(label(key), values) for key, values in rows]
     return [(name, *("–" if value in (None, "") else value_text(value) for value in values)) for name, values in named]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import datetime as dates
 import json
 import os
 import shlex
@@ -23,9 +25,41 @@ if TYPE_CHECKING:
 
 # A clip larger than this is left beside the report instead of inside it [bytes]: 150 frames take a tenth of it.
 _CLIP = 8_000_000
+_LOGO = 1_000_000  # bytes of a logo: it is in the page, and a page is 2 MB
 MOST = 32  # joints that an event may name where the log does not say how many there are
 # columns of a log that the report shows under the same name
 _SAME = ("q", "qd", "q_des", "qd_des", "tau_ext_true")
+
+
+@dataclass(frozen=True)
+class About:
+    """What somebody wants at the top of a page: a title in place of the run's name, who made it, a logo, a date."""
+
+    title: str = ""
+    author: str = ""
+    logo: str = ""  # a data: address of a picture
+    date: str = ""
+
+    @classmethod
+    def given(cls, title: str = "", author: str = "", logo: str = "", date: str = "") -> About:
+        """As options give it: logo a file (svg, png, jpg); a page with any of these has today's date if no other."""
+        if (author or logo) and not date:
+            date = dates.date.today().isoformat()
+        return cls(title, author, _picture(logo) if logo else "", date)
+
+
+def _picture(path: str) -> str:
+    """A picture as a data: address."""
+    kind = {"svg": "svg+xml", "png": "png", "jpg": "jpeg", "jpeg": "jpeg"}.get(path.rpartition(".")[2].lower())
+    if kind is None:
+        raise InvalidValue(f"--logo: a file that ends with .svg, .png or .jpg, got {path!r}")
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as problem:
+        raise InvalidValue(f"--logo: cannot read {path}: {problem.strerror or problem}") from problem
+    if len(raw) > _LOGO:
+        raise InvalidValue(f"--logo: {path} has {len(raw) / 1e6:.1f} MB, a logo has at most {_LOGO / 1e6:g}")
+    return f"data:image/{kind};base64,{base64.b64encode(raw).decode('ascii')}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +97,11 @@ class RunData:
     summary: Mapping[str, Any] = field(default_factory=dict)
     aborted: str = ""  # why the run ended early; "" if it did not
     video: bytes | None = None  # an mp4 to embed
+    did: str = ""  # what the arm did, after its name: "drew a circle"
+    changed: tuple[str, ...] | None = None  # parameters that are not at their defaults; None: not known
+    bodies: tuple[Mapping[str, Any], ...] = ()  # what stood around the arm, as figures.things.thing reads it
+    live: bool = False  # an arm that is there: no simulation, and no factor of real time
+    about: About = field(default_factory=lambda: About())  # title, author, logo and date that somebody gave
 
     def __post_init__(self) -> None:
         time = np.asarray(self.time, dtype=np.float64)
@@ -228,6 +267,12 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     words = manifest.get("command")
     named = {f"{key} [{units[key]}]" if units.get(key) else key: value for key, value in _flat(scenario)}
     found: dict[str, Any] = {"parameters": named, "blocks": _blocks(scenario)}
+    found["did"] = str(manifest.get("did") or "")
+    if isinstance(manifest.get("changed"), (list, tuple)):
+        found["changed"] = tuple(name for name in named if name.partition(" ")[0] in manifest["changed"])
+    told = manifest.get("bodies")
+    found["bodies"] = tuple(_mapping(one) for one in told) if isinstance(told, (list, tuple)) else ()
+    found["live"] = "arm" in scenario
     if isinstance(words, (list, tuple)):
         found["command"] = shlex.join(str(word) for word in words)
     if isinstance(scenario.get("robot"), str):

@@ -51,10 +51,18 @@ function tickLabel(value, step) {
   return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))).replace("-", "−");
 }
 
-/* A number for the read-out: five digits. */
-function readable(value) {
+/* Powers of ten between 10^low and 10^high. */
+function decades(low, high) {
+  const out = [], step = Math.max(1, Math.ceil((high - low) / 6));
+  for (let k = Math.ceil(low); k <= high; k += step) out.push(Math.pow(10, k));
+  return out;
+}
+
+/* A number for the read-out: five digits, or as many as are said. */
+function readable(value, digits) {
   if (!isFinite(value)) return "–";
   const size = Math.abs(value);
+  if (digits) return size >= 1e4 || size < 1e-3 ? value.toExponential(0).replace(/-/g, "−") : String(Number(value.toPrecision(digits)));
   if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(3).replace(/-/g, "−");
   return value.toFixed(size === 0 ? 0 : Math.min(7, Math.max(0, 4 - Math.floor(Math.log10(size))))).replace("-", "−");
 }

@@ -16,21 +16,24 @@ from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number,
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
 from tangere.report.section import Section, page_head, robot_of
-from tangere.report.sections_curves import force, joints, residual, space, timing, torques, tracking
-from tangere.report.sections_run import setup, summary, what
+from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
+from tangere.report.sections_glance import glance
+from tangere.report.sections_run import settings, setup, summary, what
+from tangere.report.sentence import sentence
 from tangere.types import Array
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
-    what,
+    glance,
+    settings,
     summary,
-    setup,
-    joints,
-    space,
-    tracking,
-    torques,
-    force,
     residual,
+    force,
+    tracking,
+    joints,
+    torques,
+    setup,
     timing,
+    what,
 )
 
 
@@ -46,7 +49,7 @@ def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> P
 def report_html(data: RunData) -> str:
     """The page of a run as text."""
     sections = [section for make in SECTIONS if (section := make(data)) is not None]
-    return page_html(data.name, head(data), sections, data.time)
+    return page_html(data.about.title or data.name, head(data), sections, data.time)
 
 
 def page_html(
@@ -56,7 +59,7 @@ def page_html(
 
     frames: whether a section holds another page in a frame, whose scripts may run; nothing is fetched in any case.
     """
-    script = _asset("decode.js") + _asset("plot.js") + _asset("scene.js") + _asset("start.js")
+    script = "".join(_asset(f"{name}.js") for name in ("decode", "plot", "scene", "pdf", "export", "start"))
     # only our own script may run, whatever else came into the page: its hash is the one that is allowed
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = "style-src 'unsafe-inline'; media-src data:; img-src data:"
@@ -118,18 +121,19 @@ def head(data: RunData) -> Raw:
     robot, _ = robot_of(data)
     title = robot.model.title if robot is not None else str(data.robot or "")
     time = data.time
-    long = f"{number(float(time[-1] - time[0]))} s, {len(time)} samples" if len(time) else "no samples were recorded"
+    lasts = float(time[-1] - time[0]) + (data.period or 0.0) if len(time) else 0.0  # the last sample lasts a period
+    long = f"{number(lasts)} s, {len(time)} samples" if len(time) else "no samples were recorded"
     line = " · ".join(part for part in (title, long) if part)
     alarm = None
     if data.aborted:
         alarm = ("The run ended early", data.aborted)
     elif not len(time):
         alarm = ("The log is empty", "Nothing to draw.")
-    return page_head(data.name, line, _tiles(data), alarm)
+    return page_head(data.name, line, _tiles(data), alarm, sentence=sentence(data), about=data.about)
 
 
 def _tiles(data: RunData) -> list[tuple[str, object, str]]:
-    """What one looks for first: how well it tracked, what it felt, how fast it ran; only what is known."""
+    """What one looks for first: how well it tracked, what it felt, how hard it was; only what is known."""
     told = data.summary
     tiles: list[tuple[str, object, str]] = []
     if _known(told, "tracking_rms_mm"):
@@ -139,15 +143,17 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
         quiet = None
     if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
         tiles.append(("quiet residual, worst joint", number(float(max(quiet)), 3), " Nm"))
+    for part, key, words in (("touch", "peak_n", "largest force"), ("force", "mean_n", "force, mean")):
+        inner = told.get(part)
+        if isinstance(inner, Mapping) and _known(inner, key):
+            tiles.append((words, number(float(inner[key]), 3), " N"))
     for event, entry in [judged for judged in data.judged if judged[0].alarm][:1]:
         if entry.get("torque_nm") is not None:
-            true = f" of {number(entry['true_torque_nm'], 4)}" if entry.get("true_torque_nm") is not None else ""
-            felt = join(number(entry["torque_nm"], 4), tag("small", true))
+            true = f" of {number(entry['true_torque_nm'], 3)}" if entry.get("true_torque_nm") is not None else ""
+            felt = join(number(entry["torque_nm"], 3), tag("small", true))
             tiles.append((f"felt at joint {event.joint}", felt, " Nm"))
         if entry.get("delay_ms") is not None:
             tiles.append(("noticed after", number(entry["delay_ms"], 3), " ms"))
-    if _known(told, "realtime_factor"):
-        tiles.append(("faster than real time", number(float(told["realtime_factor"]), 3), " ×"))
     return tiles
 
 

@@ -1,5 +1,6 @@
 /* Figures over time: drag to zoom, double click or Escape to reset, hover to read, legend to switch. */
 const STYLES = ["soft", "a", "b", "c", "d", "limit", "e", "f"];
+let clips = 0; /* each clipping has a name of its own */
 const END = 1e150; /* as in the still drawings: beyond it differences are no numbers any more */
 
 class TimePlot {
@@ -10,7 +11,15 @@ class TimePlot {
     this.ready = false;
     this.visible = false;
     this.dirty = true;
-    this.panels = Array.from(element.querySelectorAll(".panel"));
+    this.panels = Array.from(element.querySelectorAll(".panel")); /* in the order of the data; quiet ones are drawn last */
+    this.panels.sort((a, b) => a.dataset.panel - b.dataset.panel);
+    this.log = false;
+    const axis = element.querySelector("button.axis");
+    if (axis) axis.addEventListener("click", () => {
+      this.log = !this.log;
+      axis.setAttribute("aria-pressed", String(this.log));
+      this.draw();
+    });
     for (const button of element.querySelectorAll("[data-series]")) {
       button.addEventListener("click", () => {
         const name = button.dataset.series;
@@ -36,8 +45,10 @@ class TimePlot {
     this.stop = -Infinity;
     for (const panel of this.data.panels) {
       for (const series of panel.series) {
-        series.x = series.t ? decode(series.t) : common;
-        series.y = decode(series.v);
+        if (!series.y) {
+          series.x = series.t ? decode(series.t) : common;
+          series.y = decode(series.v);
+        }
         if (series.x.length) {
           this.start = Math.min(this.start, series.x[0]);
           this.stop = Math.max(this.stop, series.x[series.x.length - 1]);
@@ -67,55 +78,70 @@ class TimePlot {
     this.cursor();
   }
 
-  drawPanel(element, panel) {
-    const box = element.querySelector(".plot");
-    const W = Math.max(200, box.clientWidth), H = this.panels.length > 1 ? 172 : 280;
-    const L = 46, R = 8, T = 8, B = 22;
-    const shown = panel.series.filter((s) => !this.off.has(s.name));
-    const levels = panel.levels.filter((l) => !this.off.has(l[0]) && l[1] !== null);
+  /* Smallest and largest of what is shown of some panels, with air. */
+  ends(panels) {
     let low = Infinity, high = -Infinity;
     const take = (v) => { if (isFinite(v)) { v = Math.max(-END, Math.min(END, v)); if (v < low) low = v; if (v > high) high = v; } };
-    for (const s of shown) {
-      s.from = Math.max(0, lower(s.x, this.t0) - 1);
-      s.to = Math.min(s.x.length, lower(s.x, this.t1) + 1);
-      for (let i = s.from; i < s.to; i++) take(s.y[i]);
+    for (const panel of panels) {
+      for (const s of panel.series) {
+        s.from = Math.max(0, lower(s.x, this.t0) - 1);
+        s.to = Math.min(s.x.length, lower(s.x, this.t1) + 1);
+        if (this.off.has(s.name)) continue;
+        for (let i = s.from; i < s.to; i++) if (!this.log || s.y[i] > 0) take(this.log ? Math.log10(s.y[i]) : s.y[i]);
+      }
+      for (const level of panel.levels) if (!this.log && !this.off.has(level[0]) && level[1] !== null) take(level[1]);
     }
-    for (const level of levels) take(level[1]);
     if (!isFinite(low)) { low = -1; high = 1; }
-    const missing = Math.max(panel.min, 1e-9 * Math.max(Math.abs(low), Math.abs(high)), 1e-12) - (high - low);
+    if (this.log) low = Math.max(low, high - 6); /* a single sample near zero must not flatten the rest */
+    const missing = Math.max(this.log ? 1 : panels[0].min, 1e-9 * Math.max(Math.abs(low), Math.abs(high)), 1e-12) - (high - low);
     if (missing > 0) { low -= missing / 2; high += missing / 2; }
     const air = 0.06 * (high - low);
-    low -= air; high += air;
+    return [low - air, high + air];
+  }
+
+  drawPanel(element, panel) {
+    const box = element.querySelector(".plot");
+    const drawn = this.panelSvg(panel, Math.max(200, box.clientWidth), panel.quiet ? 84 : this.panels.length > 1 ? 172 : 280);
+    box.replaceChildren(drawn.svg);
+    element.live = drawn;
+  }
+
+  /* A panel as SVG of W x H px; the same for the screen and for what is saved. */
+  panelSvg(panel, W, H) {
+    const L = 46, R = 8, T = 8, B = 22;
+    const shown = panel.series.filter((s) => !this.off.has(s.name));
+    const levels = this.log ? [] : panel.levels.filter((l) => !this.off.has(l[0]) && l[1] !== null);
+    const [low, high] = this.ends(this.data.shared ? this.data.panels : [panel]);
     const t0 = this.t0, t1 = this.t1;
     const X = (t) => L + (t - t0) / (t1 - t0) * (W - L - R);
-    const Y = (v) => H - B - (Math.max(-END, Math.min(END, v)) - low) / (high - low) * (H - T - B);
+    const size = (v) => (this.log ? Math.log10(Math.max(v, 1e-300)) : Math.max(-END, Math.min(END, v)));
+    const Y = (v) => H - B - (Math.max(low - (high - low), size(v)) - low) / (high - low) * (H - T - B);
     const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img" });
-    make("title", {}, svg).textContent = element.querySelector("b").textContent;
+    make("title", {}, svg).textContent = panel.title;
     for (const [a, b, label] of this.data.bands) {
       const from = Math.max(L, X(a)), to = Math.min(W - R, X(b));
       if (to < L || from > W - R) continue;
       const rect = make("rect", { class: "band", x: from, y: T, width: Math.max(1, to - from), height: H - T - B }, svg);
       make("title", {}, rect).textContent = label;
     }
-    const up = ticks(low, high, 5), across = ticks(t0, t1, W < 420 ? 5 : 6);
+    const up = this.log ? decades(low, high) : ticks(low, high, panel.quiet ? 2 : 5), across = ticks(t0, t1, W < 420 ? 5 : 6);
     for (const v of up) {
       make("path", { class: "grid", d: `M${L} ${Y(v)}H${W - R}` }, svg);
-      make("text", { class: "y", x: L - 5, y: Y(v) + 3.5 }, svg).textContent = tickLabel(v, up.step);
+      make("text", { class: "y", x: L - 5, y: Y(v) + 3.5 }, svg).textContent = this.log ? readable(v, 1) : tickLabel(v, up.step);
     }
     across.forEach((t, k) => {
       make("path", { class: "grid", d: `M${X(t)} ${T}V${H - B}` }, svg);
       const label = tickLabel(t, across.step) + (k === across.length - 1 ? " s" : "");
       make("text", { class: "x", x: Math.min(X(t), W - 14), y: H - 6 }, svg).textContent = label;
     });
-    const clip = `clip-${this.data.id}-${this.data.panels.indexOf(panel)}`;
-    make("rect", { x: L, y: 0, width: W - L - R, height: H }, make("clipPath", { id: clip }, make("defs", {}, svg)));
+    const clip = `clip-${this.data.id}-${this.data.panels.indexOf(panel)}-${++clips}`;
+    make("rect", { x: L, y: T - 3, width: W - L - R, height: H - T - B + 6 }, make("clipPath", { id: clip }, make("defs", {}, svg)));
     const inside = make("g", { "clip-path": `url(#${clip})` }, svg);
     for (const level of levels) make("path", { class: "line limit", d: `M${L} ${Y(level[1])}H${W - R}` }, inside);
     for (const s of shown) make("path", { class: `line ${STYLES[s.style]}`, d: this.curve(s, X, Y) }, inside);
     const mark = make("g", { class: "cursor" }, svg);
     const zone = make("rect", { class: "zone", x: 0, y: T, width: 0, height: H - T - B }, svg);
-    box.replaceChildren(svg);
-    element.live = { X, Y, L, R, W, H, T, B, mark, zone, shown, svg };
+    return { X, Y, L, R, W, H, T, B, mark, zone, shown, svg };
   }
 
   /* A path with at most four points per pixel column; gaps where a value is no number. */

@@ -1,5 +1,7 @@
 /* The arm in space: drag to turn, slider or the cursor of any plot to move. The same projection as the still drawing. */
 const KINDS = ["tube", "joint", "cap", "pen"];
+/* Where a frame's name may stand, as in the still drawing. */
+const PLACES = [[-7, 14], [-12, -8], [24, 18], [-40, 4], [44, -4], [-34, 34], [34, 38], [-38, -30], [36, -34], [0, 52], [-66, 14], [66, 14]];
 
 /* Outline, visible end and highlight of a cylinder (or capsule) from a to b, as in the still drawing. */
 function tube(a, b, r, towards, ends) {
@@ -52,10 +54,12 @@ class Scene {
     this.times = decode(data.times);
     this.points = decode(data.points);
     this.triads = decode(data.triads);
+    this.things = (data.things || []).map((one) => ({ name: one.name, faces: decode(one.faces), balls: decode(one.balls) }));
+    this.forces = data.forces ? decode(data.forces) : null;
     this.paths = data.paths.map(([style, path]) => [style, decode(path)]);
     this.azimuth = data.azimuth;
     this.elevation = data.elevation;
-    this.pose = 0;
+    this.pose = data.first || 0;
     this.svg = make("svg", { viewBox: "0 0 640 480", role: "img" });
     this.stage.replaceChildren(this.svg);
     this.stage.classList.add("live");
@@ -116,7 +120,7 @@ class Scene {
       if (pose !== this.pose) show(pose);
     });
     this.player.hidden = false;
-    show(0);
+    show(this.pose);
   }
 
   draw() {
@@ -145,12 +149,16 @@ class Scene {
       const towards = deep / Math.max(1e-9, Math.hypot(flatLength, deep));
       return { p, q, scale, kind: KINDS[kind], r: scale * radius, ...tube(p, q, scale * radius, towards, ends) };
     });
+    const triads = this.pose * d.names.length * 12, tool = flat(this.triads, triads + 12 * (d.names.length - 1));
+    const behind = this.things.filter((one) => !(this.depth(one, flat) > tool[2]));
+    for (const one of behind) this.thing(one, flat, scale, parts);
     for (const k of paintingOrder(pieces)) {
       const piece = pieces[k];
       make("path", { class: `solid ${piece.kind}`, d: piece.body }, parts);
       make("path", { class: "shine", d: piece.shine, "stroke-width": 0.5 * piece.r }, parts);
       if (piece.face) make("path", { class: `face ${piece.kind}`, d: piece.face }, parts);
     }
+    for (const one of this.things) if (!behind.includes(one)) this.thing(one, flat, scale, parts);
     for (const [style, path] of this.paths) {
       let text = "";
       for (let i = 0; i < path.length; i += 3) {
@@ -159,17 +167,73 @@ class Scene {
       }
       make("path", { class: `line ${style}`, d: text }, parts);
     }
-    const size = d.names.length * 12, start = this.pose * size;
-    d.names.forEach((name, k) => {
-      const o = flat(this.triads, start + 12 * k);
-      ["x", "y", "z"].forEach((axis, j) => {
-        const e = flat(this.triads, start + 12 * k + 3 * (j + 1));
-        make("path", { class: `axis ${axis}`, d: line(o, e) }, parts);
-        const text = make("text", { class: `axis ${axis}`, x: o[0] + 1.18 * (e[0] - o[0]), y: o[1] + 1.18 * (e[1] - o[1]) + 3 }, parts);
-        text.textContent = axis;
-      });
-      make("text", { class: "frame", x: o[0] - 7, y: o[1] + 14 }, parts).textContent = name;
-    });
+    this.frames(flat, triads, parts);
+    if (this.forces && d.most > 0) this.force(flat, triads, parts);
     this.svg.replaceChildren(parts);
+  }
+
+  /* How near the middle of a thing is to the eye. */
+  depth(one, flat) {
+    let sum = 0, count = 0;
+    for (let i = 0; i < one.faces.length; i += 3) { sum += flat(one.faces, i)[2]; count++; }
+    for (let i = 0; i < one.balls.length; i += 4) { sum += 2 * flat(one.balls, i)[2]; count += 2; }
+    return sum / count;
+  }
+
+  /* A wall, a hand, a ball, a sheet: the faces that look to the eye, and the name. */
+  thing(one, flat, scale, parts) {
+    const corners = [];
+    for (let i = 0; i < one.faces.length; i += 12) {
+      const p = [0, 3, 6, 9].map((k) => flat(one.faces, i + k));
+      corners.push(...p);
+      const turn = (p[1][0] - p[0][0]) * (p[2][1] - p[1][1]) - (p[1][1] - p[0][1]) * (p[2][0] - p[1][0]);
+      if (turn < 0) make("path", { class: "thing", d: "M" + p.map((q) => `${q[0].toFixed(1)} ${q[1].toFixed(1)}`).join("L") + "Z" }, parts);
+    }
+    for (let i = 0; i < one.balls.length; i += 4) {
+      const p = flat(one.balls, i), r = scale * one.balls[i + 3];
+      corners.push([p[0] + r, p[1]]);
+      make("circle", { class: "thing", cx: p[0].toFixed(1), cy: p[1].toFixed(1), r: r.toFixed(1) }, parts);
+    }
+    const most = corners.reduce((a, b) => (b[0] > a[0] ? b : a));
+    make("text", { class: "thing", x: (most[0] + 7).toFixed(1), y: (most[1] + 4).toFixed(1) }, parts).textContent = one.name;
+  }
+
+  /* Triads with letters where there is room, and names that stand apart, tied to their origins. */
+  frames(flat, start, parts) {
+    const letters = [], placed = [], far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]), names = this.data.names;
+    const origins = names.map((_, k) => flat(this.triads, start + 12 * k));
+    names.forEach((_, k) => ["x", "y", "z"].forEach((axis, j) => {
+      const o = origins[k], e = flat(this.triads, start + 12 * k + 3 * (j + 1));
+      make("path", { class: `axis ${axis}`, d: `M${o[0].toFixed(1)} ${o[1].toFixed(1)}L${e[0].toFixed(1)} ${e[1].toFixed(1)}` }, parts);
+      const tip = [o[0] + 1.18 * (e[0] - o[0]), o[1] + 1.18 * (e[1] - o[1])];
+      if (letters.some((other) => far(tip, other) <= 14)) return;
+      letters.push(tip);
+      make("text", { class: `axis ${axis}`, x: tip[0], y: tip[1] + 3 }, parts).textContent = axis;
+    }));
+    names.forEach((name, k) => {
+      const o = origins[k], clear = (p) => placed.every((q) => Math.abs(p[0] - q[0]) > 34 || Math.abs(p[1] - q[1]) > 15)
+        && letters.every((q) => far([p[0] - 6, p[1] - 4], q) > 12);
+      const spots = PLACES.map((step) => [o[0] + step[0], o[1] + step[1]]);
+      const at = spots.find(clear) || spots[0];
+      placed.push(at);
+      if (far(at, o) > 28) make("path", { class: "leader", d: `M${o[0]} ${o[1]}L${at[0] + 6} ${at[1] - 4}` }, parts);
+      make("text", { class: "frame", x: at[0], y: at[1] }, parts).textContent = name;
+    });
+  }
+
+  /* The force on the tool: an arrow that ends there, with its size. */
+  force(flat, triads, parts) {
+    const d = this.data, f = this.forces.slice(3 * this.pose, 3 * this.pose + 3), size = Math.hypot(...f);
+    if (!(size > 0.02 * d.most)) return;
+    const at = triads + 12 * (d.names.length - 1), long = (0.08 + 0.22 * size / d.most) * d.radius / size;
+    const tip = flat(this.triads, at), start = flat([0, 1, 2].map((i) => this.triads[at + i] - long * f[i]), 0);
+    const length = Math.hypot(tip[0] - start[0], tip[1] - start[1]);
+    if (!(length > 1)) return;
+    const u = [(tip[0] - start[0]) / length, (tip[1] - start[1]) / length], back = Math.min(14, 0.6 * length);
+    const neck = [tip[0] - back * u[0], tip[1] - back * u[1]], p = (q) => `${q[0].toFixed(1)} ${q[1].toFixed(1)}`;
+    make("path", { class: "force", d: `M${p(start)}L${p(neck)}` }, parts);
+    const side = (s) => [neck[0] - s * u[1], neck[1] + s * u[0]];
+    make("path", { class: "force tip", d: `M${p(tip)}L${p(side(8))}L${p(side(-8))}Z` }, parts);
+    make("text", { class: "force", x: start[0] - 12 * u[0], y: start[1] - 12 * u[1] + 4 }, parts).textContent = `${Number(size.toPrecision(3))} N`;
   }
 }

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.markup import Raw, join, tag
-from tangere.figures.plots import Band, TimeFigure
-from tangere.report.data import RunData
+from tangere.figures.markup import Raw, join, tag, text
+from tangere.figures.plots import Band, Level, Panel, Series, TimeFigure
+from tangere.report.data import About, RunData
 from tangere.types import Array, Event
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # rad or m; a joint that went further has left the room: a log with such values is shown, the arm is not drawn there
 _LARGEST = 1e3
+NAME = 34  # characters of a name in a table that does not wrap
+LONG = 12  # rows of a table that are shown without being asked for
+MUCH = 0.8  # share of a run that events may fill and still be shaded: beyond it everything would be
 
 
 @dataclass(frozen=True)
@@ -34,29 +37,38 @@ class Section:
 
 def page_head(
     title: str, line: str, tiles: list[tuple[str, object, str]], alarm: tuple[str, str] | None = None,
-    caution: tuple[str, str] | None = None,
+    caution: tuple[str, str] | None = None, *, sentence: str = "", about: About | None = None,
 ) -> Raw:  # fmt: skip
-    """The head of a page: title, line below it, alarm and caution (heading, sentence), tiles (name, value, unit)."""
+    """The head of a page: title, line below it, alarm and caution (heading, sentence), tiles (name, value, unit).
+
+    Red (alarm) is what is wrong, amber (caution) what has its limits. sentence: what happened, in plain words.
+    """
+    about = about or About()
     boxes = [tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in tiles]
     warning = None
     if alarm is not None:
         warning = tag("div", tag("b", alarm[0]), tag("p", alarm[1]), class_="alarm", role="alert")
     return tag(
         "header",
-        tag("p", "Tangere", class_="brand"),
-        tag("h1", title),
-        tag("p", line, class_="sub"),
+        tag("p", tag("img", src=about.logo, alt="") if about.logo else "Tangere", class_="brand"),
+        tag("h1", about.title or title),
+        tag("p", sentence, class_="said") if sentence else None,
+        tag("p", " · ".join(part for part in (line, about.author, about.date) if part), class_="sub"),
         warning,
         None if caution is None else tag("div", tag("b", caution[0]), tag("p", caution[1]), class_="alarm caution"),
         tag("dl", *boxes, class_="tiles") if boxes else None,
     )
 
 
-def again(command: str, anchor: str) -> Raw | None:
-    """The line beside a figure that says how to make it again."""
-    if not command:
-        return None
-    return tag("span", "Again: ", tag("code", command), f" → #{anchor}", class_="again")
+def again(command: str, anchor: str) -> Raw:
+    """The tools of a figure: a link to it that says how to make it again; the script adds what it can be saved as."""
+    words = f"Make it again: {command} → #{anchor}" if command else "Link to this figure"
+    return tag("span", tag("a", "#", href=f"#{anchor}", title=words, aria_label=words, class_="again"), class_="tools")
+
+
+def folded(words: str, *parts: object, open_: bool = False, **attributes: object) -> Raw:
+    """What few want to read: a line that opens it."""
+    return tag("details", tag("summary", words), *parts, open="" if open_ else None, **attributes)
 
 
 def command_line(command: str) -> Raw | None:
@@ -83,9 +95,20 @@ def bar(percent: float, class_: str = "bar") -> Raw:
 
 def table(header: tuple[str, ...], rows: Iterable[Sequence[object]], class_: str = "") -> Raw:
     """A table whose cells are escaped; columns after the first are numbers and set to the right."""
-    cells = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
+    every = [tuple(row) for row in rows]
+    # names that are short stay in one line, however narrow the table: a file, an arm, a joint
+    name = "name" if all(len(text(row[0])) <= NAME for row in every) else None
+    cells = [
+        tag("tr", tag("th", row[0], scope="row", class_=name), *(tag("td", cell) for cell in row[1:])) for row in every
+    ]
     top = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in header))) if header else None
     return tag("div", tag("table", top, tag("tbody", *cells), class_=class_ or None), class_="scroll")
+
+
+def many(header: tuple[str, ...], rows: Sequence[Sequence[object]], class_: str = "") -> Raw:
+    """A table that is folded where it is long."""
+    made = table(header, rows, class_)
+    return made if len(rows) <= LONG else folded(f"All {len(rows)}", made)
 
 
 def robot_of(data: RunData) -> tuple[Robot | None, str]:
@@ -145,6 +168,56 @@ def titles(robot: Robot) -> list[str]:
     """The joints of a robot as headings: "Joint 1 · shoulder pan"."""
     names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in robot.model.joints)
     return [f"Joint {i} · {name}" for i, name in enumerate(names, start=1)]
+
+
+def tool_paths(data: RunData) -> tuple[Array | None, Array | None]:
+    """tcp and tcp_des (N, 3): as logged, else from the joints by the robot's kinematics, else None."""
+    robot, _ = robot_of(data)
+    tcp, tcp_des = data.tcp, data.tcp_des
+    if robot is not None and data.dof == robot.dof and len(data.time):
+        if tcp is None and data.q is not None:
+            tcp = tool_positions(robot, data.q)
+        if tcp_des is None and data.q_des is not None:
+            tcp_des = tool_positions(robot, data.q_des)
+    return tcp, tcp_des
+
+
+def sized(name: str, vectors: Array) -> tuple[Series, ...]:
+    """The size of vectors (N, 3) under that name, and their parts along x, y, z."""
+    parts = (Series(axis, part, style) for axis, part, style in zip("xyz", vectors.T, "bcd", strict=True))
+    return (Series(name, np.linalg.norm(vectors, axis=1), "a"), *parts)
+
+
+def both(name: str, value: float) -> tuple[Level, ...]:
+    """A bound in both directions; none where it is not known."""
+    return (Level(name, value), Level(name, -value)) if np.isfinite(value) else ()
+
+
+def residual_panel(data: RunData, i: int, title: str) -> Panel:
+    """What joint i (from 0) felt, what was true, and its threshold; quiet where it stayed inside of it."""
+    thresholds = data.thresholds
+    limit = float(thresholds[i]) if thresholds is not None and len(thresholds) == data.dof else np.nan
+    curves = []
+    if data.tau_ext_true is not None:
+        curves.append(Series("true external torque", data.tau_ext_true[:, i], "soft"))
+    for k, (name, values) in enumerate(data.residuals.items()):
+        label = f"residual, {name}" if name else "residual"
+        curves.append(Series(label, values[:, i], "abcdef"[k % 6]))
+    peak = max((float(np.max(np.abs(np.nan_to_num(s.values)), initial=0.0)) for s in curves), default=0.0)
+    mine = any(event.joint == i + 1 for event in data.events)
+    quiet = bool(np.isfinite(limit)) and peak < limit and not mine
+    return Panel(title, "Nm", tuple(curves), both("threshold", limit), at_least=1e-3, quiet=quiet)
+
+
+def event_marks(data: RunData) -> tuple[Band, ...]:
+    """The events as they are shaded: all of it, or only their onsets where they fill more than MUCH of the run."""
+    bands = event_bands(data)
+    if not bands or not len(data.time):
+        return bands
+    whole = float(data.time[-1] - data.time[0])
+    if not sum(band.end - band.start for band in bands) > MUCH * whole:
+        return bands
+    return tuple(Band(band.start, band.start + 0.004 * whole, band.label) for band in bands)
 
 
 def event_bands(data: RunData) -> tuple[Band, ...]:

@@ -7,28 +7,29 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.arm import scene
-from tangere.figures.markup import Raw, join, number, strided, tag
-from tangere.figures.plots import Level, Panel, Series, TimeFigure
+from tangere.figures.markup import Raw, csv_text, join, number, tag
+from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.stills import histogram, path_view
 from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
     again,
     bar,
-    drawable,
+    both,
     event_bands,
+    event_marks,
     joint_titles,
+    residual_panel,
     robot_of,
+    sized,
     staged,
     table,
     time_section,
-    tool_positions,
+    tool_paths,
 )
 from tangere.types import Array
 
-_POSES = 160  # poses of the arm in the page: 16 a second for a 10 s run look like motion
-_PATH = 600  # points of a path in space: a circle of 0.15 m radius drawn to 2 micrometres
+_PATH = 600  # points of a path in space that its csv has: a circle of 0.15 m radius to 2 micrometres
 
 
 def joints(data: RunData) -> Section | None:
@@ -42,58 +43,17 @@ def joints(data: RunData) -> Section | None:
         if data.q_des is not None:
             curves.insert(0, Series("reference", data.q_des[:, i], "soft"))
         panels.append(Panel(titles[i], "rad", tuple(curves), at_least=1e-3))  # a milliradian: a joint at rest looks so
-    bands, caption = event_bands(data), "Reference and real joint positions (as figure 3 of document 000)."
+    bands, caption = event_marks(data), "Reference and real joint positions (as figure 3 of document 000)."
     figures = [TimeFigure("joint-position", caption, data.time, tuple(panels), bands, smooth=True)]
     if data.q_des is not None:
         error = (data.q_des - data.q) * 1e3
         each = [
-            Panel(title, "mrad", (Series("error", column, "b"),), at_least=1e-6)
+            Panel(title, "mrad", (Series("error", column, "a"),), at_least=1e-6)
             for title, column in zip(titles, error.T, strict=True)
         ]
-        caption = "Reference minus real, joint by joint, in thousandths of a radian."
-        figures.append(TimeFigure("joint-error", caption, data.time, tuple(each), bands))
+        caption = "Reference minus real, joint by joint, in thousandths of a radian; all on one scale."
+        figures.append(TimeFigure("joint-error", caption, data.time, tuple(each), bands, shared=True))
     return time_section("joints", "In joints", data.command, *figures)
-
-
-def tool_paths(data: RunData) -> tuple[Array | None, Array | None]:
-    """tcp and tcp_des (N, 3): as logged, else from the joints by the robot's kinematics, else None."""
-    robot, _ = robot_of(data)
-    tcp, tcp_des = data.tcp, data.tcp_des
-    if robot is not None and data.dof == robot.dof and len(data.time):
-        if tcp is None and data.q is not None:
-            tcp = tool_positions(robot, data.q)
-        if tcp_des is None and data.q_des is not None:
-            tcp_des = tool_positions(robot, data.q_des)
-    return tcp, tcp_des
-
-
-def space(data: RunData) -> Section | None:
-    """000's figure 4: the path of the tool, with the arm that draws it, and square on with its error exaggerated."""
-    tcp, tcp_des = tool_paths(data)
-    if tcp is None or not np.any(np.all(np.isfinite(tcp), axis=1)):
-        return Section("space", "In space", tag("p", "The log holds no path of the tool."))
-    rows = strided(len(tcp), _PATH)
-    paths = ([("soft", tcp_des[rows])] if tcp_des is not None else []) + [("a", tcp[rows])]
-    robot, _ = robot_of(data)
-    parts: list[Raw] = []
-    figures = []
-    if robot is not None and data.q is not None and data.dof == robot.dof:
-        good = np.flatnonzero(drawable(data.q))
-        if len(good):
-            poses = good[strided(len(good), _POSES)]
-            drawing = scene(robot, data.q[poses], data.time[poses], "motion", frames=False, paths=tuple(paths))
-            slider = tag("input", type="range", min=0, max=len(poses) - 1, value=0, aria_label="time of the run")
-            play = tag("button", "Play", type="button", class_="play")
-            player = tag("div", play, slider, tag("output"), class_="player", hidden="")
-            caption = "The arm and the path of its tool. Drag to turn; the pose follows the cursor of every plot."
-            line = again(data.command, "motion")
-            parts.append(staged(drawing.still(), caption, line, player, id="motion", class_="scene"))
-            figures.append(drawing.data())
-    if tcp_des is not None and np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
-        drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
-        caption = f"{sentence} Wide line: reference; thin line: real; dot: start (as figure 4 of document 000)."
-        parts.append(staged(drawn, caption, again(data.command, "path"), id="path", class_="path"))
-    return Section("space", "In space", tag("div", *parts, class_="pair"), tuple(figures))
 
 
 def _disturbed(data: RunData) -> NDArray[np.bool_]:
@@ -105,27 +65,36 @@ def _disturbed(data: RunData) -> NDArray[np.bool_]:
 
 
 def tracking(data: RunData) -> Section | None:
-    """Distance of the tool from where it should be, and what share the causes of 000 section 4.3.1 have in it."""
+    """000's figure 4, the path of the tool square on, and how far it was from where it should be; causes of that."""
     tcp, tcp_des = tool_paths(data)
-    if tcp is None or tcp_des is None or not len(data.time):
-        return Section("tracking", "Tracking error", tag("p", "No reference in space to compare with."))
+    if tcp is None or not np.any(np.all(np.isfinite(tcp), axis=1)):
+        return Section("tracking", "Path and error of the tool", tag("p", "The log holds no path of the tool."))
+    if tcp_des is None or not len(data.time):
+        text = "No reference in space to compare with."
+        return Section("tracking", "Path and error of the tool", tag("p", text))
+    parts: list[Raw] = []
     caption = "Real minus desired position of the tool: distance, and along the axes of the base."
-    panel = Panel("Tool", "mm", _sized("distance", (tcp - tcp_des) * 1e3), at_least=1e-6)
-    figure = TimeFigure("tracking-error", caption, data.time, (panel,), event_bands(data), hidden=tuple("xyz"))
-    return time_section("tracking", "Tracking error", data.command, figure, _shares(data))
+    panel = Panel("Tool", "mm", sized("distance", (tcp - tcp_des) * 1e3), at_least=1e-6)
+    figure = TimeFigure(
+        "tracking-error", caption, data.time, (panel,), event_marks(data), hidden=tuple("xyz"), log=True
+    )
+    if np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
+        drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
+        text = f"{sentence} Wide line: reference; thin line: real; dot: start (as figure 4 of document 000)."
+        both_paths = {f"{name} {axis} [m]": column for name, path in (("reference", tcp_des), ("real", tcp))
+                      for axis, column in zip("xyz", path.T, strict=True)}  # fmt: skip
+        told = csv_text({"time [s]": data.time, **both_paths}, _PATH)
+        parts.append(staged(drawn, text, again(data.command, "path"), id="path", class_="path", data_csv=told))
+    parts.append(figure.html(again(data.command, figure.identifier)))
+    body = join(tag("div", *parts, class_="pair"), _shares(data))
+    return Section("tracking", "Path and error of the tool", body, (figure.data(),))
 
 
-def _sized(name: str, vectors: Array) -> tuple[Series, ...]:
-    """The size of vectors (N, 3) under that name, and their parts along x, y, z."""
-    parts = (Series(axis, part, style) for axis, part, style in zip("xyz", vectors.T, "bcd", strict=True))
-    return (Series(name, np.linalg.norm(vectors, axis=1), "a"), *parts)
-
-
-def _shares(data: RunData) -> Raw:
+def _shares(data: RunData) -> Raw | None:
     """summary["shares"]: cause -> mm rms, or cause -> {column: number}; drawn as bars."""
     shares = data.summary.get("shares")
     if not isinstance(shares, Mapping) or not shares:
-        return tag("p", "What share inertia, friction and kinematics have in this error was not asked of this run.")
+        return None
     if all(isinstance(value, Mapping) for value in shares.values()):
         columns = list(dict.fromkeys(key for value in shares.values() for key in value))
         rows = [(cause, *(number(value.get(key)) for key in columns)) for cause, value in shares.items()]
@@ -135,7 +104,9 @@ def _shares(data: RunData) -> Raw:
         for k, v in shares.items()
         if isinstance(v, (int, float)) and np.isfinite(v)
     }
-    largest = max((abs(v) for v in sizes.values()), default=0.0) or 1.0
+    largest = max((abs(v) for v in sizes.values()), default=0.0)
+    if largest < 1e-6:  # mm: the model is the arm's own, nothing comes from it
+        return None
     bars = [(cause, number(value), bar(100.0 * abs(value) / largest)) for cause, value in sizes.items()]
     return join(
         tag("h3", "Where it comes from"),
@@ -159,7 +130,7 @@ def torques(data: RunData) -> Section | None:
     for i, title in enumerate(titles[: data.tau.shape[1]]):
         limit = float(limits[i]) if limits is not None else np.inf
         torque = (Series("torque", data.tau[:, i], "a"),)
-        panels.append(Panel(title, "Nm", torque, _both("limits", limit), at_least=1e-3))
+        panels.append(Panel(title, "Nm", torque, both("limits", limit), at_least=1e-3))
         peak = _peak(data.tau[:, i])
         share = 100.0 * peak / limit if limit > 0 else float("nan")
         used = "–" if np.isnan(share) else f"{share:.1f} %"
@@ -167,15 +138,10 @@ def torques(data: RunData) -> Section | None:
         rows.append((title, number(peak), number(limit), used, bar(share, "bar hit" if share > 99.9 else "bar")))
     caption = "Joint torques, gravity included. The limits are far outside most panels: switch them on in the legend."
     hidden = ("limits",) if limits is not None else ()
-    figure = TimeFigure("torque", caption, data.time, tuple(panels), event_bands(data), hidden)
+    figure = TimeFigure("torque", caption, data.time, tuple(panels), event_marks(data), hidden)
     head = ("joint", "peak [Nm]", "limit [Nm]", "used", "")
     below = None if limits is None else table(head, rows, "bars")
     return time_section("torques", "Torques", data.command, figure, below)
-
-
-def _both(name: str, value: float) -> tuple[Level, ...]:
-    """A bound in both directions; none where it is not known."""
-    return (Level(name, value), Level(name, -value)) if np.isfinite(value) else ()
 
 
 def force(data: RunData) -> Section | None:
@@ -183,8 +149,8 @@ def force(data: RunData) -> Section | None:
     if data.wrench is None or not np.any(np.abs(np.nan_to_num(data.wrench)) > 1e-9):
         return None
     caption = "Force of the environment on the tool: magnitude, and along the axes of the base."
-    panel = Panel("Contact", "N", _sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
-    figure = TimeFigure("contact-force", caption, data.time, (panel,), event_bands(data), hidden=tuple("xyz"))
+    panel = Panel("Contact", "N", sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
+    figure = TimeFigure("contact-force", caption, data.time, (panel,), event_marks(data), hidden=tuple("xyz"))
     remark = data.summary.get("remark")
     said = tag("p", remark) if isinstance(remark, str) else None
     return time_section("force", "Force", data.command, said, figure)
@@ -195,23 +161,11 @@ def residual(data: RunData) -> Section | None:
     if not data.residuals or not len(data.time):
         return Section("residual", "Touch", tag("p", "No observer took part in this run."))
     titles = joint_titles(data)
-    thresholds = data.thresholds
-    if thresholds is None or len(thresholds) != data.dof:
-        thresholds = np.full(data.dof, np.nan)
-    panels = []
-    for i in range(data.dof):
-        curves = []
-        if data.tau_ext_true is not None:
-            curves.append(Series("true external torque", data.tau_ext_true[:, i], "soft"))
-        for k, (name, values) in enumerate(data.residuals.items()):
-            label = f"residual, {name}" if name else "residual"
-            curves.append(Series(label, values[:, i], "bacd"[k % 4]))
-        levels = _both("threshold", float(thresholds[i]))
-        panels.append(Panel(titles[i], "Nm", tuple(curves), levels, at_least=1e-3))
+    panels = [residual_panel(data, i, titles[i]) for i in range(data.dof)]
     caption = "Residual of the observer against the true external torque (as figure 5 of document 000); events shaded."
     if data.tau_ext_true is None:
         caption = "Residual of the observer; events shaded. The true external torque is not known."
-    figure = TimeFigure("residual-torque", caption, data.time, tuple(panels), event_bands(data))
+    figure = TimeFigure("residual-torque", caption, data.time, tuple(panels), event_marks(data))
     return time_section("residual", "Touch", data.command, figure)
 
 
@@ -241,9 +195,17 @@ def timing(data: RunData) -> Section | None:
         value = told.get(key) if isinstance(told, dict) else None
         if isinstance(value, int | float):
             rows.append((title, number(float(value))))
+    step, factor = data.summary.get("step_us"), data.summary.get("realtime_factor")
+    bare = step.get("bare_mj_step") if isinstance(step, Mapping) else None
+    if isinstance(bare, int | float):
+        rows.append(("MuJoCo's own step", number(float(bare), 3)))
+    said = None
+    if isinstance(factor, int | float) and factor == factor and not data.live:
+        said = tag("p", "simulated seconds per second, log included: ", tag("b", number(float(factor), 3)))
     caption = "Time that controller, observers and log took in each period; the last bar holds everything longer."
     figure = staged(histogram(taken), caption, again(data.command, "timing"), class_="histogram")
-    parts = tag("div", figure, table(("controller, observers and log", "µs"), rows), class_="pair uneven")
+    below = join(table(("controller, observers and log", "µs"), rows), said)
+    parts = tag("div", figure, tag("div", below), class_="pair uneven")
     return Section("timing", "Timing", parts)
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from tangere.figures.arm import scene
-from tangere.figures.axes import drawing
+from tangere.figures.diagram import diagram
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.report.data import RunData
-from tangere.report.section import Section, again, command_line, drawable, link_words, robot_of, staged, table
+from tangere.report.section import (
+    Section,
+    again,
+    command_line,
+    drawable,
+    folded,
+    link_words,
+    robot_of,
+    staged,
+    table,
+)
 from tangere.types import Array
 
 if TYPE_CHECKING:
@@ -21,16 +30,13 @@ if TYPE_CHECKING:
 
 # Keys of the summary in words; what is not here is shown under its own name.
 WORDS = {
-    "tracking_rms_mm": "tracking error rms, after the start ramp and without the push [mm]",
-    "tracking_max_mm": "tracking error max, likewise [mm]",
-    "tracking_push_max_mm": "tracking error max from push to 1 s after it [mm]",
-    "residual_rms_nm": "residual rms before the push, joint by joint [Nm]",
-    "realtime_factor": "simulated seconds per second, log included",
+    "tracking_rms_mm": "tracking error, rms after the start ramp and without pushes [mm]",
+    "tracking_max_mm": "tracking error, most, likewise [mm]",
+    "tracking_push_max_mm": "tracking error, most from a push to 1 s after it [mm]",
+    "residual_rms_nm": "residual before a push, rms [Nm]",
     "duration_s": "duration [s]",
     "thresholds_nm": "thresholds of the detection [Nm]",
     "log_error": "why the log file is not complete",
-    "step_us controller_and_observer": "controller and observer of a period [us]",
-    "step_us bare_mj_step": "MuJoCo's own step [us]",
     "touch obstacle": "obstacle",
     "touch reaction": "reaction",
     "touch speed_m_s": "speed of the tcp just before the touch [m/s]",
@@ -48,49 +54,82 @@ WORDS = {
     "touch torque_share": "largest torque, of its limit",
     "touch end_speed_rad_s": "fastest joint at the end [rad/s]",
     "touch backed_mm": "backed off by [mm]",
+    "force lever_m": "lever of the force about the wrist, least and most [m]",
+    "force samples": "samples with the pen on the wall",
+    "force mean_n": "force of the wall, mean [N]",
+    "force rms_error_n": "force of the wall, error rms [N]",
+    "force min_n": "force of the wall, least [N]",
+    "force max_n": "force of the wall, most [N]",
+    "force within_2_percent": "share of them within 2 % of the wanted force",
+    "samples": "samples",
+    "arm host": "address of the arm",
+    "arm frames": "frames of the arm",
+    "arm late_frames": "frames that came late",
+    "arm late_share": "share of late frames",
+    "arm lost_samples": "samples lost",
 }
-BOX_W, BOX_H = 178, 62  # px
-_LONGEST = 24  # characters of a name that fit into a box at 13 px
+# endings of keys and the units that they stand for; the first that fits
+UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_mm": "mm", "_ms": "ms", "_us": "µs", "_nm": "Nm", "_ns": "Ns", "_kg": "kg",
+         "_hz": "Hz", "_percent": "%", "_n": "N", "_m": "m", "_s": "s", "_j": "J"}  # fmt: skip
+_NOTHING = 1e-14  # a number that is smaller has no digit that was not rounded: quantities here are near 1
+_ROUNDING = 1e-9  # share of what stands beside it below which a number is rounding
 _SHOWN = 40  # notes in the page; the log has all of them
 
 
 def what(data: RunData) -> Section:
-    """Command and parameters."""
+    """What makes the run again: its command, and behind a line to open every setting, seed and version."""
     parts = [command_line(data.command)] if data.command else []
     if data.parameters:
         texts = {key: value for key, value in data.parameters.items() if isinstance(value, str) and "\n" in value}
-        others = {key: value for key, value in data.parameters.items() if key not in texts}
-        rows = [(key, value_text(value)) for key, value in others.items()]
+        rows = [(words(key), value_text(value)) for key, value in data.parameters.items() if key not in texts]
         half = -(-len(rows) // 2)  # two tables side by side
-        parts.append(tag("div", *(table((), part) for part in (rows[:half], rows[half:]) if part), class_="pair"))
+        told = tag("div", *(table((), part) for part in (rows[:half], rows[half:]) if part), class_="pair")
+        parts.append(folded(f"All {len(data.parameters)} settings, seeds and versions", told))
         for key, text in texts.items():
-            parts.append(join(tag("h3", key), tag("pre", tag("code", text), class_="command")))
-    if data.video:
-        import base64
-
-        clip = "data:video/mp4;base64," + base64.b64encode(data.video).decode("ascii")
-        player = tag("video", src=clip, controls="", loop="", muted="")
-        parts.append(tag("figure", player, tag("figcaption", "The run.", again(data.command, "what"))))
+            parts.append(folded(words(key), tag("pre", tag("code", text), class_="command")))
     if not parts:
         parts.append(tag("p", "The run did not say with which command and parameters it was made."))
-    return Section("what", "What was run", join(*parts))
+    return Section("what", "Reproduce", join(*parts))
+
+
+def settings(data: RunData) -> Section | None:
+    """The settings that are not at their defaults, where that is known."""
+    if data.changed is None or not data.parameters:
+        return None
+    rows = [(words(key), value_text(data.parameters[key])) for key in data.changed if key in data.parameters]
+    rows = [row for row in rows if "\n" not in row[1]]
+    if not rows:
+        return Section("settings", "Set for this run", tag("p", "Nothing: every setting is at its default."))
+    return Section("settings", "Set for this run", table((), rows, "facts"))
+
+
+def words(key: str) -> str:
+    """A setting's name as people say it: "observer_gain [1/s]" is observer gain [1/s]."""
+    name, bracket, unit = key.partition(" [")
+    return name.replace("_", " ") + bracket + unit
 
 
 def summary(data: RunData) -> Section:
-    """The figures of summary.json, the events and what the controller had to say."""
-    rows = [
-        (WORDS.get(key, key.replace("_", " ")), value_text(value))
-        for key, value in entries(data.summary)
-        if value is not None and value != ""
-    ]
-    parts = [table((), rows, "wide")] if rows else [tag("p", "The run left no summary.")]
+    """The figures of summary.json, joint by joint where they are so, the events and what the controller had to say."""
+    known = [(key, value) for key, value in entries(data.summary) if value is not None and value not in ("", [])]
+    each = [(key, value) for key, value in known if _by_joint(value, data.dof)]
+    rows = [fact(key, value) for key, value in known if not _by_joint(value, data.dof)]
+    half = -(-len(rows) // 2) if len(rows) > 8 else len(rows)  # two tables side by side
+    shown = [table((), part, "facts") for part in (rows[:half], rows[half:]) if part]
+    parts = [tag("div", *shown, class_="pair")] if shown else []
+    if each:
+        header = ("joint by joint", *(str(i + 1) for i in range(data.dof)))
+        cells = [(label(key), *(short(float(v), [float(x) for x in value]) for v in value)) for key, value in each]
+        parts.append(table(header, cells, "joints"))
+    if not parts:
+        parts = [tag("p", "The run left no summary.")]
     said = data.summary.get("notes")
     if isinstance(said, list | tuple) and said:
         parts += [tag("h3", "Notes"), tag("ul", *(tag("li", text) for text in said))]
     if data.events:
         parts.append(tag("h3", "Events"))
         header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]", "link")
-        parts.append(table(header, [_event_row(*judged) for judged in data.judged]))
+        parts.append(table(header, [_event_row(*judged) for judged in data.judged], "events"))
     elif "events" in data.summary:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
     elif data.residuals:
@@ -98,13 +137,51 @@ def summary(data: RunData) -> Section:
     interventions = data.summary.get("interventions")
     if isinstance(interventions, Mapping) and interventions:
         parts.append(tag("h3", "Interventions of the controller"))
-        parts.append(table(("", "periods"), [(note, value_text(count)) for note, count in interventions.items()]))
+        counted = [(note, value_text(count)) for note, count in interventions.items()]
+        parts.append(table(("", "periods"), counted, "facts"))
     if data.notes:
-        parts.append(tag("h3", "What happened"))
-        parts.append(table((), [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]], "notes"))
-        if len(data.notes) > _SHOWN:
-            parts.append(tag("p", f"and {len(data.notes) - _SHOWN} more, in the log."))
-    return Section("summary", "Summary", join(*parts))
+        notes = table((), [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]], "notes")
+        more = len(data.notes) - _SHOWN
+        rest = tag("p", f"and {more} more, in the log.") if more > 0 else None
+        few = len(data.notes) <= 6
+        parts += [tag("h3", "What happened"), notes, rest] if few else [folded("What happened", notes, rest)]  # type: ignore[list-item]
+    return Section("summary", "Figures", join(*parts))
+
+
+def _by_joint(value: object, dof: int) -> TypeGuard[Sequence[float]]:
+    """Whether a figure is a list of numbers, one for each joint."""
+    numbers = isinstance(value, list | tuple) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in value
+    )
+    return numbers and dof > 1 and len(value) == dof  # type: ignore[arg-type]
+
+
+def label(key: str) -> str:
+    """A key of the summary in words, with its unit in brackets."""
+    if key in WORDS:
+        return WORDS[key]
+    name, unit = key, ""
+    for ending, written in UNITS.items():
+        if name.endswith(ending):
+            name, unit = name.removesuffix(ending), f" [{written}]"
+            break
+    return name.replace("_", " ") + unit
+
+
+def fact(key: str, value: object) -> tuple[str, str]:
+    """A figure and its words, the unit beside the number."""
+    name, _, unit = label(key).rpartition(" [")
+    unit = unit.removesuffix("]")
+    text = value_text(value)
+    return (name, f"{text} {unit}") if name and text and text[-1].isdigit() else (label(key), text)
+
+
+def short(value: float, beside: Sequence[float] = ()) -> str:
+    """A number with three digits; 0 where it is only the rounding of the others beside it, or of anything."""
+    largest = max((abs(v) for v in beside if v == v and abs(v) != float("inf")), default=abs(value))
+    if abs(value) < max(_ROUNDING * largest, _NOTHING):
+        return "0"
+    return number(value, 3)
 
 
 def setup(data: RunData) -> Section:
@@ -143,17 +220,24 @@ def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[s
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
         if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
-                                 "notes"):  # fmt: skip
+                                 "notes", "step_us", "realtime_factor"):  # fmt: skip
             continue
         if isinstance(value, Mapping):
-            yield from entries(value, f"{before}{key} ")
+            inner = {name: one for name, one in value.items() if not isinstance(one, Mapping)}
+            same = {name for name, one in value.items() if isinstance(one, Mapping) and _within(one, inner)}
+            yield from entries({name: one for name, one in value.items() if name not in same}, f"{before}{key} ")
         else:
             yield f"{before}{key}", value
 
 
+def _within(part: Mapping[str, object], whole: Mapping[str, object]) -> bool:
+    """Whether a part says nothing that the whole does not say already: the same figures under the same names."""
+    return bool(part) and all(name in whole and whole[name] == value for name, value in part.items())
+
+
 def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
     end = "not ended" if event.end_s is None else number(event.end_s, 6)
-    felt = (number(entry.get(key)) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
+    felt = (number(entry.get(key), 3) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
     joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
     return (joint, number(event.time_s, 6), end, *felt, link_words(event))
 
@@ -182,90 +266,6 @@ def value_text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {value_text(inner)}" for key, inner in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(value_text(inner) for inner in value)
-    return number(value)
-
-
-def diagram(names: Mapping[str, str], tall: bool = False) -> Raw:
-    """reference -> controller -> robot -> observer -> detection as SVG; `tall` for narrow screens.
-
-    names: what stands in the boxes reference, controller, plant, observer, detection, push; absent ones get a dash.
-    """
-    order = ("reference", "controller", "plant", "observer", "detection")
-    titles = ("Reference", "Controller", "Robot", "Observer", "Detection")
-    if tall:
-        at = {key: (44.0, 16.0 + 104.0 * k) for k, key in enumerate(order)}
-        width, height = 360, 520
-    else:
-        at = {"reference": (16.0, 52.0), "controller": (290.0, 52.0), "plant": (564.0, 52.0),
-              "observer": (564.0, 196.0), "detection": (290.0, 196.0)}  # fmt: skip
-        width, height = 788, 276
-    parts: list[Raw] = []
-    for key, title in zip(order, titles, strict=True):
-        x, y = at[key]
-        name = names.get(key) or "–"
-        parts += [
-            tag("rect", tag("title", name), class_=f"box {key}", x=x, y=y, width=BOX_W, height=BOX_H, rx=7),
-            tag("text", title, class_="kind", x=x + BOX_W / 2, y=y + 23),
-            tag("text", _short(name), class_="name", x=x + BOX_W / 2, y=y + 44),
-        ]
-    parts += _tall_arrows(names) if tall else _wide_arrows(names)
-    title = "Block diagram: reference, controller, robot, observer, detection"
-    return drawing(title, width, height, *parts, class_="tall" if tall else "wide")
-
-
-def _wide_arrows(names: Mapping[str, str]) -> list[Raw]:
-    out = [
-        *_arrow("M194 83H284", "q, q̇, q̈ desired", 239, 75),
-        *_arrow("M468 83H558", "torque τ", 513, 75),
-        *_arrow("M653 114V190", "q, q̇, τ", 661, 157, "start"),
-        *_arrow("M564 227H474", "residual r", 519, 219),
-        *_arrow("M607 114V140H379V120", "q, q̇ measured", 493, 155),
-        *_arrow("M290 227H200", "events", 245, 219),
-    ]
-    if names.get("push"):
-        out += _arrow("M653 14V46", _short(names["push"]), 663, 27, "start", "arrow outside")
-    return out
-
-
-def _tall_arrows(names: Mapping[str, str]) -> list[Raw]:
-    labels = ("q, q̇, q̈ desired", "torque τ", "q, q̇, τ", "residual r")
-    out: list[Raw] = []
-    for k, label in enumerate(labels):
-        top = 16 + 104 * k + BOX_H
-        out += _arrow(f"M133 {top}v36", label, 143, top + 25, "start")
-    out += _arrow("M44 255H16V151H38", "feedback", 21, 206, "start")
-    if names.get("push"):
-        out += _arrow("M330 255H228", _short(names["push"]), 354, 246, "end", "arrow outside")
-    return out
-
-
-def _arrow(d: str, label: str, x: float, y: float, anchor: str = "middle", class_: str = "arrow") -> list[Raw]:
-    """A line that ends in a head, and its label."""
-    line = tag("path", class_=class_, d=d)
-    tip = tag("path", class_=class_.replace("arrow", "tip"), d=_head(d))
-    return [line, tip, tag("text", label, class_="flow", x=x, y=y, text_anchor=anchor)]
-
-
-def _head(d: str) -> str:
-    """A triangle at the end of a path of absolute H, V and M and relative v, in the direction of its last piece."""
-    x = y = 0.0
-    direction = (0.0, 0.0)
-    for letter, numbers in re.findall(r"([MHVv])([-\d. ]+)", d):
-        values = [float(v) for v in numbers.split()]
-        before = (x, y)
-        if letter == "M":
-            x, y = values
-        elif letter == "H":
-            x = values[0]
-        else:
-            y = y + values[0] if letter == "v" else values[0]
-        direction = ((x > before[0]) - (x < before[0]), (y > before[1]) - (y < before[1]))
-    dx, dy = direction
-    tip = (x + 6 * dx, y + 6 * dy)
-    left, right = (x - 4 * dx - 4 * dy, y - 4 * dy - 4 * dx), (x - 4 * dx + 4 * dy, y - 4 * dy + 4 * dx)
-    return f"M{tip[0]:g} {tip[1]:g}L{left[0]:g} {left[1]:g}L{right[0]:g} {right[1]:g}Z"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+        sizes = [float(v) for v in value if isinstance(v, float)]
+        return ", ".join(short(v, sizes) if isinstance(v, float) else value_text(v) for v in value)
+    return short(value) if isinstance(value, float) else number(value)

@@ -1,12 +1,20 @@
 /* Bring the page to life. */
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const plots = [];
+  const plots = [], scenes = new Map();
   shared.times = decode(data.t);
+  for (const figure of data.figures) { /* a figure whose numbers another one has */
+    if (!figure.same) continue;
+    const other = data.figures.find((one) => one.id === figure.same[0]);
+    figure.panels[0].series = other ? other.panels[figure.same[1]].series : [];
+  }
   for (const figure of data.figures) {
     const element = document.getElementById(figure.id);
     if (!element) continue;
-    if (figure.scene) new Scene(element, figure); else plots.push(new TimePlot(element, figure));
+    if (figure.scene) scenes.set(element, new Scene(element, figure)); else plots.push(new TimePlot(element, figure));
+  }
+  for (const element of document.querySelectorAll("figure")) {
+    offer(element, plots.find((plot) => plot.element === element), scenes.get(element));
   }
   document.documentElement.classList.add("live");
   const bar = document.createElement("div");

@@ -201,7 +201,9 @@ def _assumed(s: Any) -> tuple[str, ...]:
 
 
 def build(
-    scenario: str | Scenario, given: Mapping[str, Any], pushes: Sequence[Push | PushForce] = (),
+    scenario: str | Scenario,
+    given: Mapping[str, Any],
+    pushes: Sequence[Push | PushForce] = (),
     arm: OnArm | None = None,
 ) -> Built:
     """Put a scenario together from its settings; everything is checked here, before anything moves.
@@ -223,9 +225,7 @@ def build(
         raise InvalidValue("; ".join((str(problem), *said))) from problem
 
 
-def _built(
-    chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...], arm: OnArm | None
-) -> Built:
+def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...], arm: OnArm | None) -> Built:
     """The parts; push_told: whether the push was asked for, or is the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)

@@ -77,4 +77,6 @@ def _branch_start(planner: Robot, s: CircleSettings) -> Array | None:
     return start
 
 
-SCENARIO = Scenario("circle", "000's circle under computed torque, tool down", CircleSettings, motion, fitted)
+SCENARIO = Scenario(
+    "circle", "000's circle under computed torque, tool down", CircleSettings, motion, fitted, did="drew a circle"
+)

@@ -165,6 +165,7 @@ class Scenario:
     fitted: Callable[[Any, frozenset[str]], Any] | None = None
     tool_mass: str = ""  # name of the setting that is the mass [kg] of a tool as long as the arm's own
     findings: Callable[[Built, RunResult], Findings] | None = None
+    did: str = ""  # what an arm did that has run it, for the sentence of its page: "drew a circle"
 
 
 def posture(q: tuple[float, ...], robot: Robot) -> Array:

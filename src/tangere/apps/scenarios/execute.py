@@ -30,6 +30,7 @@ from tangere.loop.run import Progress, run
 from tangere.loop.sinks import Sink
 from tangere.loop.summary import summarise
 from tangere.plants.pushes import Push, PushForce
+from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
 from tangere.settings import plain, settings_of
 from tangere.types import Array
@@ -147,7 +148,13 @@ def execute(
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings.seed}
     units = {name: one.unit for name, one in settings_of(type(built.settings)).items() if one.unit}
-    manifest = Manifest.of(command, told, seeds=seeds, models=models, units=units)
+    default = {name: one.default for name, one in settings_of(type(built.settings)).items()}
+    changed = tuple(name for name in default if getattr(built.settings, name) != default[name])
+    things = getattr(getattr(built.plant, "scene", None), "bodies", ())
+    manifest = Manifest.of(
+        command, told, seeds=seeds, models=models, units=units, did=built.scenario.did, changed=changed,
+        bodies=tuple(_thing(body) for body in things),
+    )  # fmt: skip
     write_manifest(manifest, folder)
     ends.hold()
     result = run(
@@ -169,6 +176,15 @@ def execute(
     attempt = Attempts()
     result.save(folder, report=False, csv=csv, attempt=attempt)
     return Executed(built, result, summary, folder, claim, attempt)
+
+
+def _thing(body: Body) -> dict[str, Any]:
+    """A body as a page draws it: name, kind, and its parts in the base frame."""
+    parts = [
+        {"kind": part.kind, "size": list(part.size), "T": (body.T @ part.T)[:3].ravel().tolist()}
+        for part in body.shape.parts()
+    ]
+    return {"name": body.name, "kind": body.kind, "mass": body.mass, "parts": parts}
 
 
 def summary_of(built: Built, result: RunResult) -> dict[str, Any]:

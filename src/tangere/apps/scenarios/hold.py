@@ -50,4 +50,4 @@ def motion(world: World) -> Motion:
     return Motion(trajectory, world.computed_torque(trajectory))
 
 
-SCENARIO = Scenario("hold", "standing still under computed torque", HoldSettings, motion, fitted)
+SCENARIO = Scenario("hold", "standing still under computed torque", HoldSettings, motion, fitted, did="held still")

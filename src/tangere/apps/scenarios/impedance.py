@@ -33,4 +33,6 @@ def motion(world: World) -> Motion:
     return Motion(trajectory, controller, blocks={"controller": "Cartesian impedance"})
 
 
-SCENARIO = Scenario("impedance", "a tool on springs: push it and it gives way", ImpedanceSettings, motion, fitted)
+SCENARIO = Scenario(
+    "impedance", "a tool on springs: push it and it gives way", ImpedanceSettings, motion, fitted, did="hung on springs"
+)

@@ -37,5 +37,6 @@ def motion(world: World) -> Motion:
 
 
 SCENARIO = Scenario(
-    "reach", "through a wrist and an elbow singularity in task space, and back", ReachSettings, motion
+    "reach", "through a wrist and an elbow singularity in task space, and back", ReachSettings, motion,
+    did="went through two singularities and back",
 )  # fmt: skip

@@ -223,4 +223,12 @@ def fitted(s: Any, told: frozenset[str]) -> Any:
     return s if "push" in told else replace(s, push=())
 
 
-SCENARIO = Scenario("script", "a URScript program moves the arm", ScriptSettings, motion, fitted, findings=findings)
+SCENARIO = Scenario(
+    "script",
+    "a URScript program moves the arm",
+    ScriptSettings,
+    motion,
+    fitted,
+    findings=findings,
+    did="ran a URScript program",
+)

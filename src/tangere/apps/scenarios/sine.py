@@ -30,4 +30,6 @@ def motion(world: World) -> Motion:
     return Motion(trajectory, world.computed_torque(trajectory), s.ramp)
 
 
-SCENARIO = Scenario("sine", "every joint swings under computed torque", SineSettings, motion, fitted)
+SCENARIO = Scenario(
+    "sine", "every joint swings under computed torque", SineSettings, motion, fitted, did="swung every joint"
+)

@@ -289,4 +289,5 @@ SCENARIO = Scenario(
     motion,
     tool_mass="tool_mass",
     findings=findings,
+    did="moved",
 )

@@ -50,7 +50,7 @@ WALL = 0.02
 REMARKS = {
     "own": "002's own pose is singular all along: the torques are g - J^T F with joint springs, but of the six joints "
     "only joint 1 can press the pen against the wall, with a lever of at most 0.1 m that vanishes at the top and the "
-    "bottom of the circle. The force is in the drives' hands only where that lever is long (\"controllable\": > 5 cm).",
+    'bottom of the circle. The force is in the drives\' hands only where that lever is long ("controllable": > 5 cm).',
     "regular": "Springs hold the pen along the wall, none across it; the force is fed forward through J^T F.",
 }
 
@@ -156,4 +156,5 @@ SCENARIO = Scenario(
     motion,
     tool_mass="pen_mass",
     findings=findings,
+    did="drew a circle on a wall",
 )

@@ -26,7 +26,7 @@ class Curve:
     x: Sequence[float]
     y: Sequence[Estimate]
     bars: bool = False
-    style: int = 0
+    style: int | str = 0
     mark: int | None = None  # index of a point to be ringed
 
 
@@ -86,6 +86,9 @@ class Chart:
             x, y = curve.x[curve.mark], curve.y[curve.mark]
             label = f"{curve.name}: the thresholds as learned, {percent(y)}"
             parts.append(_dot(axes, x, y.value, label, style, 9))
+            if isinstance(curve.style, str):  # what is ordered is named where it is
+                at = float(axes.across(x)) + 9.0, float(axes.up(y.value)) + 13.0
+                parts.append(tag("text", curve.name, class_="direct", x=f"{at[0]:.1f}", y=f"{at[1]:.1f}"))
         return parts
 
 
@@ -103,8 +106,10 @@ def _dot(axes: Axes, x: float, y: float, label: str, style: str, width: int) -> 
                style=f"stroke-width:{width}", d=at)  # fmt: skip
 
 
-def style_of(number: int) -> tuple[str, str]:
-    """Class and dashes of the curve of that number, counted from 0."""
+def style_of(number: int | str) -> tuple[str, str]:
+    """Class and dashes of the curve of that number, counted from 0; a word is a class itself."""
+    if isinstance(number, str):
+        return number, ""
     return STYLES[number % len(STYLES)], DASHES[(number // len(STYLES)) % len(DASHES)]
 
 

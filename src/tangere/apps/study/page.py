@@ -101,7 +101,7 @@ def _roc(done: Study, command: str) -> Section:
         for k, size in enumerate(tables.sizes(done)):
             points = tables.roc(done, name, size)
             x = [max(p.false_alarms.value, least) for p in points]
-            curves.append(Curve(f"{size:.0f} N", x, [p.found for p in points], style=k, mark=at))
+            curves.append(Curve(f"{size:.0f} N", x, [p.found for p in points], style=f"r{min(k, 5) + 1}", mark=at))
         panels.append(Chart(_title(done, name), "false alarms per hour", tuple(curves), least, 3600.0, log=True))
     caption = (
         "Found share of all contacts, undetectable ones included, against false alarms per hour, all thresholds scaled "

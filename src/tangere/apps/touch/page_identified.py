@@ -18,7 +18,7 @@ from tangere.identification.samples import TERMS, midpoints
 from tangere.logs.files import write_text
 from tangere.observe.drive_model import DriveModel
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, bar, command_line, page_head, table, time_section, titles
+from tangere.report.section import Section, again, bar, command_line, many, page_head, table, time_section, titles
 from tangere.types import Array
 
 _UNITS = {
@@ -69,10 +69,15 @@ def _head(done: Identification) -> Raw:
         tiles.append(("base parameters told", f"{model.excitation.told} of {model.excitation.base}", ""))
     if model.payload is not None:
         tiles.append(("payload", number(model.payload.mass, 4), " kg"))
-    alarm = ("What to know", "\n".join(sentences(model.findings[:8]))) if model.findings else None
+    limits = ("What to know", "\n".join(sentences(model.findings[:8]))) if model.findings else None
     what = "friction" if model.inertial == "none" else model.inertial
     line = f"{done.robot.model.title}: drives and {what} from logs"
-    return page_head(f"{model.name} identified", line, tiles, alarm)
+    known = "logs that it had not seen" if model.unseen else "the same logs"
+    said = (
+        f"From {len(done.used)} logs ({seconds:.0f} s) of a {done.robot.model.title}: on {known} the model leaves a "
+        f"residual {number(float(ratio), 2)} times smaller than the data sheet does."
+    )
+    return page_head(f"{model.name} identified", line, tiles, None, limits, sentence=said)
 
 
 def _fit(done: Identification) -> Section:
@@ -178,16 +183,15 @@ def _twin(done: Identification) -> Section:
     return Section("twin", "The twin", join(tag("p", text), table(head, rows)))
 
 
-def _bar(value: float, sigma: float, scale: float) -> Raw:
-    """A value with its standard deviation on an axis of +- scale."""
-    if not (scale > 0.0 and np.isfinite(value)):
+def _bar(value: float, sigma: float) -> Raw:
+    """How sure a value is: its standard deviation to both sides of it, in shares of the value; the edge is 100 %."""
+    if not (np.isfinite(value) and np.isfinite(sigma)) or value == 0.0 or sigma == 0.0:
         return Raw("")
-    at, half = 60.0 + 56.0 * value / scale, 56.0 * min(sigma / scale, 1.0)
+    half = 56.0 * min(sigma / abs(value), 1.0)
     return tag(
-        "svg", tag("path", class_="grid", d="M2 8H118M60 2V14"),
-        tag("path", class_="line a", d=f"M{max(at - half, 2.0):.1f} 8H{min(at + half, 118.0):.1f}"),
-        tag("path", class_="line b", d=f"M{at:.1f} 3V13"),
-        viewBox="0 0 120 16", width=120, height=16, style="max-width:120px",
+        "svg", tag("title", f"± {number(100.0 * sigma / abs(value), 2)} %"), tag("path", class_="grid", d="M2 8H118"),
+        tag("path", class_="line a", d=f"M{60.0 - half:.1f} 8H{60.0 + half:.1f}"),
+        tag("path", class_="line b", d="M60 3V13"), viewBox="0 0 120 16", width=120, height=16, style="max-width:120px",
     )  # fmt: skip
 
 
@@ -201,12 +205,11 @@ def _parameters(done: Identification, title: str, prefix: str, keys: tuple[str, 
             k = at[f"{prefix} {j + 1} {key}"]
             value, sigma, told = float(model.values[k]), float(model.sigma[k]), model.told[k]
             said = "left out: not supported" if sigma == 0.0 else "told by the logs" if told else "the data sheet's"
-            scale = max(abs(value) + 2.0 * sigma, 1e-12)
             rows.append((
                 f"{prefix} {j + 1}, {key.replace('_', ' ')}", f"{number(value)} {_UNITS.get(key, 'kg m²')}",
-                "–" if sigma == 0.0 else f"± {number(sigma, 2)}", said, _bar(value, sigma, scale),
+                "–" if sigma == 0.0 else f"± {number(sigma, 2)}", said, _bar(value, sigma),
             ))  # fmt: skip
-    head = ("", "value", "", "", "0 in the middle, ± σ")
+    head = ("", "value", "", "", "± σ of the value; edge: 100 %")
     return tag("details", tag("summary", f"Every {title} with its standard deviation"), table(head, rows), **attributes)
 
 
@@ -233,7 +236,7 @@ def _drives(done: Identification) -> Section:
         "Stiction: what a standing joint may hide. Spread: standard deviation of what is left in motion, per 20 ms."
         + lag
     )
-    fold = _parameters(done, "term", "joint", TERMS, open="open")
+    fold = _parameters(done, "term", "joint", TERMS)
     return Section("drives", "Drives", join(table(head, gains), tag("p", text), fold))
 
 
@@ -300,4 +303,4 @@ def _logs(done: Identification, command: str) -> Section:
         for log in seen
     ]  # fmt: skip
     head = ("log", "", "duration [s]", "rate [Hz]", "sha256", "remarks")
-    return Section("logs", "Logs", join(command_line(command), table(head, rows)))
+    return Section("logs", "Logs and how to do it again", join(command_line(command), many(head, rows)))

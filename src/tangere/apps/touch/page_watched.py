@@ -15,7 +15,7 @@ from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Band, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.loop.watching import Watched
-from tangere.observe.detect import REGIMES, Event
+from tangere.observe.detect import REGIMES
 from tangere.report.page import page_html
 from tangere.report.section import (
     Section,
@@ -23,6 +23,7 @@ from tangere.report.section import (
     command_line,
     link_name,
     link_words,
+    many,
     page_head,
     table,
     time_section,
@@ -32,7 +33,6 @@ from tangere.types import Array
 
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
 _DRAWN = 12  # events with a drawing of the arm
-_ARROW = 0.25  # m, length of the arrow of a force: seen from afar on arms of 0.5 to 1.7 m
 
 
 def write_watched(done: Sequence[Watched], path: str | os.PathLike[str], command: str = "") -> Path:
@@ -81,8 +81,24 @@ def _head(done: Sequence[Watched]) -> Raw:
     )  # fmt: skip
     problems = [f"{seen.log.name}: {text}" for seen in done for text in (*seen.log.problems, *seen.said)]
     more = [f"and {len(problems) - 8} more, under Logs"] if len(problems) > 8 else []
-    alarm = ("What to know of the logs", "\n".join([*problems[:8], *more])) if problems else None
-    return page_head(_title(done), f"{believed.robot.model.title}, held against {known}", tiles, alarm)
+    limits = ("What these logs cannot tell", "\n".join([*problems[:8], *more])) if problems else None
+    line = f"{believed.robot.model.title}, held against {known}"
+    return page_head(_title(done), line, tiles, None, limits, sentence=_sentence(done, seconds))
+
+
+def _sentence(done: Sequence[Watched], seconds: float) -> str:
+    """How often the arm was touched, and the first time."""
+    alarms = [(seen, event) for seen in done for event in seen.alarms]
+    where = f"in {number(seconds, 3)} s of {'one log' if len(done) == 1 else f'{len(done)} logs'}"
+    if not alarms:
+        return f"Nothing touched the arm {where}."
+    seen, first = alarms[0]
+    hard = f" with {first.force_n:.0f} N" if first.force_n is not None else ""
+    link = f" on link {first.link}" if first.link is not None else f" at joint {first.joint}"
+    times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
+    name = f" of {seen.log.name}" if len(done) > 1 else ""
+    at = f"{first.time_s - _start(seen):.2f} s{name}"
+    return f"The arm was touched {times} {where}{', ' if len(alarms) == 1 else ', first '}at {at}{link}{hard}."
 
 
 def _events(done: Sequence[Watched]) -> Section:
@@ -129,10 +145,10 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
         level.append(Panel(title, "Nm", (
             Series("residual", seen.residual[:, j], "soft"), Series("level", traces.level[:, j], "a"),
             *_both(traces.level_bound[:, j]),
-        ), at_least=1e-2))  # fmt: skip
+        ), at_least=1e-2, quiet=_quiet(traces.level[:, j], traces.level_bound[:, j])))  # fmt: skip
         change.append(Panel(title, "Nm", (
             Series("change", traces.change[:, j], "b"), *_both(traces.change_bound[:, j]),
-        ), at_least=1e-2))  # fmt: skip
+        ), at_least=1e-2, quiet=_quiet(traces.change[:, j], traces.change_bound[:, j])))  # fmt: skip
     suffix = f"-{k + 1}" if k else ""
     figures = (
         TimeFigure(
@@ -150,6 +166,11 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
     return time_section(f"touch{suffix}", f"Residual, {seen.log.name}", command, *figures)
 
 
+def _quiet(values: Array, bound: Array) -> bool:
+    """Whether a joint stayed inside its thresholds all the time."""
+    return not bool(np.any(np.abs(np.nan_to_num(values)) > np.nan_to_num(bound, nan=np.inf)))
+
+
 def _both(bound: Array) -> tuple[Series, Series]:
     return Series("threshold", bound, "limit"), Series("threshold", -bound, "limit")
 
@@ -163,11 +184,12 @@ def _places(seen: Watched, k: int) -> Section | None:
     for event in touches:
         row = int(np.argmin(np.abs(seen.log.motion.time - event.residual_s)))
         q = seen.log.motion.q[row]
-        paths: tuple[tuple[str, Array], ...] = ()
+        arrows: tuple[tuple[Array, Array], ...] = ()
         if event.link is not None and event.point is not None and event.force is not None:
-            paths = (("b", _arrow(seen, q, event)),)
+            T = seen.belief.robot.link_poses(q)[event.link - 1]
+            arrows = ((T[:3, :3] @ event.point + T[:3, 3], event.force),)
         name = f"arm-{k + 1}-{event.number}"
-        drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, paths=paths)
+        drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, arrows=arrows)
         size = "" if event.force_n is None else f", {event.force_n:.0f} N"
         said = f"Event {event.number}, {event.kind} at {event.time_s - _start(seen):.2f} s: {link_words(event)}{size}."
         likely = list(event.links)
@@ -182,20 +204,6 @@ def _places(seen: Watched, k: int) -> Section | None:
     )
     identifier = f"places-{k + 1}" if k else "places"
     return Section(identifier, f"Where, {seen.log.name}", join(tag("p", text), tag("div", *parts, class_="pair")))
-
-
-def _arrow(seen: Watched, q: Array, event: Event) -> Array:
-    """Shaft and head (5, 3) of an arrow that ends at the point of contact, base axes [m]."""
-    assert event.link is not None
-    assert event.point is not None
-    assert event.force is not None
-    T = seen.belief.robot.link_poses(q)[event.link - 1]
-    tip = T[:3, :3] @ event.point + T[:3, 3]
-    along = event.force / max(float(np.linalg.norm(event.force)), 1e-9)
-    across = np.cross(along, [0.0, 0.0, 1.0] if abs(along[2]) < 0.9 else [1.0, 0.0, 0.0])
-    across /= np.linalg.norm(across)
-    wing = 0.06 * across
-    return np.array([tip - _ARROW * along, tip, tip - 0.08 * along + wing, tip, tip - 0.08 * along - wing])
 
 
 def _thresholds(seen: Watched) -> Section:
@@ -229,4 +237,4 @@ def _logs(done: Sequence[Watched], command: str) -> Section:
     head = ("log", "duration [s]", "rate [Hz]", "first stamp [s]", "gains [Nm/A]", "sha256", "remarks")
     left = len(done) - min(len(done), _SHOWN)
     text = tag("p", f"Figures of {_SHOWN} logs, those with most events; {left} more were watched.") if left else None
-    return Section("logs", "Logs", join(command_line(command), text, table(head, rows, "wide")))
+    return Section("logs", "Logs and how to do it again", join(command_line(command), text, many(head, rows, "wide")))

@@ -1,0 +1,87 @@
+"""What happened in a run, in one or two plain sentences under its title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard
+
+from tangere.figures.markup import number
+from tangere.report.data import RunData
+from tangere.report.section import robot_of
+
+WITHIN = 3  # touches that are told one by one
+
+
+def sentence(data: RunData) -> str:
+    """A UR10e drew a circle for 6 s. A push of 20 Nm on joint 2 at 3 s was felt after 2 ms."""
+    if not len(data.time):
+        return ""
+    told = [_first(data), *_touches(data)]
+    return " ".join(text for text in told if text)
+
+
+def _first(data: RunData) -> str:
+    """Who did what for how long, and how well."""
+    robot, _ = robot_of(data)
+    who = robot.model.title if robot is not None else str(data.robot or "")
+    did = data.did or "moved"
+    long = f"for {number(float(data.time[-1] - data.time[0]) + (data.period or 0.0), 3)} s"
+    words = f"{_article(who)} {did} {long}" if who else f"The arm {did} {long}"
+    worst, force = data.summary.get("tracking_max_mm"), data.summary.get("force")
+    if isinstance(force, Mapping) and _known(force.get("mean_n")):
+        words += f", pressing with {number(force['mean_n'], 3)} N on average"
+        least, most = force.get("min_n"), force.get("max_n")
+        if _known(least) and _known(most) and number(least, 3) != number(most, 3):
+            words += f" ({number(least, 3)} to {number(most, 3)} N)"
+    elif _known(worst) and data.q_des is not None:
+        words += f", its tool {_distance(worst)} from where it should be"
+        if _known(pushed := data.summary.get("tracking_push_max_mm")) and pushed > worst:
+            words += f" and {number(pushed, 2)} mm while it was touched"
+    return words + "."
+
+
+def _touches(data: RunData) -> Iterator[str]:
+    """What was felt, and when; that nothing was, where events were looked for."""
+    impact = data.summary.get("touch")
+    if isinstance(impact, Mapping) and _known(impact.get("peak_n")):
+        yield _impact(impact)
+        return
+    alarms = [(event, entry) for event, entry in data.judged if event.alarm]
+    for event, entry in alarms[:WITHIN]:
+        size, after = entry.get("torque_nm"), entry.get("delay_ms")
+        strong = f" of {number(abs(size), 3)} Nm" if _known(size) and abs(size) >= 0.01 else ""
+        late = f" after {number(after, 2)} ms" if _known(after) else ""
+        kind = {"push": "push", "collision": "collision"}.get(event.kind, "touch")
+        yield f"A {kind}{strong} on joint {event.joint} at {number(event.time_s, 3)} s was felt{late}."
+    if len(alarms) > WITHIN:
+        yield f"{len(alarms) - WITHIN} more touches followed."
+    if not alarms and data.residuals and "events" in data.summary:
+        wanted = any(event.kind == "wanted" for event in data.events)
+        yield "The contact was wanted and raised no alarm." if wanted else "No touch was felt."
+
+
+def _impact(impact: Mapping[str, Any]) -> str:
+    what, speed = str(impact.get("obstacle") or "an obstacle"), impact.get("speed_m_s")
+    fast = f" at {number(speed, 2)} m/s" if _known(speed) else ""
+    met = {"hand": f"It met a hand{fast}", "wall": f"It met a wall{fast}", "falling": "A falling ball hit it"}
+    words = f"{met.get(what, f'It met {what}{fast}')}: {number(impact['peak_n'], 3)} N at most"
+    if _known(impact.get("felt_ms")):
+        words += f", felt after {number(impact['felt_ms'], 2)} ms"
+    if _known(left := impact.get("remaining_n")):
+        words += ", no force left one second later" if abs(left) < 0.05 else f", {number(left, 2)} N one second later"
+    return words + "."
+
+
+def _distance(mm: float) -> str:
+    """At most 0.019 mm; below a nanometre it is nothing but rounding."""
+    return f"at most {number(mm, 2)} mm" if mm >= 1e-6 else "less than a nanometre"
+
+
+def _article(who: str) -> str:
+    first = who.split(" ", 1)[0]
+    # Universal, UR5e: a consonant is heard
+    return f"{'An' if first[:1] in 'AEIOaeio' else 'A'} {who}"
+
+
+def _known(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value

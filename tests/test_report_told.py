@@ -1,0 +1,263 @@
+"""A page in words and pictures: its sentence, what was set, who made it, what stood around, what each figure saves."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.errors import InvalidValue
+from tangere.figures.arm import scene
+from tangere.figures.diagram import LINE, diagram
+from tangere.figures.markup import csv_text
+from tangere.figures.plots import Panel, Series, TimeFigure
+from tangere.figures.things import PATCH, thing
+from tangere.report.data import About, RunData
+from tangere.report.page import report_html, write_report
+from tangere.report.section import event_marks, residual_panel
+from tangere.report.sections_run import fact, label, short, value_text
+from tangere.report.sentence import sentence
+from tangere.types import Event
+
+
+def made(**changes: Any) -> RunData:
+    """Two seconds of a UR10e at rest, touched at 1 s on joint 2."""
+    time = 0.01 * np.arange(200)
+    q = np.tile([0.0, -1.2, 1.8, -2.1, -1.57, 0.0], (200, 1))
+    felt = np.zeros((200, 6))
+    felt[100:150, 1] = 20.0
+    fields: dict[str, Any] = {
+        "time": time, "q": q, "q_des": q, "robot": "ur10e", "residuals": {"": felt}, "thresholds": np.full(6, 2.0),
+        "events": (Event.sample(1.0, 2, felt[120], end_s=1.5, kind="push"),), "did": "held still", "period": 0.01,
+        "summary": {"events": [{"time_s": 1.0, "joint": 2, "torque_nm": 20.04, "delay_ms": 6.0}],
+                    "tracking_max_mm": 0.0193, "tracking_push_max_mm": 9.56},
+        "command": "tangere run hold", "parameters": {"observer_gain [1/s]": 50.0, "mass": 1.0},
+    }  # fmt: skip
+    return RunData("hold", **(fields | changes))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_sentence_says_who_what_and_when() -> None:
+    said = sentence(made())
+    assert said.startswith("A Universal Robots UR10e held still for 2 s, its tool at most 0.019 mm from where it should")
+    assert "9.6 mm while it was touched" in said  # what is true of quiet times only is not said of all
+    assert said.endswith("A push of 20 Nm on joint 2 at 1 s was felt after 6 ms.")
+    assert said in report_html(made())
+
+
+def test_the_sentence_of_other_runs() -> None:
+    quiet = made(events=(), summary={"events": [], "tracking_max_mm": 1e-13})
+    assert sentence(quiet).endswith("less than a nanometre from where it should be. No touch was felt.")
+    wanted = replace(quiet, events=(Event.sample(1.0, 2, np.ones(6), kind="wanted"),))
+    assert "The contact was wanted and raised no alarm." in sentence(wanted)
+    touch = {"obstacle": "hand", "speed_m_s": 0.25, "peak_n": 257.9, "felt_ms": 2.0, "remaining_n": 0.7}
+    assert "It met a hand at 0.25 m/s: 258 N at most, felt after 2 ms, 0.7 N one second later." in sentence(
+        made(summary={"touch": touch})
+    )
+    pressed = {"mean_n": 5.0001, "min_n": 4.2, "max_n": 5.3}
+    assert "pressing with 5 N on average (4.2 to 5.3 N)." in sentence(made(events=(), summary={"force": pressed}))
+    assert sentence(RunData("nothing")) == ""
+
+
+def test_only_what_differs_from_the_defaults_is_shown_first() -> None:
+    page = report_html(made(changed=("observer_gain [1/s]",)))
+    section = page[page.index('id="settings"') : page.index('id="summary"')]
+    assert "observer gain [1/s]" in section
+    assert "mass" not in section
+    assert "every setting is at its default" in report_html(made(changed=()))
+    assert 'id="settings"' not in report_html(made())  # not known
+    assert page.index("All 2 settings") > page.index('id="what"')
+
+
+def test_numbers_have_three_digits_and_no_rounding_noise() -> None:
+    assert value_text([-6.38e-17, -20.0, -3.08e-15]) == "0, −20, 0"
+    assert value_text(0.013892665) == "0.0139"
+    assert short(6.027e-16) == "0"
+    assert short(6.0e-12) == "6.00e-12"  # small, but nothing is there to be rounded
+    assert fact("tracking_rms_mm", 0.5) == ("tracking error, rms after the start ramp and without pushes", "0.5 mm")
+    assert label("own_speed_m_s") == "own speed [m/s]"
+    page = report_html(made(summary={"force": {"mean_n": 5.0, "controllable": {"mean_n": 5.0}}}))
+    assert page.count("force of the wall, mean") == 1  # a part that says the same again is left out
+    assert "controllable" not in page
+
+
+def test_title_author_logo_and_date(tmp_path: Path) -> None:
+    logo = tmp_path / "logo.png"
+    logo.write_bytes(b"\x89PNG")
+    page = report_html(made(about=About.given("My <title>", "A. Author", str(logo), "2026-11-16")))
+    assert "<h1>My &lt;title&gt;</h1>" in page
+    assert "A. Author · 2026-11-16" in page
+    assert 'src="data:image/png;base64,iVBORw=="' in page
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", About.given(author="A").date)
+    assert About.given("only a title").date == ""
+    with pytest.raises(InvalidValue, match=r"ends with \.svg, \.png or \.jpg"):
+        About.given(logo="logo.bmp")
+    with pytest.raises(InvalidValue, match="cannot read"):
+        About.given(logo=str(tmp_path / "none.png"))
+
+
+def test_a_live_arm_is_not_faster_than_real_time() -> None:
+    told = {"summary": {"realtime_factor": 0.999}, "timing_us": np.full(200, 10.0)}
+    assert "simulated seconds per second" in report_html(made(**told))
+    assert "simulated seconds per second" not in report_html(made(**told, live=True))
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_quiet_joints_are_small_and_keep_their_place_in_the_data() -> None:
+    data = made()
+    panels = [residual_panel(data, i, f"J{i + 1}") for i in range(6)]
+    assert [panel.quiet for panel in panels] == [True, False, True, True, True, True]
+    figure = TimeFigure("x", "", data.time, tuple(panels))
+    assert [panel["title"] for panel in figure.data()["panels"]] == [f"J{i}" for i in range(1, 7)]
+    html = figure.html()
+    assert html.index('data-panel="1"') < html.index('class="panels many quiet"') < html.index('data-panel="0"')
+    nothing = TimeFigure("x", "", data.time, tuple(replace(panel, quiet=True) for panel in panels))
+    assert "many quiet" not in nothing.html()
+
+
+def test_shared_axes_have_one_scale() -> None:
+    time = np.arange(3.0)
+    panels = tuple(Panel(str(k), "m", (Series("s", k * time, "a"),)) for k in (1, 10))
+    own, one = (TimeFigure("x", "", time, panels, shared=shared).html() for shared in (False, True))
+    tops = [re.findall(r'class="y">([\d.]+)<', text) for text in (own, one)]
+    assert tops[1][: len(tops[1]) // 2] == tops[1][len(tops[1]) // 2 :]
+    assert tops[0] != tops[1]
+
+
+def test_events_everywhere_are_marked_at_their_onset() -> None:
+    long = Event.sample(0.1, 2, np.ones(6), end_s=1.95)
+    (band,) = event_marks(made(events=(long,)))
+    assert band.end - band.start < 0.02
+    (band,) = event_marks(made())
+    assert (band.start, band.end) == (1.0, 1.5)
+
+
+def a_box(size: tuple[float, float, float], at: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> dict[str, Any]:
+    T = np.eye(4)
+    T[:3, 3] = at
+    return {"name": "wall", "kind": "surface", "parts": [{"kind": "box", "size": size, "T": T[:3].ravel().tolist()}]}
+
+
+def test_faces_look_outwards_and_large_walls_are_cut() -> None:
+    box = thing(a_box((0.1, 0.2, 0.05), (1.0, 0.0, 0.5)), np.array([1.0, 0.0, 0.5]))
+    assert box is not None
+    for face in box.faces:
+        normal = np.cross(face[1] - face[0], face[2] - face[1])
+        assert normal @ (face.mean(axis=0) - [1.0, 0.0, 0.5]) > 0.0
+    wall = thing(a_box((0.6, 0.6, 0.02)), np.array([0.5, 0.0, 0.0]))
+    assert wall is not None
+    np.testing.assert_allclose(wall.points.min(axis=0), [0.5 - PATCH, -PATCH, -0.02])
+    np.testing.assert_allclose(wall.points.max(axis=0), [0.6, PATCH, 0.02])
+    for bad in ({}, {"parts": []}, {"parts": [{"kind": "box", "size": [1, 1], "T": [0] * 12}]}, {"parts": 3},
+                {"parts": [{"kind": "box", "size": [float("nan")] * 3, "T": [0] * 12}]}):  # fmt: skip
+        assert thing(bad, np.zeros(3)) is None
+
+
+def test_what_stands_around_and_what_pushes_is_drawn() -> None:
+    wrench = np.zeros((200, 6))
+    wrench[120, :3] = [0.0, 0.0, 42.0]
+    page = report_html(made(bodies=(a_box((0.1, 0.1, 0.02), (0.6, 0.2, 0.1)),), wrench=wrench))
+    scene_part = page[page.index('id="motion"') : page.index("</figure>")]
+    assert '<text class="thing"' in scene_part
+    assert ">42 N</text>" in scene_part
+    assert "Shown at 1.20 s" in scene_part  # the pose in which it pushes most
+
+
+def test_names_of_frames_do_not_cover_each_other() -> None:
+    robot = tangere.robot("ur10e")
+    drawn = scene(robot, np.array([[0.1, -1.0, 1.5, -2.0, -1.57, 0.3]]), np.zeros(1), "x", frames=True).still()
+    at = re.findall(r'<text class="frame" x="([-\d.]+)" y="([-\d.]+)"', drawn)
+    places = np.array(at, dtype=float)
+    assert len(places) == 7
+    for k, place in enumerate(places):
+        for other in places[:k]:
+            assert abs(place[0] - other[0]) > 30.0 or abs(place[1] - other[1]) > 14.0
+
+
+def test_long_names_stay_in_their_boxes_and_the_outer_loop_is_closed() -> None:
+    names = {"controller": "Cartesian impedance, force fed forward", "plant": "x" * 90, "reaction": "soft"}
+    drawn = diagram(names)
+    lines = re.findall(r'<text class="name"[^>]*>([^<]*)<', drawn)
+    assert max(len(line) for line in lines) <= LINE
+    assert "force fed forward" in lines
+    assert "takes over" in drawn
+    assert "takes over" not in diagram({"controller": "x"})
+    assert "events go to the log" in diagram({"controller": "x"})
+
+
+def test_csv_has_gaps_and_a_limit() -> None:
+    text = csv_text({"a": np.array([1.0, np.nan, 3.0]), "b": np.array([0.5])})
+    assert text == "a,b\r\n1,0.5\r\n,\r\n3,\r\n"
+    assert csv_text({"a": np.arange(1e5)}, 100).count("\r\n") <= 103
+
+
+# --- saved by a click ------------------------------------------------------------------------------------------------
+
+
+def test_every_figure_is_saved_as_svg_pdf_and_csv(tmp_path: Path) -> None:
+    """In a browser in the dark: light drawings, 85 and 178 mm wide, that hold what the page holds."""
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium to save figures with")
+    path = write_report(made(timing_us=np.linspace(10.0, 20.0, 200)), tmp_path / "page.html")
+    said: list[str] = []
+    with sync.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(accept_downloads=True, color_scheme="dark").new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(path.as_uri())
+        figures = page.locator("figure:has(svg)").count()
+        words = page.locator(".tools button").all_inner_texts()
+        for mm in (85, 178):
+            assert words.count(f"SVG {mm}") == words.count(f"PDF {mm}") == figures >= 8
+        for button in page.locator("#residual-torque .tools button, #setup .tools button").all():
+            with page.expect_download() as waiting:
+                button.evaluate("b => b.click()")
+            waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
+        browser.close()
+    assert said == []
+    for mm in (85, 178):
+        drawn = ElementTree.parse(tmp_path / f"residual-torque-{mm}mm.svg").getroot()
+        assert drawn.get("width") == f"{mm}mm"
+        curves = [e for e in drawn.iter("{http://www.w3.org/2000/svg}path") if e.get("stroke") == "rgb(0, 103, 168)"]
+        assert len(curves) == 7  # the light blue of six residuals and of their key, whatever the page's scheme
+        raw = (tmp_path / f"residual-torque-{mm}mm.pdf").read_bytes()
+        (wide,) = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ", raw)
+        assert float(wide) == pytest.approx(mm * 72 / 25.4, abs=0.5)
+        _check_pdf(raw)
+        _check_pdf((tmp_path / f"setup-{mm}mm.pdf").read_bytes())
+    rows = (tmp_path / "residual-torque.csv").read_text().split("\n")
+    head = rows[0].strip().split(",")
+    column = head.index("Joint 2 · shoulder lift: residual [Nm]")
+    told = {float(row.split(",")[0]): row.split(",")[column] for row in rows[1:] if row.strip()}
+    assert float(told[1.2] if 1.2 in told else told[1.0]) == 20.0
+    assert float(told[0.0]) == 0.0
+
+
+def _check_pdf(raw: bytes) -> None:
+    """Every object lies where the table of contents says, and a reader finds no fault where there is one."""
+    start = int(re.findall(rb"startxref\n(\d+)", raw)[0])
+    places = [int(p) for p in re.findall(rb"(\d{10}) 00000 n", raw[start:])]
+    for k, place in enumerate(places, start=1):
+        assert raw[place:].startswith(b"%d 0 obj" % k)
+    (length,) = re.findall(rb"/Length (\d+) >>\nstream\n", raw)
+    begin = raw.index(b"stream\n") + 7
+    assert raw[begin + int(length) :].startswith(b"\nendstream")
+    if tool := shutil.which("pdftotext"):
+        done = subprocess.run([tool, "-", "-"], input=raw, capture_output=True, check=False)
+        assert done.returncode == 0
+        assert done.stderr == b""
