@@ -49,7 +49,7 @@ def made(**changes: Any) -> RunData:
 
 def test_the_sentence_says_who_what_and_when() -> None:
     said = sentence(made())
-    assert said.startswith("A Universal Robots UR10e held still for 2 s, its tool at most 0.019 mm from where it should")
+    assert said.startswith("A Universal Robots UR10e held still for 2 s, its tool at most 0.019 mm from where")
     assert "9.6 mm while it was touched" in said  # what is true of quiet times only is not said of all
     assert said.endswith("A push of 20 Nm on joint 2 at 1 s was felt after 6 ms.")
     assert said in report_html(made())
