@@ -47,6 +47,14 @@ def glance(data: RunData) -> Section | None:
     return Section("glance", "At a glance", tag("div", *parts, class_="pair"), tuple(figures))
 
 
+def space(data: RunData) -> Section:
+    """The arm and the path of its tool alone."""
+    moving = _motion(data)
+    if moving is None:
+        return Section("space", "In space", tag("p", "The log holds no path of the tool."))
+    return Section("space", "In space", moving[0], (moving[1],))
+
+
 def _motion(data: RunData) -> tuple[Raw, dict[str, object]] | None:
     """The arm, the path of its tool and what stands around it; None where its model is not known."""
     tcp, tcp_des = tool_paths(data)

@@ -18,6 +18,7 @@ from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import coloured_map, distance, plan_view
 from tangere.apps.drawing.picture.picture import read_picture
 from tangere.apps.drawing.picture.svg_file import is_svg, shown_svg
+from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
@@ -26,10 +27,12 @@ from tangere.logs.files import write_text
 from tangere.report.data import put_together
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, page_head, table
-from tangere.report.sections_curves import joints, space, timing, torques
+from tangere.report.sections_curves import joints, timing, torques
+from tangere.report.sections_glance import space
 from tangere.report.sections_run import value_text
 from tangere.types import Array
 
+_SHEET = 4e-3  # m, thickness of the paper in the picture of the arm: seen from the side it is a line
 SIDE = 720  # px of the picture in the page: half a screen
 PUBLISHED = 0.38  # N, mean deviation of a real UR5e in force mode at 1 to 10 N
 # key of the summary -> what it is called; the factor makes the unit
@@ -77,7 +80,7 @@ def drawn_html(done: Drawn, command: str = "") -> str:
     run = done.main.run
     data = put_together(
         run.log, None, done.summary, name=done.prepared.picture.name, command=command, robot=done.main.robot,
-        period=run.period, aborted=run.aborted,
+        period=run.period, aborted=run.aborted, bodies=(_sheet(done.prepared.canvas),),
     )  # fmt: skip
     time = done.main.log.time
     sections = [_side_by_side(done, command), _figures(done), *_force(done, command), _what(done, command)]
@@ -85,6 +88,14 @@ def drawn_html(done: Drawn, command: str = "") -> str:
     arm = space(replace(data, tcp_des=None, q_des=None))
     sections += [s for s in (arm, joints(data), torques(data), timing(data)) if s is not None]
     return page_html(f"{done.prepared.picture.name} drawn", _head(done), sections, time)
+
+
+def _sheet(canvas: Canvas) -> dict[str, Any]:
+    """The paper as the picture of the arm shows it: a sheet as thick as cardboard."""
+    T = canvas.T_base_canvas.copy()
+    T[:3, 3] -= 0.5 * _SHEET * T[:3, 2]
+    size = [0.5 * canvas.size[0], 0.5 * canvas.size[1], 0.5 * _SHEET]
+    return {"name": "paper", "kind": "paper", "parts": [{"kind": "box", "size": size, "T": T[:3].ravel().tolist()}]}
 
 
 def _head(done: Drawn) -> Raw:
@@ -106,7 +117,20 @@ def _head(done: Drawn) -> Raw:
     ):
         if summary.get(key) is not None:
             tiles.append((name, number(factor * float(summary[key]), 3), unit))
-    return page_head(done.prepared.picture.name, line, tiles, alarm_of(done), lacks_of(done))
+    return page_head(
+        done.prepared.picture.name, line, tiles, alarm_of(done), lacks_of(done), sentence=_sentence(done)
+    )
+
+
+def _sentence(done: Drawn) -> str:
+    """Who drew what, with which force, and how true."""
+    drawn, told = done.main.figures, done.summary
+    who = f"A {done.main.robot.model.title} drew {drawn.strokes_drawn} of {counted(drawn.strokes, 'stroke')}"
+    true = told.get("path_rms_mm")
+    force = told.get("force_mean_n")
+    words = f"{who} of {done.prepared.picture.name}"
+    words += f", pressing with {number(force, 3)} N on average" if isinstance(force, int | float) else ""
+    return words + (f", {number(true, 2)} mm (rms) off its path." if isinstance(true, int | float) else ".")
 
 
 def alarm_of(done: Drawn) -> tuple[str, str] | None:
