@@ -186,3 +186,45 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tangere.apps.study.cluster.WAIT", 0.5)
     with pytest.raises(NoSolution, match="no dask scheduler answers"), Cluster(f"dask://127.0.0.1:{free_port()}"):
         pass
+
+
+# ---------------------------------------------------------------------------------------------------------- collisions
+
+MANY = ["study", "--collisions", "600", "--learn", "0.2", "--frequency", "250", "--no-report"]
+
+
+def test_collisions_by_rollouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The same bytes on one worker and two, and after a stop in the middle; stronger contacts are felt more often."""
+    monkeypatch.setattr("tangere.apps.study.collisions.SLAB", 100)
+    assert main([*MANY, "--workers", "1", "--out", str(tmp_path / "one")]) == 0
+    told = capsys.readouterr().out
+    assert "600 contacts of 5 s" in told
+    once = (tmp_path / "one" / "collisions.csv").read_bytes()
+    rows = [line.split(",") for line in once.decode().splitlines()[1:] if line.startswith("exact")]
+    assert sum(int(row[3]) for row in rows) == 300
+    felt = [float(row[4]) for row in rows]
+    assert felt[-1] > felt[0] + 0.3
+    folder = tmp_path / "two"
+    from tangere.apps.study import collisions as many
+
+    true, calls = many.collide, []
+
+    def cut(*arguments: Any) -> Any:
+        calls.append(arguments[2])
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return true(*arguments)
+
+    monkeypatch.setattr(many, "collide", cut)
+    assert main([*MANY, "--workers", "1", "--out", str(folder)]) == 130
+    assert "--resume" in capsys.readouterr().err
+    monkeypatch.setattr(many, "collide", true)
+    assert main([*MANY, "--workers", "1", "--out", str(folder), "--resume"]) == 0
+    assert (folder / "collisions.csv").read_bytes() == once
+
+
+def test_devices(tmp_path: Path, capsys: Any) -> None:
+    assert main(["study", "--device", "cuda", "--out", str(tmp_path / "a")]) == 1
+    assert "--device cuda needs --collisions N" in capsys.readouterr().err
+    assert main(["study", "--collisions", "0", "--out", str(tmp_path / "b")]) == 1
+    assert "1 to 1e9 contacts" in capsys.readouterr().err

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
+from tangere.apps.study.trials import Answer, Collided, FreeResult, Injected, TouchResult
 from tangere.errors import CannotWrite
 from tangere.logs.files import plain, write_text
 
 FOLDER = "chunks"
-_TYPES: dict[str, Any] = {one.__name__: one for one in (FreeResult, Injected, TouchResult, Answer)}
+_TYPES: dict[str, Any] = {one.__name__: one for one in (FreeResult, Injected, TouchResult, Answer, Collided)}
 
 
 class Chunks:
@@ -45,8 +45,8 @@ class Chunks:
             found = _decoded(json.loads(self._path(task).read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        whole = isinstance(found, FreeResult) or (isinstance(found, tuple) and all(_is_touch(one) for one in found))
-        return found if whole else None
+        touches = isinstance(found, tuple) and all(isinstance(one, TouchResult) for one in found)
+        return found if touches or isinstance(found, FreeResult | Collided) else None
 
     def put(self, task: int, result: Any) -> None:
         """Keep a result: whole under its name, or not at all. A full disk costs chunks, never the study."""
@@ -62,10 +62,6 @@ class Chunks:
         """The study is whole: its chunks go."""
         with suppress(OSError):
             shutil.rmtree(self.folder)
-
-
-def _is_touch(value: Any) -> bool:
-    return isinstance(value, TouchResult)
 
 
 def _encoded(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy as np
 from tangere import ends
 from tangere.apps.study.plan import LogsPlan, Plan
 from tangere.apps.study.statistics import quantile, rate, share, span
-from tangere.errors import InvalidValue, NoSolution
+from tangere.errors import CannotWrite, InvalidValue, NoSolution
 from tangere.logs.files import Attempts
 from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.terminal import Bar, paint, say, table, wants_colour
@@ -37,6 +38,8 @@ EXAMPLES = """examples:
   tangere study --out out/long --trials 100000
   tangere study --out out/long --trials 100000 --resume
                                             goes on where it was killed; the results are the same bytes
+  tangere study --collisions 1000000 --out out/million
+                                            a million contacts in closed loop; --device cuda on a GPU
   tangere study --workers dask://10.0.0.5:8786
                                             on a dask cluster that is there, with the same versions
   tangere study --mass 1.2 --noise 2        a model further off, sensors twice as noisy
@@ -67,6 +70,12 @@ def add(commands: Any) -> None:
         "--workers", metavar="N|dask://HOST:PORT", help="processes (default: one per core), or a dask scheduler"
     )
     p.add_argument("--resume", action="store_true", help="go on with a study that was interrupted or killed")
+    p.add_argument(
+        "--collisions", type=int, metavar="N", help="in place of the trials: N contacts in closed loop, by force alone"
+    )
+    p.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu", help="with --collisions: where they run (default: cpu)"
+    )
     p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
     p.add_argument("--no-report", action="store_true", help="table and csv only")
     add_options(p, Plan, SHARED)
@@ -86,8 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_foreign(LogsPlan, arguments, "needs --logs")
     if logs and arguments.robot is None:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
+    if arguments.collisions is None and arguments.device != "cpu":
+        raise InvalidValue("--device cuda needs --collisions N: the other trials of a study run on the CPU")
+    if logs and arguments.collisions is not None:
+        raise InvalidValue("--collisions is for simulation, not for --logs")
+    if arguments.collisions is not None and not 1 <= arguments.collisions <= 10**9:
+        raise InvalidValue(f"--collisions: 1 to 1e9 contacts, got {arguments.collisions}")
     bar = Bar()
     try:
+        if arguments.collisions is not None:
+            return _collided(arguments, bar)
         return _injected(arguments, bar) if logs else _simulated(arguments, bar)
     except KeyboardInterrupt as interrupt:
         bar.end()
@@ -122,6 +139,49 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     elif len(attempt.kept) >= len(DONE):
         chunks.clear()
     return _finish(arguments, done, claim, study_text(done, wants_colour()), attempt)
+
+
+def _collided(arguments: argparse.Namespace, bar: Bar) -> int:
+    from tangere.apps.study import collisions as many
+    from tangere.apps.study.chunks import Chunks
+    from tangere.apps.study.files import claimed
+    from tangere.apps.study.study import quick
+
+    plan = group_from(Plan, arguments)
+    plan = quick(plan) if arguments.quick else plan
+    words = [word for word in arguments.words if word != "--resume"]
+    about = asdict(plan) | {"collisions": arguments.collisions}
+    claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
+    page, command = claim.path / "report.html", f"tangere {' '.join(words)}"
+    chunks = Chunks(claim.path, about)
+
+    def shown(part: many.Collisions) -> None:
+        if not arguments.no_report:
+            with suppress(CannotWrite):  # it is written at the end, or said then
+                many.write_collisions_page(part, page, command)
+
+    done = many.collisions(
+        plan, arguments.collisions, device=arguments.device, workers=arguments.workers, progress=bar, store=chunks,
+        shown=shown,
+    )  # fmt: skip
+    ends.hold()
+    bar.end()
+    attempt = Attempts()
+    attempt(many.TABLE, lambda: many.write_collisions(done, claim.path))
+    if not arguments.no_report:
+        attempt(page.name, lambda: many.write_collisions_page(done, page, command))
+    if done.interrupted:
+        say(f"go on with: {command} {'' if arguments.out else f'--out {claim.path} '}--resume")
+    elif not attempt.lost:
+        chunks.clear()
+    if claim.said:
+        print(f"note: {claim.said}", file=sys.stderr)
+    print(many.collisions_text(done))
+    print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / many.TABLE}")
+    attempt.settle(claim.path)
+    if done.lost:
+        raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
+    return getattr(ends.told(), "code", 130) if done.interrupted else 0
 
 
 def _fresh(arguments: argparse.Namespace) -> bool:

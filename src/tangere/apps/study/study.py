@@ -26,8 +26,7 @@ from tangere.apps.study.trials import (
     learned,
     touch_trial,
 )
-from tangere.apps.study.workers import Store, Task
-from tangere.apps.study.workers import Workers as Workers
+from tangere.apps.study.workers import Store, Task, Workers
 from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
@@ -102,19 +101,9 @@ def study(
     checked_world(plan)
     with workers_of(workers) as pool:
 
-        def stage(what: str, start: float, end: float) -> Callable[[int, int], None]:
-            return lambda done, total: progress(what, start + (end - start) * done / max(1, total))
-
-        numbers = [(name, k) for name in WORLDS for k in range(chunks(plan.learn_minutes)[0])]
-        made = pool.results([(learn_chunk, (plan, *key)) for key in numbers], stage("free motion", 0.0, 0.03))
-        pool.need(made, len(numbers))
-        motions = {name: [m for (w, _), m in zip(numbers, made, strict=True) if w == name] for name in WORLDS}
-        progress("learning thresholds", 0.03)
-        found = pool.results([(learned, (plan, name, motions[name])) for name in WORLDS])
-        pool.need(found, len(WORLDS))
-        known: dict[WorldName, Learned] = dict(zip(WORLDS, found, strict=True))
+        known = thresholds_of(pool, plan, progress)
         tasks = _tasks(plan, known)
-        results = pool.results(tasks, stage("watching and touching", 0.1, 0.95), keep, store)
+        results = pool.results(tasks, _stage(progress, "watching and touching", 0.1, 0.95), keep, store)
         interrupted = pool.interrupted
     free = tuple(r for r in results if isinstance(r, FreeResult))
     touches = tuple(t for r in results if isinstance(r, tuple) for t in r)
@@ -128,6 +117,22 @@ def study(
     progress("done", 1.0)
     took = time.perf_counter() - began
     return Study(plan, known, free, touches, rows, interrupted, took, pool.count, pool.lost)
+
+
+def _stage(progress: Progress, what: str, start: float, end: float) -> Callable[[int, int], None]:
+    return lambda done, total: progress(what, start + (end - start) * done / max(1, total))
+
+
+def thresholds_of(pool: Workers, plan: Plan, progress: Progress) -> dict[WorldName, Learned]:
+    """What free motion of both worlds teaches."""
+    numbers = [(name, k) for name in WORLDS for k in range(chunks(plan.learn_minutes)[0])]
+    made = pool.results([(learn_chunk, (plan, *key)) for key in numbers], _stage(progress, "free motion", 0.0, 0.03))
+    pool.need(made, len(numbers))
+    motions = {name: [m for (w, _), m in zip(numbers, made, strict=True) if w == name] for name in WORLDS}
+    progress("learning thresholds", 0.03)
+    found = pool.results([(learned, (plan, name, motions[name])) for name in WORLDS])
+    pool.need(found, len(WORLDS))
+    return dict(zip(WORLDS, found, strict=True))
 
 
 def _tasks(plan: Plan, known: dict[WorldName, Learned]) -> list[Task]:

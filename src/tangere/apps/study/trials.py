@@ -173,6 +173,17 @@ class TouchResult:
         return math.isfinite(self.delay)
 
 
+@dataclass(frozen=True)
+class Collided:
+    """Many contacts of one task in closed loop."""
+
+    world: WorldName
+    size: Array  # (m,) [N]
+    delay: Array  # (m,) [s] from the contact to the alarm; inf: not felt
+    early: NDArray[np.int64]  # (m,) alarms before it
+    failed: NDArray[np.bool_]  # (m,) left the finite numbers
+
+
 def generator(plan: Plan, stream: int, world: WorldName, number: int) -> np.random.Generator:
     """Random numbers that belong to one trial, whoever computes it and when."""
     return np.random.default_rng(np.random.SeedSequence((plan.seed, stream, WORLDS.index(world), number)))

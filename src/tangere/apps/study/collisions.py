@@ -1,0 +1,229 @@
+"""Very many contacts in closed loop, by fused rollouts: how often and how soon they are felt, by force.
+
+A task is a pure function of plan, thresholds and its number: one drawn motion, SLAB robots with noise and contacts of
+their own. A contact is one force on a point of a link's surface; the arm is under computed torque and gives way.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tangere.apps.study.cluster import workers_of
+from tangere.apps.study.figures import Chart, Curve, charts
+from tangere.apps.study.plan import Plan
+from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
+from tangere.apps.study.study import Progress, thresholds_of
+from tangere.apps.study.trials import Collided, Learned, generator
+from tangere.apps.study.workers import Store, Task
+from tangere.apps.study.world import KP, WORLDS, WorldName, checked_world, random_path, world_of
+from tangere.control.computed_torque import ComputedTorque
+from tangere.errors import InvalidValue
+from tangere.figures.markup import join, number, tag
+from tangere.logs.files import write_text
+from tangere.loop.rollouts import rollouts
+from tangere.observe.detect import GAIN, Detector
+from tangere.observe.momentum import MomentumObserver
+from tangere.planning.samples import Sampled
+from tangere.plants.random_pushes import RandomPushes
+from tangere.plants.sensors import SensorModel
+from tangere.report.page import page_html
+from tangere.report.section import Section, command_line, page_head, table
+
+SLAB = 2048  # contacts of one task: some seconds on a core
+SECONDS = 5.0  # of each closed loop
+START = (1.2, 3.5)  # [s] when a contact begins
+COLLIDE = 5  # stream of random numbers
+BANDS = (0.0, 1.0 / 6.0, 1.0 / 3.0, 0.5, 2.0 / 3.0, 1.0, 1.5, 2.0, 3.0)  # of plan.force: edges of the table's rows
+TABLE = "collisions.csv"
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """Everything that was found."""
+
+    plan: Plan
+    parts: tuple[Collided, ...]
+    learned: dict[WorldName, Learned]
+    interrupted: bool
+    seconds: float
+    workers: int
+    lost: str = ""
+
+    def of(self, world: WorldName) -> tuple[Any, Any, Any]:
+        """size [N], delay [s] (inf: not felt) and alarms before the contact, of every contact that stayed finite."""
+        mine = [part for part in self.parts if part.world == world]
+        if not mine:
+            return np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
+        size, delay, early, failed = (
+            np.concatenate([getattr(part, name) for part in mine]) for name in ("size", "delay", "early", "failed")
+        )
+        return size[~failed], delay[~failed], early[~failed]
+
+    @property
+    def count(self) -> int:
+        """Contacts."""
+        return sum(len(part.size) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Contacts of one range of force."""
+
+    low: float  # [N]
+    high: float
+    found: Estimate
+    median: Estimate  # [s] delay of those that were felt
+    late: Estimate  # [s] below which 95 % of them are
+
+
+def bands(done: Collisions, world: WorldName) -> list[Band]:
+    """The table of one world."""
+    size, delay, _ = done.of(world)
+    out = []
+    edges = [done.plan.force * edge for edge in BANDS]
+    for low, high in pairwise(edges):
+        mine = delay[(size >= low) & (size < high)]
+        felt = mine[np.isfinite(mine)]
+        found = rate(len(felt), len(mine))
+        out.append(Band(low, high, found, quantile(felt, 0.5), quantile(felt, 0.95)))
+    return out
+
+
+def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, device: str) -> Collided:
+    """`count` contacts on one drawn motion."""
+    world, rng = world_of(plan, name), generator(plan, COLLIDE, name, task)
+    path = random_path(world, rng, SECONDS)
+    q, qd, qdd = path[::2, 0], path[::2, 1], path[::2, 2]
+    goal = Sampled(world.robot, q, qd, qdd, world.period, (len(q) - 1) * world.period)
+    rolls = rollouts(
+        world.true,
+        controller=ComputedTorque(world.robot, goal, kp=KP, friction=world.drive),
+        observer=MomentumObserver(world.robot, GAIN, friction=world.drive, start="first"),
+        detector=Detector(known.thresholds, robot=world.robot),
+        pushes=RandomPushes(force=(0.0, BANDS[-1] * plan.force), start=START),
+        sensors=SensorModel(noise_qd=world.noise_qd, noise_tau=world.noise_tau), count=count, seconds=SECONDS,
+        seed=int(rng.integers(2**62)), period=world.period, friction=world.friction, device=device,
+    )  # fmt: skip
+    if rolls.why:
+        raise InvalidValue(f"--collisions needs an arm and a law with a fused kernel: {rolls.why}")
+    size = np.linalg.norm(rolls.force[:, 0], axis=1)
+    delay = np.where(np.isfinite(rolls.delay_s), rolls.delay_s, np.inf)
+    return Collided(name, size, delay, rolls.early, rolls.failed)
+
+
+def collisions(
+    plan: Plan,
+    count: int,
+    *,
+    device: str = "cpu",
+    workers: int | str | None = None,
+    progress: Progress = lambda what, share: None,
+    store: Store | None = None,
+    shown: Callable[[Collisions], None] | None = None,
+) -> Collisions:
+    """`count` contacts, half with each model. shown: told now and then what there is so far."""
+    began = time.perf_counter()
+    checked_world(plan)
+    half = math.ceil(count / len(WORLDS))
+    sizes = [min(SLAB, half - first) for first in range(0, half, SLAB)]
+    parts: list[Collided] = []
+    with workers_of(1 if device == "cuda" else workers) as pool:
+        known = thresholds_of(pool, plan, progress)
+        tasks: list[Task] = [
+            (collide, (plan, name, k, size, known[name], device)) for k, size in enumerate(sizes) for name in WORLDS
+        ]
+        last = [time.monotonic()]
+
+        def keep(part: Collided) -> None:
+            parts.append(part)
+            if shown is not None and time.monotonic() - last[0] > 10.0:
+                shown(_found(plan, parts, known, True, began, pool.count))
+                last[0] = time.monotonic()
+
+        results = pool.results(
+            tasks, lambda done, total: progress("colliding", 0.1 + 0.9 * done / max(1, total)), keep, store
+        )
+        progress("done", 1.0)
+        found = _found(plan, results, known, pool.interrupted, began, pool.count)
+    return replace(found, lost=pool.lost)
+
+
+def _found(
+    plan: Plan, parts: Sequence[Collided], known: dict[WorldName, Learned], cut: bool, began: float, workers: int
+) -> Collisions:
+    return Collisions(plan, tuple(parts), known, cut, time.perf_counter() - began, workers)
+
+
+def _rows(done: Collisions, world: WorldName) -> list[tuple[str, ...]]:
+    return [
+        (f"{b.low:.0f}-{b.high:.0f}", str(b.found.count), share(b.found), span(b.median, 1e3), span(b.late, 1e3))
+        for b in bands(done, world)
+    ]
+
+
+HEAD = ("force [N]", "contacts", "felt [%]", "delay [ms] median", "95 %")
+
+
+def _title(done: Collisions, world: WorldName) -> str:
+    plan = done.plan
+    return "exact model" if world == "exact" else f"true masses x {plan.mass:g}, friction x {plan.friction:g}"
+
+
+def collisions_text(done: Collisions) -> str:
+    """What was found, for a terminal."""
+    from tangere.report.terminal import table as lines
+
+    rate_s = done.count * SECONDS / max(done.seconds, 1e-9)
+    out = [
+        f"{done.plan.robot}: {done.count} contacts of {SECONDS:g} s, {done.seconds:.1f} s on {done.workers} processes "
+        f"({rate_s:.0f} simulated seconds a second), seed {done.plan.seed}"
+    ]
+    for world in WORLDS:
+        size, _, early = done.of(world)
+        alarms = rate(int(np.count_nonzero(early)), len(size))
+        out += ["", f"{_title(done, world)}; alarm before the contact in {share(alarms)} %", ""]
+        out += lines(_rows(done, world), HEAD, "lrrrr")
+    return "\n".join(out)
+
+
+def write_collisions(done: Collisions, folder: Path) -> Path:
+    """collisions.csv: the table of both worlds."""
+    lines = ["world,force_low_n,force_high_n,contacts,felt,felt_low,felt_high,delay_median_s,delay_95_s"]
+    for world in WORLDS:
+        for b in bands(done, world):
+            felt = (b.found.count, b.found.value, b.found.low, b.found.high)
+            values = (b.low, b.high, *felt, b.median.value, b.late.value)
+            lines.append(",".join([world, *(f"{value:.9g}" for value in values)]))
+    return write_text(folder / TABLE, "\n".join(lines) + "\n")
+
+
+def write_collisions_page(done: Collisions, path: str | os.PathLike[str], command: str) -> Path:
+    """The page; written again and again while it runs, so that its intervals are seen to shrink."""
+    middles = [0.5 * done.plan.force * (a + b) for a, b in pairwise(BANDS)]
+    curves = tuple(
+        Curve(_title(done, world), middles, [b.found for b in bands(done, world)], bars=True, style=k)
+        for k, world in enumerate(WORLDS)
+    )
+    chart = Chart("Contacts that were felt", "N", curves, 0.0, done.plan.force * BANDS[-1])
+    caption = "Share of contacts that raised an alarm while they lasted or 0.1 s after, with 95 % intervals."
+    sections = [Section("felt", "How often", charts("felt-curve", caption, [chart]))]
+    for world in WORLDS:
+        sections.append(Section(world, _title(done, world).capitalize(), table(HEAD, _rows(done, world))))
+    how = (
+        f"Closed loops of {SECONDS:g} s: computed torque, momentum observer and a detector with thresholds learned "
+        f"from {done.plan.learn_minutes:g} min of free motion; forces on any link's surface within the friction cone."
+    )
+    sections.append(Section("how", "How", join(tag("p", how), command_line(command))))
+    alarm = ("Not finished", "What is shown is what was done by then.") if done.interrupted else None
+    tiles: list[tuple[str, object, str]] = [("contacts", done.count, ""), ("took", number(done.seconds, 3), " s")]
+    head = page_head(f"{done.count} collisions of {done.plan.robot}", f"seed {done.plan.seed}", tiles, alarm)
+    return write_text(path, page_html(f"Collisions of {done.plan.robot}", head, sections))
