@@ -201,7 +201,8 @@ class Batch:
     def _on_device(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None, stream: Any) -> list[Any]:
         gpu = _open()
         number = dlpack.current(args[0]) if stream is None else _stream(stream)
-        views = [dlpack.view(a, n, self.dtype, number) for a, n in zip(args, kernel.inputs, strict=True)]
+        own = stream is None and dlpack.kind_of(args[0]) == "torch"
+        views = [dlpack.view(a, n, self.dtype, number, own=own) for a, n in zip(args, kernel.inputs, strict=True)]
         lead = self._lead(kernel, [v.shape for v in views])
         kind, shapes = dlpack.kind_of(args[0]), [(*lead, *s) for s in kernel.outputs(self.robot.dof)]
         if outs is None:
@@ -209,7 +210,7 @@ class Batch:
         else:
             if "jax" in map(dlpack.kind_of, outs):
                 raise InvalidValue("out: JAX's arrays cannot be written to; take what the call returns")
-            made, places = tuple(outs), tuple(dlpack.view(o, "out", self.dtype, number) for o in outs)
+            made, places = tuple(outs), tuple(dlpack.view(o, "out", self.dtype, number, own=own) for o in outs)
             for place, shape in zip(places, shapes, strict=True):
                 if place.shape != shape:
                     raise InvalidValue(f"out: expected shape {shape}, got {place.shape}")
@@ -219,9 +220,9 @@ class Batch:
         for v, size in zip(views, kernel.input_sizes(self.robot.dof), strict=True):
             arguments += [ctypes.c_void_p(v.pointer), ctypes.c_longlong(size if prod(v.shape[:-1]) == count else 0)]
         arguments += [ctypes.c_void_p(p.pointer) for p in places]
-        own = self._parameters is not None
-        each = ctypes.c_void_p(constants.pointer if own else 0)
-        arguments += [ctypes.c_longlong(count), each, (ctypes.c_double * 1)() if own else constants]
+        many = self._parameters is not None
+        each = ctypes.c_void_p(constants.pointer if many else 0)
+        arguments += [ctypes.c_longlong(count), each, (ctypes.c_double * 1)() if many else constants]
         if count:
             gpu.enter()
             gpu.launch(function, count, cuda.BLOCK, arguments, number)

@@ -148,7 +148,7 @@ class Device:
 
     def launch(self, function: Any, count: int, block: int, arguments: Sequence[Any], stream: int = 0) -> None:
         """Start `count` threads with these ctypes values as arguments."""
-        pointers = (_P * len(arguments))(*(ctypes.cast(ctypes.byref(a), _P) for a in arguments))
+        pointers = (_P * len(arguments))(*[ctypes.addressof(a) for a in arguments])
         blocks = -(-count // block)
         self._ok(self._driver.cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None))
 
@@ -179,8 +179,12 @@ class Device:
     def put(self, array: Any) -> Memory:
         """A contiguous numpy array, copied to the device."""
         memory = self.allocate(array.nbytes)
-        self._ok(self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(memory.pointer), _P(array.ctypes.data), array.nbytes))
+        self.fill(memory, array)
         return memory
+
+    def fill(self, memory: Memory, array: Any) -> None:
+        """A contiguous numpy array, copied into memory of the device."""
+        self._ok(self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(memory.pointer), _P(array.ctypes.data), array.nbytes))
 
     def get(self, memory: Memory, array: Any) -> None:
         """Memory of the device into a contiguous numpy array; waits for what was launched before."""

@@ -34,6 +34,7 @@ class DeviceSteps(Steps):
 
     def __init__(self, *given: Any, **more: Any) -> None:
         self._gpu = device()
+        self._room: Any = None  # memory of states, torques and samples
         super().__init__(*given, **more)
         self._robots_there: Any = None
         self._function = self._gpu.function(self.text(), "tg_environments", ("-fmad=false",))
@@ -56,19 +57,23 @@ class DeviceSteps(Steps):
 
     def _run(self, action: Array, first: int, end: int, periods: int) -> None:
         gpu, whole = self._gpu, (first, end) == (0, self.count)
+        columns, torques = np.ascontiguousarray(self.state[first:end].T), np.ascontiguousarray(action[first:end])
+        out = np.empty((self.out.shape[1], end - first))
+        if whole and self._room is None:
+            self._room = [gpu.allocate(array.nbytes) for array in (columns, torques, out)]
+        room = self._room if whole else [gpu.allocate(array.nbytes) for array in (columns, torques, out)]
         robots = self._robots_there if whole else None
         if robots is None:
             robots = gpu.put(np.ascontiguousarray(self._robots[first:end].T))
             self._robots_there = robots if whole else self._robots_there
-        columns = np.ascontiguousarray(self.state[first:end].T)
-        state, torques = gpu.put(columns), gpu.put(np.ascontiguousarray(action[first:end]))
-        out = np.empty((self.out.shape[1], end - first))
-        place = gpu.allocate(out.nbytes)
+        gpu.enter()
+        gpu.fill(room[0], columns)
+        gpu.fill(room[1], torques)
         job = Envs(
-            None, None, robots.pointer, torques.pointer, state.pointer, place.pointer, first, end - first, periods,
+            None, None, robots.pointer, room[1].pointer, room[0].pointer, room[2].pointer, first, end - first, periods,
             self.sample, self._noisy, self.seed,
         )  # fmt: skip
         gpu.launch(self._function, end - first, BLOCK, [job, self._told])
-        gpu.get(state, columns)
-        gpu.get(place, out)
+        gpu.get(room[0], columns)
+        gpu.get(room[2], out)
         self.state[first:end], self.out[first:end] = columns.T, out.T
