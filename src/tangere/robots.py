@@ -91,6 +91,11 @@ class Robot(Kernels):
         else:
             super().__init__(parameters, traced, self._structure, model.dof, self._twin)
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether inverse kinematics knows all solutions: a UR, nominal, calibrated or from a URDF."""
+        return ur.is_ur(self.model) or twin_of(self.model, self._nominal) is not None
+
     def with_payload(self, payload: Payload | float | Sequence[Any] | None) -> Robot:
         """The same robot with another payload, in microseconds: a gripper that has closed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import get_args
@@ -226,6 +227,37 @@ def assemble(roots: Sequence[Fields], parameters: str) -> Model:
     payload = _payload(_pick(roots, "payload"))
     weight = _weight(roots[0], sum(link.mass for link in links))
     return frozen(Model(name, title, parameters, joints, links, drives, gravity, tool, payload, dh, sources, weight))
+
+
+def overlaid(model: Model, root: Fields) -> Model:
+    """The model with the links, drives, gravity, tool and payload that a file gives; its joints stay."""
+    root.only(*ROOT_KEYS)
+    for key in ("joints", "lengths"):
+        if key in root:
+            raise root.error(key, f"cannot replace those of {model.name}; a whole arm is given as the robot itself")
+    sources = _sources(root) if "sources" in root else []
+    drives = model.drives
+    if "drives" in root:
+        own = _drives([root], model.dof)
+        both = [(getattr(own, key), getattr(model.drives, key)) for key in DRIVE_KEYS]
+        drives = frozen(Drives(*(np.where(np.isfinite(told), told, known) for told, known in both)))
+    needed = [group for group in SOURCES_OF["links"] if "links" in root]
+    needed += [f"drives.{key}" for key in DRIVE_KEYS if "drives" in root and key in root.table("drives")]
+    for group in needed:
+        if not any(_covers(source, group) for source in sources):
+            raise root.error("sources", f"has no entry for {group}: every number needs a source and a grade")
+    groups = {source.group.split(" (")[0] for source in sources}
+    kept = [source for source in model.sources if source.group.split(" (")[0] not in groups]
+    return dataclasses.replace(
+        model,
+        parameters=root.name("parameters") if "parameters" in root else "own",
+        links=_links(root, model.dof, f"{model.name}, {root.file}", sources) if "links" in root else model.links,
+        drives=drives,
+        gravity=root.numbers("gravity", 3) if "gravity" in root else model.gravity,
+        T_flange_tcp=_place(root, "tool") if "tool" in root else model.T_flange_tcp,
+        payload=_payload(root) if "payload" in root else model.payload,
+        sources=(*kept, *sources),
+    )
 
 
 def _weight(root: Fields, links: float) -> float | None:

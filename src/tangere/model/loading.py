@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName, unknown
-from tangere.model.assemble import assemble
+from tangere.model.assemble import assemble, overlaid
 from tangere.model.fields import read_toml
 from tangere.model.frames import gravity_vector, tool_transform
 from tangere.model.inertia import payload_body
@@ -72,9 +72,9 @@ def load(
     """
     path = _arm(name_or_path)
     if path.suffix.lower() != ".toml":
-        if parameters is not None:
-            raise InvalidValue(f"parameters= needs an arm by name or a TOML file; {path.name} brings its own numbers")
         model = _from_xml(path, tip, base)
+        if parameters is not None:
+            model = _over_file(model, parameters)
     else:
         if tip is not None or base is not None:
             raise InvalidValue("tip= and base= choose links of a URDF or MuJoCo model; TOML has one tip and one base")
@@ -129,6 +129,21 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
         known = ", ".join((default, *sorted(sets)))
         raise UnknownName(f"unknown parameters {parameters!r} for {arm.name()}; known: {known}, or a .toml file")
     return assemble([arm, read_toml(sets[str(parameters)])], str(parameters))
+
+
+def _over_file(model: Model, parameters: str | os.PathLike[str]) -> Model:
+    """The arm of a URDF or MJCF with links, drives, tool, ... of a TOML file, or its controller's motor calibration."""
+    given = Path(parameters)
+    if given.suffix.lower() == ".txt":
+        from tangere.model.motor_calibration import with_motor_calibration
+
+        return with_motor_calibration(model, given)
+    if given.suffix.lower() != ".toml":
+        raise UnknownName(
+            f"unknown parameters {str(parameters)!r} for {model.name}: an arm from a file has no sets by name; give a "
+            ".toml file with its own links or drives"
+        )
+    return overlaid(model, read_toml(given))
 
 
 def _is_file(given: str | os.PathLike[str]) -> bool:

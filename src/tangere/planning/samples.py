@@ -165,13 +165,16 @@ class Violation:
     kind: str  # "position", "velocity", "acceleration", "torque"
     joint: int  # counted from 1
     index: int  # sample
-    value: float  # [rad, rad/s, rad/s2, Nm]
+    value: float  # [rad, rad/s, rad/s2, Nm], or those of a sliding joint
     limit: float
     factor: float  # so many times slower would do; inf where no slowness helps
+    slides: bool = False  # a prismatic joint: m and N instead of rad and Nm
 
     def text(self, time: float, T: Array) -> str:
         """A sentence for people."""
-        unit = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}[self.kind]
+        turns = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}
+        slides = {"position": "m", "velocity": "m/s", "acceleration": "m/s2", "torque": "N"}
+        unit = (slides if self.slides else turns)[self.kind]
         place = ", ".join(f"{x:.3f}" for x in T[:3, 3])
         return (
             f"joint {self.joint} would need a {self.kind} of {self.value:.4g} {unit} at t = {time:.4g} s, tool at "
@@ -189,13 +192,13 @@ def violations(robot: Robot, limits: Limits, period: float, q: Array, qd: Array,
     if np.any(outside > SLACK):
         i, j = _worst(outside)
         limit = robot.q_max[j] if q[i, j] > robot.q_max[j] else robot.q_min[j]
-        found.append(Violation("position", j + 1, i, float(q[i, j]), float(limit), np.inf))
+        found.append(Violation("position", j + 1, i, float(q[i, j]), float(limit), np.inf, not robot.revolute[j]))
     step = np.zeros_like(q)
     step[:-1] = np.diff(q, axis=0) / period
     fastest = np.where(np.abs(step) > np.abs(qd), step, qd)
-    found += _symmetric("velocity", fastest, limits.velocity, 1.0)
+    found += _symmetric(robot, "velocity", fastest, limits.velocity, 1.0)
     if limits.acceleration is not None:
-        found += _symmetric("acceleration", qdd, limits.acceleration, 0.5)
+        found += _symmetric(robot, "acceleration", qdd, limits.acceleration, 0.5)
     if limits.torque is not None:
         found += _torque(robot, limits.torque, q, qd, qdd)
     return found
@@ -207,12 +210,13 @@ def refuse_violations(robot: Robot, limits: Limits | None, period: float, q: Arr
         raise NoSolution(found.text(found.index * period, robot.pose(q[found.index])))
 
 
-def _symmetric(kind: str, x: Array, limit: Array, power: float) -> list[Violation]:
+def _symmetric(robot: Robot, kind: str, x: Array, limit: Array, power: float) -> list[Violation]:
     share = np.abs(x) / limit
     i, j = _worst(share)
     if share[i, j] <= 1.0 + SLACK:
         return []
-    return [Violation(kind, j + 1, i, float(x[i, j]), float(limit[j]), float(share[i, j] ** power))]
+    value, factor = float(x[i, j]), float(share[i, j] ** power)
+    return [Violation(kind, j + 1, i, value, float(limit[j]), factor, not robot.revolute[j])]
 
 
 def _torque(robot: Robot, limit: Array, q: Array, qd: Array, qdd: Array) -> list[Violation]:
@@ -227,7 +231,7 @@ def _torque(robot: Robot, limit: Array, q: Array, qd: Array, qdd: Array) -> list
     room = np.where(moving > 0.0, limit - g, limit + g)
     hopeless = np.any(np.abs(g) > HOPELESS * limit)
     factor = np.inf if hopeless else float(np.sqrt(np.max(np.abs(moving) / np.maximum(room, 1e-9 * limit))))
-    return [Violation("torque", j + 1, i, float(tau[i, j]), float(limit[j]), factor)]
+    return [Violation("torque", j + 1, i, float(tau[i, j]), float(limit[j]), factor, not robot.revolute[j])]
 
 
 def _worst(x: Array) -> tuple[int, int]:

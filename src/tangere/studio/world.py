@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.scenarios.build import build
-from tangere.apps.scenarios.common import at_rest
+from tangere.apps.scenarios.common import at_rest, posture
 from tangere.control.cartesian_impedance import STIFFNESS, CartesianImpedance
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded
@@ -54,10 +54,11 @@ class World:
 def built(s: WorldSettings, start: Array | None = None) -> World:
     """The parts of a simulation; start: where the arm is, else where it rests."""
     base = robot(s.robot)
-    q = np.deg2rad(at_rest(base)) if start is None else start
+    q = posture(at_rest(base), base) if start is None else start
     known = bool(np.all(np.isfinite(base.drives.rotor_inertia)))
     given: dict[str, Any] = {
-        "robot": s.robot, "q": tuple(np.rad2deg(q)), "kp": s.kp, "observer_gain": s.observer_gain, "sensors": s.sensors,
+        "robot": s.robot, "q": tuple(np.where(base.revolute, np.rad2deg(q), q)),
+        "kp": s.kp, "observer_gain": s.observer_gain, "sensors": s.sensors,
         "mass": s.mass, "period": s.period, "duration": ENDLESS / 100.0, "push": (), "drives": known,
         "plant": "mujoco" if _has_mujoco() else "rigid",
     }  # fmt: skip

@@ -169,16 +169,18 @@ class Scenario:
 
 
 def posture(q: tuple[float, ...], robot: Robot) -> Array:
-    """Joint positions (n,) [rad] from the setting `q` [deg; m for a prismatic joint's 1]."""
+    """Joint positions (n,) [rad, m] from the setting `q`: degrees, and metres for a joint that slides."""
     if len(q) != robot.dof:
-        raise InvalidValue(f"q: {robot.dof} angles in degrees for {robot.name}, got {len(q)}")
-    return np.asarray(np.deg2rad(q))
+        sliding = [str(i + 1) for i in np.flatnonzero(~robot.revolute)]
+        unit = "angles in degrees" if not sliding else f"numbers, in degrees (joint {', '.join(sliding)}: metres),"
+        raise InvalidValue(f"q: {robot.dof} {unit} for {robot.name}, got {len(q)}")
+    return np.asarray(np.where(robot.revolute, np.deg2rad(q), q))
 
 
 def at_rest(robot: Robot) -> tuple[float, ...]:
-    """Where an arm stands if nothing is said [deg]: a UR's READY, or every other joint bent, within its limits.
+    """Where an arm stands if nothing is said: a UR's READY, or every other joint bent, within its limits [deg].
 
-    A prismatic joint stands in the middle of its way.
+    A prismatic joint stands in the middle of its way [m]. `posture` makes joint positions of it.
     """
     from tangere.kernels import ur
 
@@ -189,5 +191,11 @@ def at_rest(robot: Robot) -> tuple[float, ...]:
     limited = np.isfinite(robot.q_min) & np.isfinite(robot.q_max)
     low, high = (np.degrees(np.where(limited, limit, 0.0)) for limit in (robot.q_min, robot.q_max))
     inside = np.where(limited, np.clip(bend, 0.9 * low + 0.1 * high, 0.1 * low + 0.9 * high), bend)
-    found = np.where(robot.revolute, inside, 0.5 * (low + high))
-    return tuple(round(float(x), 3) for x in found)
+    found = np.where(robot.revolute, inside, np.deg2rad(0.5 * (low + high)))
+    return tuple(round(float(x), 6) for x in found)
+
+
+def reach_of(robot: Robot, q: Array) -> float:
+    """How far the arm is from its base to its tool along its links at q [m]: its size, to scale things with."""
+    places = np.concatenate([np.zeros((1, 3)), robot.link_poses(q)[:, :3, 3], robot.pose(q)[None, :3, 3]])
+    return float(np.sum(np.linalg.norm(np.diff(places, axis=0), axis=1)))

@@ -17,7 +17,8 @@ from tangere.settings import altered, setting
 def posture_setting() -> Any:
     """The setting `q` [deg] of the scenarios that start from a posture."""
     usual = (2.0 * math.pi, 720.0)  # deg: all below 2 pi looks like radians; no joint turns more than two rounds
-    return setting(ur.READY, "deg", "joint positions; an arm that is no UR begins bent", size=(), usual=usual)
+    what = "joint positions, m where a joint slides; an arm that is no UR begins bent"
+    return setting(ur.READY, "deg", what, size=(), usual=usual)
 
 
 @dataclass(frozen=True)

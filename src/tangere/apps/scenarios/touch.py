@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.scenarios.common import Encounter, Findings, Motion, RunSettings, Scenario, World
+from tangere.apps.scenarios.common import (
+    Encounter,
+    Findings,
+    Motion,
+    RunSettings,
+    Scenario,
+    World,
+    at_rest,
+    posture,
+)
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.errors import InvalidValue
@@ -25,6 +34,7 @@ from tangere.model.link_shapes import link_shapes
 from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, PathTrajectory, facing
 from tangere.planning.paths import Line
 from tangere.planning.timing import SmoothRate
+from tangere.planning.tool_motions import best_line
 from tangere.plants.scene.bodies import Body, ball, pad
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
@@ -45,6 +55,7 @@ ABOVE = (0.7, 0.1, 0.3)  # m: where the tool is when something falls on the fore
 RAMP = 0.4  # s to full speed: 15/8 * 0.5 / 0.4 = 2.3 m/s2 at 0.5 m/s, gentle
 STEADY = 0.2  # s at full speed before the obstacle: ten time constants of the observer, its residual is quiet
 MEETS = RAMP + STEADY  # s: when the tool is there
+SHORT = 0.05  # m, the same for an arm that is no UR and may be small
 BEYOND = 0.1  # m that the path goes on behind the obstacle: what a wrong program would do
 HAND = 0.03  # m, thickness of a hand flat on a table
 FINGER = 0.02  # m, radius of the finger's round end
@@ -85,7 +96,7 @@ def motion(world: World) -> Motion:
     """Straight into the obstacle, with the reaction asked for."""
     robot, s = world.believed, world.settings
     if not ur.is_ur(robot.model) or robot.model.dh is None:
-        raise InvalidValue(f"robot: touch places its obstacles for UR arms, got {robot.name}")
+        return _elsewhere(world)
     scale = float(np.abs(robot.model.dh.a[[1, 2]]).sum()) / UR10E_ARM
     trajectory = _approach(robot, s, scale)
     pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), radius=FINGER)
@@ -99,6 +110,25 @@ def motion(world: World) -> Motion:
         record_contacts=True,
         reaction=reaction,
     )
+
+
+def _elsewhere(world: World) -> Motion:
+    """Of an arm that is no UR: from where it rests straight along the way that its tool can go best, into a wall."""
+    robot, s = world.believed, world.settings
+    if s.obstacle not in ("wall", "nothing"):
+        raise InvalidValue(f"obstacle: {s.obstacle} is placed for UR arms; wall or nothing for {robot.name}")
+    rest = posture(at_rest(robot), robot)
+    before, beyond = s.speed * (STEADY + 0.5 * RAMP), max(SHORT, s.speed * RAMP)
+    law = SmoothRate.over(before + beyond, s.speed, RAMP)
+    trajectory, way = best_line(robot, rest, before + beyond, law)
+    middle = tuple(float(x) for x in robot.pose(rest)[:3, 3] + before * way)
+    pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), radius=FINGER)
+    normal = tuple(float(-x) for x in way)
+    wall = pad("wall", middle, normal, s.wall_stiffness, size=(1.2, 1.2, 0.05))  # type: ignore[arg-type]
+    followed, controller, reaction = with_reaction(robot, trajectory, s, world.believed_friction)
+    blocks = {"controller": "computed torque", "reaction": s.reaction}
+    scene = Scene(tool=pen, bodies=(wall,) if s.obstacle == "wall" else ())
+    return Motion(followed, controller, RAMP, blocks, scene=scene, record_contacts=True, reaction=reaction)
 
 
 def with_reaction(

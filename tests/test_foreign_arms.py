@@ -1,0 +1,158 @@
+"""Arms that are no UR: every scenario runs or says at once why not; postures in degrees and metres."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign_arms import ARMS, written
+
+import tangere
+from tangere.apps.scenarios.build import build
+from tangere.apps.scenarios.common import at_rest, posture
+from tangere.apps.scenarios.execute import summary_of
+from tangere.errors import InvalidValue, NoSolution
+from tangere.loop.run import run
+from tangere.planning.tool_motions import plane, room, tool_circle, ways
+
+RUNS = ("hold", "sine", "reach", "impedance", "touch", "circle")
+SECONDS = 1.0  # of processor time: however busy the machine is
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("arms")
+    for name in ARMS:
+        written(made, name)
+    return made
+
+
+def arm_of(folder: Path, name: str) -> str:
+    return str(folder / f"{name}.urdf") if name in ARMS else name
+
+
+@pytest.mark.parametrize("scenario", RUNS)
+@pytest.mark.parametrize("name", [*ARMS, "pendulum", "planar3r", "scara"])
+def test_every_scenario_runs_or_refuses_at_once(folder: Path, name: str, scenario: str) -> None:
+    tangere.robot(arm_of(folder, name)).pose(np.zeros(tangere.robot(arm_of(folder, name)).dof))  # kernels are ready
+    begin = time.process_time()
+    given = {"robot": arm_of(folder, name), "duration": 2.2}
+    if name == "pendulum" and scenario in ("touch", "circle"):
+        with pytest.raises(NoSolution, match="pendulum: its tool"):
+            build(scenario, given)
+        assert time.process_time() - begin < SECONDS
+        return
+    built = build(scenario, given)
+    result = run(
+        built.plant, built.controller, built.observers, until=0.7, trajectory=built.motion.trajectory,
+        detector=built.detector, reaction=built.motion.reaction,
+    )  # fmt: skip
+    assert result.aborted == ""
+    if scenario == "touch":
+        summary = summary_of(built, result)
+        assert summary["touch"]["contact_s"] is not None
+        assert summary["touch"]["peak_n"] > 1.0
+        assert any(event.alarm for event in result.events)
+    elif scenario in ("sine", "circle", "hold"):
+        error = result.log.position("T_true") - result.log.position("T_des") if "T_des" in result.log else np.zeros(3)
+        assert np.max(np.abs(error)) < 1e-4
+        assert not result.events
+
+
+@pytest.mark.parametrize("name", list(ARMS))
+def test_what_is_for_ur_arms_says_so(folder: Path, name: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(InvalidValue, match=f"wall-circle places its walls for UR arms, got {name}"):
+        build("wall-circle", {"robot": arm_of(folder, name)})
+    assert time.process_time() - begin < SECONDS
+
+
+def test_a_circle_of_ones_own_is_reached_or_refused(folder: Path) -> None:
+    given: dict[str, Any] = {"robot": arm_of(folder, "seven"), "duration": 3.0, "radius": 0.05}
+    log_of = build("circle", {**given, "centre": "0.45,0,0.35"}).motion.trajectory
+    T = log_of.at(0.0).T
+    assert T is not None
+    assert np.allclose(T[:3, 3], (0.5, 0.0, 0.35), atol=1e-9)
+    assert np.allclose(T[:3, 2], (0.0, 0.0, -1.0), atol=1e-9)  # the tool points down
+    begin = time.process_time()
+    with pytest.raises(NoSolution, match="seven does not reach the circle's start with the tool down"):
+        build("circle", {**given, "centre": "3,0,0.3"})
+    assert time.process_time() - begin < 4.0 * SECONDS
+    with pytest.raises(InvalidValue, match="takes 6 joints, sorter has 4"):
+        build("circle", {"robot": arm_of(folder, "sorter"), "centre": "0.4,0,0.2"})
+
+
+def test_a_sliding_joint_is_in_metres() -> None:
+    """`q` has degrees for what turns and metres for what slides: -0.05 is 5 cm, not a twentieth of a degree."""
+    built = build("hold", {"robot": "scara", "q": "10,20,-0.05,30", "duration": 1.0})
+    arm = built.world.believed
+    (sliding,) = np.flatnonzero(~arm.revolute)
+    given = np.array([10.0, 20.0, -0.05, 30.0])
+    q = built.motion.trajectory.at(0.0).q
+    assert q[sliding] == given[sliding]
+    assert np.allclose(np.degrees(q[arm.revolute]), given[arm.revolute])
+    with pytest.raises(InvalidValue, match=r"q: 4 numbers, in degrees \(joint \d: metres\), for scara, got 6"):
+        build("hold", {"robot": "scara", "q": "1,2,3,4,5,6"})
+
+
+@pytest.mark.parametrize("name", [*ARMS, *tangere.models()])
+def test_where_an_arm_rests_is_inside_its_limits(folder: Path, name: str) -> None:
+    arm = tangere.robot(arm_of(folder, name))
+    q = posture(at_rest(arm), arm)
+    assert np.all((q >= arm.q_min) & (q <= arm.q_max))
+    assert arm.closed_form == name.startswith("ur")
+
+
+def test_ways_of_a_tool(folder: Path) -> None:
+    """A SCARA's tool goes everywhere without tilting, a pendulum's nowhere, a planar arm's in its plane."""
+    scara = tangere.robot(arm_of(folder, "sorter"))
+    q = posture(at_rest(scara), scara)
+    assert np.all(ways(scara, q)[1] > 0.02)
+    for axis in np.eye(3):
+        step = 1e-6 * np.linalg.lstsq(scara.jacobian(q), np.concatenate([axis, np.zeros(3)]), rcond=None)[0]
+        moved = scara.pose(q + step)[:3, 3] - scara.pose(q)[:3, 3]
+        assert np.allclose(moved, 1e-6 * axis, atol=1e-10)
+        assert room(scara, q, axis) == pytest.approx(1e-6 / np.linalg.norm(step), rel=0.05)
+    pendulum = tangere.robot("pendulum")
+    assert not np.any(ways(pendulum, np.zeros(1))[1])
+    planar = tangere.robot("planar3r")
+    rest = posture(at_rest(planar), planar)
+    x, y = plane(planar, rest)
+    out = np.cross(x, y)
+    round_ = tool_circle(planar, rest, 0.05, rate=1.0, ramp=0.5, duration=2.0)
+    assert np.max(np.abs((planar.pose(round_.q)[:, :3, 3] - planar.pose(rest)[:3, 3]) @ out)) < 1e-9
+    assert np.max(round_.path_error) < 1e-5
+
+
+def test_a_urdf_with_a_model_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """--robot X.urdf --model M.toml: links and drives from the file, joints from the URDF."""
+    sources = "".join(f'[[sources]]\ngroup = "drives.{key}"\ngrade = "measured"\ntext = "own"\n'
+                      for key in ("coulomb", "viscous"))  # fmt: skip
+    file = tmp_path / "mine.toml"
+    file.write_text(f"schema_version = 1\n[drives]\ncoulomb = {[1.0] * 7}\nviscous = {[2.0] * 7}\n{sources}")
+    seven = arm_of(folder, "seven")
+    model = tangere.robot(seven, parameters=str(file)).model
+    assert model.drives.coulomb.tolist() == [1.0] * 7
+    assert len(model.links) == 7
+    built = build("hold", {"robot": seven, "model": str(file), "duration": 1.0})
+    assert built.world.believed.drives.viscous.tolist() == [2.0] * 7
+    assert np.all(np.isnan(built.world.true.drives.viscous))
+    file.write_text("schema_version = 1\n[[joints]]\nname = 'a'\n")
+    with pytest.raises(InvalidValue, match="joints cannot replace those of seven"):
+        tangere.robot(seven, parameters=str(file))
+    with pytest.raises(InvalidValue, match="an arm from a file has no sets by name"):
+        tangere.robot(seven, parameters="official")
+
+
+def test_the_file_of_the_docs_is_an_arm(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "arms.md").read_text(encoding="utf-8")
+    file = tmp_path / "mine.toml"
+    file.write_text(text.split("```toml\n")[1].split("```")[0])
+    arm = tangere.robot(file)
+    assert arm.revolute.tolist() == [True, False]
+    assert arm.model.drives.coulomb[0] == 7.0
+    assert arm.model.weight == 12.0
+    assert build("sine", {"robot": str(file), "duration": 3.0}).world.believed.dof == 2
