@@ -241,10 +241,10 @@ def test_no_bytes_do_harm() -> None:
     assert refused > 300
 
 
-def test_a_count_beyond_the_bytes_is_refused_before_it_is_believed() -> None:
+def test_a_count_beyond_the_bytes_is_not_believed() -> None:
     data = b"\x00\x01\x00\x00" + struct.pack("<I", 0xFFFFFFFF) + bytes(8)
     for name in ("tf2_msgs/msg/TFMessage", "std_msgs/msg/UInt8MultiArray"):
-        with pytest.raises(MessageError, match=r"more than the bytes can hold|end before"):
+        with pytest.raises(MessageError, match="end before"):
             CODEC.decode(name, data)
 
 

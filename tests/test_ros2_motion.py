@@ -142,6 +142,22 @@ def test_torque_moves_as_much_as_mechanics_says(bench: Bench) -> None:
     assert bench.controller.may_move, list(bench.controller.said)
 
 
+def test_an_arm_that_torques_made_fast_is_stopped_without_a_jerk(bench: Bench) -> None:
+    """At more than 1 rad/s the servo takes over: evenly, at the 15 rad/s2 of a UR that nobody commands."""
+    sent = bench.talker("/forward_effort_controller/commands", TORQUES)
+    for _ in range(8):
+        sent.publish({"data": [12.0, 0.0, 0.0, 0.0, 0.0, 0.0]})
+        bench.waiting()
+        bench.frames(40)
+    speeds: list[float] = []
+    bench.frames(250, lambda: speeds.append(float(bench.controller.inside.state.qd[0])))
+    assert max(speeds) > 1.0
+    assert bench.controller.may_move, list(bench.controller.said)
+    assert -0.05 < min(np.diff(speeds)) < -0.02  # in a frame of 2 ms
+    assert max(np.diff(speeds)) < 0.015
+    assert abs(speeds[-1]) < 1e-3
+
+
 def test_a_protective_stop_ends_a_goal(bench: Bench) -> None:
     action = ActionClient(bench.node, "/joint_trajectory_controller/follow_joint_trajectory", FOLLOW)
     assert action.ready(60.0)

@@ -34,7 +34,6 @@ class Codec:
 
     def __init__(self, interfaces: Interfaces) -> None:
         self.interfaces = interfaces
-        self._least: dict[str, int] = {}
 
     def encode(self, name: str, message: Message | Mapping[str, Any], head: bytes = b"") -> bytes:
         """The bytes of a message; head: what a service puts before it (16 bytes)."""
@@ -119,8 +118,6 @@ class Codec:
             raise MessageError(f"{cursor.name}: {field.name} has {count} entries, {field.capacity} at most")
         if field.base in PRIMITIVES:
             return cursor.numbers(field.base, count)
-        if count * self._least_size(field.base) > cursor.left:
-            raise MessageError(f"{cursor.name}: {field.name} has {count} entries, more than the bytes can hold")
         return [self._get_one(cursor, field) for _ in range(count)]
 
     def _get_one(self, cursor: _Cursor, field: Field) -> Any:
@@ -129,21 +126,6 @@ class Codec:
         if field.nested:
             return self._get(cursor, field.base)
         return cursor.number(PRIMITIVES[field.base], _SIZES[field.base])
-
-    def _least_size(self, base: str) -> int:
-        """Bytes that a value takes at least: a count that asks for more than is left is refused before it is tried."""
-        if base in _SIZES:
-            return _SIZES[base]
-        if base == "string":
-            return 4
-        if base not in self._least:
-            self._least[base] = max(1, sum(self._least_of(field) for field in self.interfaces.fields(base)))
-        return self._least[base]
-
-    def _least_of(self, field: Field) -> int:
-        if field.many in ("sequence", "bounded"):
-            return 4
-        return self._least_size(field.base) * (field.capacity if field.many == "array" else 1)
 
 
 class _Cursor:
