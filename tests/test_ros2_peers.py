@@ -188,3 +188,4 @@ def test_a_participant_that_is_killed_does_no_harm() -> None:
                 states.publish({"position": [-1.0 - k]})
             assert go.writer.dropped + states.writer.dropped < 500
             until(lambda: any(len(m.position) and m.position[0] < 0.0 for m in got))
+            until(lambda: node.others() == ("/other",), "the dead is not listed any more")

@@ -264,7 +264,7 @@ def _draw_one(drawing: DrawNode, picture: Any, out: str | None) -> None:
     prepared = drawing.plan(picture)
     for text in prepared.notes:
         print(f"note: {text}", file=sys.stderr)
-    count = drawing.send(prepared)
+    count = drawing.send(prepared, follow=out is not None)
     print(f"{len(prepared.strokes)} strokes, {count} poses, {prepared.plan.duration:.1f} s", flush=True)
     if out is not None:
         done = drawing.drawn(prepared)

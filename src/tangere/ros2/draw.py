@@ -76,8 +76,8 @@ class DrawNode:
             file.write_bytes(png_of(picture))
             return prepare(file, self.settings)
 
-    def send(self, prepared: Prepared, seconds: float = 30.0) -> int:
-        """Publish the path as soon as somebody listens; how many poses it has."""
+    def send(self, prepared: Prepared, seconds: float = 30.0, *, follow: bool = False) -> int:
+        """Publish the path as soon as somebody listens; how many poses it has. follow: `drawn` is asked for next."""
         plan = prepared.plan
         if not self.node.wait(lambda: self._publisher.writer.matched > 0, seconds):
             raise TangereError(f"nobody listens to {PATH}; start `tangere ros2 ik` first (same --domain?)")
@@ -86,7 +86,7 @@ class DrawNode:
         tool = np.linalg.inv(prepared.robot.model.T_flange_tcp)
         T = prepared.robot.pose(plan.q[chosen]) @ tool
         self._joints = tuple(joint.name for joint in prepared.robot.model.joints)
-        self._tips, self._robot = [], prepared.robot
+        self._tips, self._robot = [], prepared.robot if follow else None
         self._publisher.publish(path_message(T, (chosen * plan.period).tolist()))
         return len(chosen)
 
@@ -109,6 +109,7 @@ class DrawNode:
 
         if not self.node.wait(over, limit):
             raise TangereError(f"the pen did not come to the end of its path within {limit:.0f} s; does the arm move?")
+        self._robot = None
         return traced(prepared, np.array(self._tips))
 
     def _state(self, message: Message) -> None:

@@ -57,10 +57,12 @@ class Node:
         self._writers: list[Writer] = []
         self._count = 0
         self._lock = threading.Lock()
-        self._seen: dict[bytes, Message] = {}  # snapshots of other participants
+        self._seen: dict[bytes, tuple[Message, int]] = {}  # of other participants: snapshot, handle of its writer
         about = self._typed(GRAPH)
         self._graph = self.participant.writer("ros_discovery_info", GRAPH, LATCHED, about)
-        self.participant.reader("ros_discovery_info", GRAPH, self._heard, GRAPH_READER, about, not_own=True)
+        self._others = self.participant.reader(
+            "ros_discovery_info", GRAPH, self._heard, GRAPH_READER, about, not_own=True
+        )
         self.announce()
 
     def __enter__(self) -> Node:
@@ -132,8 +134,11 @@ class Node:
 
     def others(self) -> tuple[str, ...]:
         """Full names of the nodes that were heard of, as `ros2 node list` has them."""
-        found = []
-        for snapshot in list(self._seen.values()):
+        found, there = [], self._others.writers()
+        for gid, (snapshot, writer) in list(self._seen.items()):
+            if writer not in there:  # it died without a goodbye
+                self._seen.pop(gid, None)
+                continue
             for each in snapshot.node_entities_info_seq:
                 found.append(f"{each.node_namespace.rstrip('/')}/{each.node_name}")
         return tuple(sorted(found))
@@ -147,11 +152,11 @@ class Node:
             time.sleep(POLL)
         return True
 
-    def _heard(self, data: bytes, _: int) -> None:
+    def _heard(self, data: bytes, writer: int) -> None:
         snapshot = self.participant.codec.decode(GRAPH, data)
         gid = bytes(snapshot.gid.data)
         if snapshot.node_entities_info_seq:
-            self._seen[gid] = snapshot
+            self._seen[gid] = (snapshot, writer)
         else:
             self._seen.pop(gid, None)
 

@@ -289,6 +289,12 @@ class Reader(_Endpoint):
         """How many writers it has."""
         return max(0, int(self._lib.dds_get_matched_publications(self.ref, None, 0)))
 
+    def writers(self) -> set[int]:
+        """Handles of its writers; of a participant that died they are gone when its lease is over (10 s)."""
+        handles = (c.Handle * 1024)()
+        count = self._lib.dds_get_matched_publications(self.ref, handles, len(handles))
+        return set(handles[: max(0, min(count, len(handles)))])
+
     def writer(self, handle: int) -> str:
         """What a writer says of itself, by the handle that came with a sample."""
         return self._user_data(self._lib.dds_get_matched_publication_data(self.ref, handle))
