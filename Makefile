@@ -1,5 +1,5 @@
 # Two commands do everything, in .venv:  make demo   and   make test
-# Also: make bench, make wheel, make lint, make clean. Needs python3 (3.11 or newer) and a C compiler.
+# Also: make docs, make bench, make wheel, make lint, make clean. Needs python3 (3.11 or newer) and a C compiler.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -17,7 +17,7 @@ INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
 CLIENTS := urinterface airo-robots airo-typing airo-spatial-algebra loguru spatialmath-python ansitable colored matplotlib \
            contourpy cycler fonttools kiwisolver pyparsing python-dateutil
 
-.PHONY: help demo test soak lint bench wheel clean
+.PHONY: help demo test soak lint docs bench wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test    install what the tests need, lint, check types and layers, run the tests"
 	@echo "make soak    the tests in their long forms"
 	@echo "make lint    the checks of 'make test' without the tests"
+	@echo "make docs    the documentation: every example is run for its picture; site in build/docs/index.html"
 	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
 	@echo "make wheel   build sdist and wheel; install the wheel into an empty environment without a compiler; try it"
 	@echo "make clean   remove everything that was built, $(VENV) too"
@@ -44,6 +45,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# pages from docs/, pictures from runs of the examples; a dead link or an example that fails ends it
+docs: $(VENV)/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/site/build.py
 
 bench: $(VENV)/.test
 	$(BIN)/tangere bench
@@ -65,8 +70,12 @@ $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	$(PIP) install -q -c constraints.txt -e '.[sim,plan]'
 	@touch $@
 
+$(VENV)/.docs: $(INPUTS) | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e '.[docs,sim,plan,log,video,draw,fmu,jax,gym]'
+	@touch $(VENV)/.core $@
+
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[test,lint,bench,calibration,sim,plan,log,video,draw,fmu,ros2,foxglove,studio]'
+	$(PIP) install -q -c constraints.txt -e '.[test,lint,docs,bench,calibration,sim,plan,log,video,draw,fmu,ros2,foxglove,studio]'
 	$(PIP) install -q -c constraints.txt --no-deps $(CLIENTS) || echo "without $(CLIENTS): their tests are skipped"
 	@touch $(VENV)/.core $@
 

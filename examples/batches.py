@@ -8,6 +8,9 @@ for a six-joint arm is |det J|).
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -35,6 +38,8 @@ def main() -> None:
 
     one = robot.gravity_torque(q[hardest[0]])
     print("one state alone gives the same bits:", bool((np.abs(one) / tau_max == load[hardest[0]]).all()))
+    picture = robot.plot(q[hardest[0]]).save(Path(tempfile.mkdtemp(prefix="tangere-")) / "hardest.svg")
+    print(f"picture of it: {picture}")
 
 
 if __name__ == "__main__":

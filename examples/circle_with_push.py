@@ -10,6 +10,9 @@ so r follows tau_ext like 20 (1 - exp(-K t)), without any acceleration being mea
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -58,6 +61,7 @@ def main() -> None:
     settled = log.between(PUSH.start + 5.0 / GAIN, PUSH.start + PUSH.duration)
     estimate = settled["residual"][:, PUSH.joint - 1].mean()
     print(f"estimated after five time constants: {estimate:.2f} Nm, applied {PUSH.torque:g} Nm")
+    print(f"page: {result.report(Path(tempfile.mkdtemp(prefix='tangere-')) / 'circle.html')}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ compares.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -45,17 +48,20 @@ def main() -> None:
     q_des = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
     q, qd = q_des - OFFSET, np.zeros(6)
     w = np.sqrt(KP)
-    worst = 0.0
+    worst, errors = 0.0, []
     print("   t [s]   largest error [deg]   by the formula")
     for k in range(1, 501):
         q, qd = step(robot, q, qd, q_des)
         t = k * H
         formula = OFFSET * (1.0 + w * t) * np.exp(-w * t)
+        errors.append(q_des - q)
         worst = max(worst, float(np.abs(q_des - q - formula).max()))
         if k % 100 == 0:
-            errors = np.degrees([np.abs(q_des - q).max(), np.abs(formula).max()])
-            print(f"   {t:5.2f}   {errors[0]:19.5f}   {errors[1]:14.5f}")
+            largest = np.degrees([np.abs(q_des - q).max(), np.abs(formula).max()])
+            print(f"   {t:5.2f}   {largest[0]:19.5f}   {largest[1]:14.5f}")
     print(f"largest deviation from the formula: {worst:.1e} rad")
+    log = tangere.Log({"time": H * np.arange(1, 501), "error": np.array(errors)})
+    print(f"picture: {log.plot('error').save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'error.svg')}")
 
 
 if __name__ == "__main__":

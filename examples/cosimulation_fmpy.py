@@ -96,6 +96,8 @@ def main() -> None:
             off = 1e3 * np.linalg.norm(found[:, :3] - wanted, axis=1)
             felt = found[PUSHED.stop - 1, 4]
             print(f"  {kp:9.0f}   {name:<12}   {off[: PUSHED.start].max():28.4f}, {off.max():12.3f}   {felt:17.3f}")
+    log = tangere.Log({"time": PERIOD * np.arange(1, STEPS + 1), "off": off, "felt": found[:, 4]})
+    print(f"the last: {log.plot('off', 'felt').save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'circle.svg')}")
 
 
 if __name__ == "__main__":

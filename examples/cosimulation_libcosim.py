@@ -94,16 +94,18 @@ def with_the_library() -> np.ndarray:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
             found = with_libcosim(folder)
-        except ImportError:
-            print("libcosimpy is not installed: pip install 'tangere[fmu]'")
-            return
+    except ImportError:
+        print("libcosimpy is not installed: pip install 'tangere[fmu]'")
+        return
     off = np.abs(found - with_the_library())
     print(f"{STEPS} steps, three FMUs against the library: q {off[:, :6].max():.1e} rad, r {off[:, 6:].max():.1e} Nm")
     felt = found[round((PUSH.start + PUSH.duration) / PERIOD) - 1, 5 + PUSH.joint]
     print(f"a push of {PUSH.torque:g} Nm on joint {PUSH.joint} is felt as {felt:.2f} Nm")
+    log = tangere.Log({"time": PERIOD * np.arange(1, STEPS + 1), "residual": found[:, 6:]})
+    print("picture:", log.plot("residual").save(tempfile.mkdtemp(prefix="tangere-") + "/felt.svg"))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ and the momentum, computed from the velocities alone, is the check.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -58,6 +61,7 @@ def main() -> None:
     arm = FloatingBase(tangere.robot("ur10e", gravity=[0.0, 0.0, 0.0]).model, SATELLITE, T_body_arm=T_BODY_ARM)
     q = np.concatenate([np.zeros(3), [1.0, 0.0, 0.0, 0.0], Q_0])  # position, quaternion, joints
     u = np.zeros(arm.dof)
+    path = [q]
     com, momentum, share = centre_of_mass(arm, q), 0.0, 0.0
     print("   t [s]   body turned [deg]   body moved [mm]   centre of mass moved [mm]")
     for k in range(round((len(CORNERS) - 1) / H)):
@@ -68,6 +72,7 @@ def main() -> None:
         q4, u4 = slope(arm, q + H * q3, u + H * u3, t + H)
         q, u = q + H / 6.0 * (q1 + 2 * q2 + 2 * q3 + q4), u + H / 6.0 * (u1 + 2 * u2 + 2 * u3 + u4)
         q[3:7] /= np.linalg.norm(q[3:7])
+        path.append(q)
         momentum = max(momentum, float(np.abs(arm.momentum(q, u)).max()))
         joints = np.concatenate([np.zeros(6), u[6:]])  # the arm's motion alone, as if the body stood still
         share = max(share, float(np.abs(arm.momentum(q, joints)).max()))
@@ -78,6 +83,10 @@ def main() -> None:
     print(f"largest momentum of the whole {momentum:.1e}, of the arm as its joints move it {share:.1f} kg m/s, kg m2/s")
     back = np.degrees(np.abs(q[7:] - Q_0).max())
     print(f"joints back where they began within {back:.0e} deg; the satellite is not")
+    moved = np.array(path)
+    columns = {"time": H * np.arange(len(moved)), "q": moved[:, 7:], "body": moved[:, :3], "turn": moved[:, 4:7]}
+    figure = tangere.Log(columns).plot("q", "body", "turn")
+    print(f"picture: {figure.save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'satellite.svg')}")
 
 
 if __name__ == "__main__":

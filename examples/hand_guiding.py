@@ -9,6 +9,9 @@ compensated. What is left for the hand are inertia, damping and the rest of the 
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -38,7 +41,8 @@ def main() -> None:
     print(f"{robot.name}, {mass:.1f} kg; a hand pushes with {HAND.force[1]:g} N for {HAND.duration:g} s")
     print("   friction compensated [%]   led by [mm]   coasts on [mm]   comes to rest after [s]   work of the hand [J]")
     for share in (0.0, 0.5, 0.7):
-        log = guided(robot, share).log
+        result = guided(robot, share)
+        log = result.log
         p = log.position("T_true")
         let_go = round((HAND.start + HAND.duration) / PERIOD)
         led = 1e3 * np.linalg.norm(p[let_go] - p[0])
@@ -49,6 +53,7 @@ def main() -> None:
         work = np.sum(log["tau_ext_true"][1:] * np.diff(log["q_true"], axis=0))
         print(f"   {100 * share:24.0f}   {led:11.1f}   {coast:14.1f}   {rest:23.2f}   {work:20.2f}")
 
+    print(f"page of the last: {result.report(Path(tempfile.mkdtemp(prefix='tangere-')) / 'guided.html')}")
     still = tangere.run(RigidPlant(robot, PERIOD), HandGuiding(robot), until=SECONDS, start=Q).log
     sunk = np.degrees(np.abs(still["q_true"][-1] - Q).max())
     print(f"left alone for {SECONDS:g} s without any friction it sinks by {sunk:.0e} deg")

@@ -9,6 +9,9 @@ horizontal circle of 0.3 m diameter, pointing down.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -53,6 +56,7 @@ def main() -> None:
     unreachable = T.copy()
     unreachable[:3, 3] = [-3.0, 0.0, 0.3]
     print(f"three metres away: {len(robot.inverse_kinematics(unreachable).q)} solutions, and no exception")
+    print(f"picture of all: {solutions.plot().save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'solutions.svg')}")
 
 
 if __name__ == "__main__":

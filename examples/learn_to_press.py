@@ -11,6 +11,8 @@ payload, joint friction and noise drawn as well, keeps the best quarter and draw
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -83,6 +85,8 @@ def main() -> None:
     for name, weights in (("impedance law", np.zeros(5)), ("learned", mean)):
         _, rms = episode(unseen, np.tile(weights, (100, 1)), seed=77_000 + SEED)
         print(f"  {name:14} all {np.sqrt(np.mean(rms**2)):7.2f}  median {np.median(rms):6.2f}  worst {rms.max():7.2f}")
+    q = unseen.state[0, :6]
+    print(f"picture: {unseen.robot.plot(q).save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'pressing.svg')}")
     print("weights", np.array2string(mean, precision=2))
 
 

@@ -10,6 +10,9 @@ tenth of a second shows that six joints are no different.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -79,6 +82,8 @@ def main() -> None:
     for e in (1e-3, 1e-2, 1e-1):
         change = action(pendulum, q + e * np.sin(np.pi * t), qd + e * np.pi / 0.6 * np.cos(np.pi * t), 0.6) - here
         print(f"   {e:5.3f} rad: {change:12.5e} J s")
+    log = tangere.Log({"time": 0.6 * t[:, 0], "q": q, "qd": qd})
+    print(f"the true path: {log.plot('q', 'qd').save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'path.svg')}")
 
 
 if __name__ == "__main__":

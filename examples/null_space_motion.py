@@ -12,6 +12,9 @@ all joints the second.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -57,6 +60,8 @@ def main() -> None:
         turned = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)).max())
         joints = np.degrees(np.abs(log["q_true"] - Q).max())
         print(f"   {name:<24} {tip:16.4f}   {turned:16.1f}   {joints:17.1f}")
+    picture = log.plot("q_true").save(Path(tempfile.mkdtemp(prefix="tangere-")) / "swing.svg")
+    print(f"picture of the last: {picture}")
 
 
 if __name__ == "__main__":

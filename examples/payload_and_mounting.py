@@ -6,6 +6,9 @@ kinematics do not change. Holding still needs exactly tau = g(q).
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -38,6 +41,8 @@ def main() -> None:
 
     drop = bare.pose(Q)[2, 3] - loaded.pose(Q)[2, 3]
     print(f"the fingertips are {drop:.3f} m below the flange")
+    picture = loaded.plot(Q, frames=True).save(Path(tempfile.mkdtemp(prefix="tangere-")) / "arm.svg")
+    print(f"picture: {picture}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ with B_i = m_i c_i + l_i (mass beyond i), A_ij = l_i B_j for i < j, and A_ii = I
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -73,6 +76,8 @@ def main() -> None:
         for way, tau in rows:
             print(f"   {way:<14}", *(f"{value:18.12f}" for value in tau), "Nm")
         print(f"   largest difference of the three: {np.abs(hands - newton[:, None]).max():.1e} Nm")
+    picture = robot.plot(states[0, 0], frames=True).save(Path(tempfile.mkdtemp(prefix="tangere-")) / "planar.svg")
+    print(f"picture: {picture}")
 
 
 if __name__ == "__main__":

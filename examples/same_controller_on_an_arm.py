@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -66,6 +68,7 @@ def main() -> None:
     plant = MujocoPlant(ROBOT, PERIOD, friction=FRICTION, stiction=True)
     result = tangere.run(plant, controller, until=4.0, trajectory=CIRCLE)
     print(f"in this process: {tracking(result):.2f} mm rms")
+    print(f"page: {result.report(Path(tempfile.mkdtemp(prefix='tangere-')) / 'here.html')}")
     if len(sys.argv) > 1:
         on_an_arm(sys.argv[1], controller)
     else:

@@ -9,6 +9,8 @@ and decides again. The futures know nothing of the payload that the arm carries.
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -39,6 +41,7 @@ def main() -> None:
     model.reset(seed=0)
     arm, friction = real.robot, real.friction
     mean, spent, distance = np.zeros(6), 0.0, np.linalg.norm(real.tip[1][0] - real.goal[0])
+    distances = [distance]
     print(f"start: {1e3 * distance:.0f} mm from the goal")
     for number in range(DECISIONS):
         begin = perf_counter()
@@ -57,9 +60,12 @@ def main() -> None:
             state = real.state
             q, qd = state[:, :6], state[:, 6:12]
             _, _, _, _, info = real.step(torques(arm, q, qd, mean[None], step) + friction.torque(qd))
+            distances.append(info["distance"][0])
         print(f"decision {number + 1}: {1e3 * info['distance'][0]:5.1f} mm")
     rate = DECISIONS * FUTURES * STEPS / spent
     print(f"{FUTURES} futures of {STEPS} steps: {spent / DECISIONS:.2f} s a decision, {rate / 1e6:.2g} million steps/s")
+    log = tangere.Log({"time": PERIOD * np.arange(len(distances)), "distance": np.array(distances)})
+    print(f"picture: {log.plot('distance').save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'distance.svg')}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ spring of 75 N/mm, as ISO/TS 15066 has it, which allows 280 N for a moment and 1
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -30,6 +33,9 @@ hand = pad("hand", (0.7, 0.1, HEIGHT), (0.0, 0.0, 1.0), size=(0.3, 0.3, 0.03))
 # straight down, and 0.1 m too far: what a wrong program does
 path = Line((0.7, 0.1, HEIGHT + 0.1), (0.7, 0.1, HEIGHT - 0.1), TOOL_DOWN)
 motion = PathTrajectory(arm, path, SmoothRate.over(path.length, SPEED, 0.4))
+
+
+forces: dict[str, np.ndarray] = {}  # N, of each reaction, over time
 
 
 def encounter(name: str) -> tuple[float, float, float, float]:
@@ -56,6 +62,7 @@ def encounter(name: str) -> tuple[float, float, float, float]:
     )
     assert not result.aborted, result.aborted
     force = np.linalg.norm(plant.contact_forces, axis=1)
+    forces[name] = force
     touched = force > 1.0
     later = int(np.argmax(touched)) + 1000
     return force.max(), force[later - 50 : later + 50].mean(), force.sum() * 1e-3, touched.sum() * 1e-3
@@ -67,3 +74,5 @@ for name in ("none", "stop on path", "hold softly", "retreat", "float"):
     peak, later, impulse, lasting = encounter(name)
     print(f"{name:>14} {peak:10.0f} {later:14.1f} {impulse:13.1f} {lasting:13.3f}")
 print("the peak comes 20 ms after the touch: a reaction takes a quarter off it, and nearly all of what follows")
+log = tangere.Log({"time": 1e-3 * np.arange(len(forces["none"])), **forces})
+print(f"picture: {log.plot(*forces).save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'forces.svg')}")

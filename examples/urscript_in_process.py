@@ -7,6 +7,9 @@ says comes to the host. `tangere script run` does the same with a simulated arm,
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import tangere
@@ -44,17 +47,21 @@ def main() -> None:
     robot, host = tangere.robot("ur5e"), World()
     machine = Machine(load(PROGRAM), robot, START, host)
     state, lowest, frames = State(0.0, FRAME, START, np.zeros(6), robot.gravity_torque(START)), np.inf, 0
+    path = []
     while machine.running:
         if frames == 500:
             host.registers.in_int[24] = 1
         setpoint = machine.frame(state)
         frames += 1
         state = State(frames * FRAME, FRAME, setpoint.q, setpoint.qd, robot.gravity_torque(setpoint.q))
+        path.append(setpoint.q)
         lowest = min(lowest, float(robot.pose(setpoint.q)[2, 3]))
 
     print(f"{machine.ended.how} after {frames * FRAME:.2f} s")
     print(f"lowest point {1e3 * (robot.pose(START)[2, 3] - lowest):.1f} mm below the start")
     print(f"gripper {host.signals.digital_out[16]}, register {host.registers.out_int[24]}")
+    log = tangere.Log({"time": FRAME * np.arange(frames), "q": np.array(path)})
+    print(f"picture: {log.plot('q').save(Path(tempfile.mkdtemp(prefix='tangere-')) / 'program.svg')}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,143 @@
+"""Make the documentation site: gather pages, run the examples for their pictures, call mkdocs, look for dead links.
+
+    python docs/site/build.py [--out build/docs] [--thin]
+
+--thin leaves out the examples' runs and the reference: what the tests build. What a run left is kept in
+build/docs-runs under a hash of its file and of the package, so that a second build takes seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "src")]
+
+import commands  # noqa: E402
+import links  # noqa: E402
+import reference  # noqa: E402
+import runs  # noqa: E402
+
+# files of the repository that are pages of the site
+MOVED = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+def page_of(path: Path) -> Path | None:
+    """The page of the site, relative to its root, that shows a file of the repository; None where none does."""
+    try:
+        inside = path.relative_to(ROOT)
+    except ValueError:
+        return None
+    if str(inside) in MOVED:
+        return Path(MOVED[str(inside)])
+    if inside.parts[0] == "docs" and inside.suffix in (".md", ".png"):
+        return Path(*inside.parts[1:])
+    if inside.parts[0] == "examples":
+        return Path("examples", inside.name).with_suffix(".md") if inside.suffix == ".py" else Path("examples/index.md")
+    return None
+
+
+def rewritten(text: str, source: Path, page: Path) -> str:
+    """A page's text with links for its place in the site; a file that is no page becomes its name."""
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match[1], match[2]
+        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+            return match[0]
+        file, mark, anchor = target.partition("#")
+        goal = page_of((source.parent / file).resolve())
+        if goal is None:
+            return f"`{words.strip('`')}`"
+        return f"[{words}]({os.path.relpath(goal, page.parent)}{mark}{anchor})"
+
+    pieces = re.split(r"(^```.*?^```)", text, flags=re.S | re.M)
+    return "".join(
+        piece if piece.startswith("```") else re.sub(r"\[([^\]]*)\]\(([^)\s]+)\)", link, piece) for piece in pieces
+    )
+
+
+def gather(stage: Path) -> None:
+    """Copy the pages of the repository to where mkdocs reads them."""
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
+    sources = [ROOT / name for name in MOVED if name != "README.md"]
+    sources += [path for path in sorted((ROOT / "docs").rglob("*.md")) if "site" not in path.parts[-2:-1]]
+    for source in sources:
+        page = page_of(source)
+        assert page is not None
+        (stage / page).parent.mkdir(parents=True, exist_ok=True)
+        (stage / page).write_text(rewritten(source.read_text(), source, page))
+    for picture in (ROOT / "docs").glob("*.png"):
+        shutil.copy(picture, stage / picture.name)
+    shutil.copy(ROOT / "docs" / "site" / "site.css", stage)
+
+
+def expanded(entry: Any, stage: Path, named: set[str]) -> Any:
+    """A part of the navigation in which folder/* is every page of the folder that nobody named."""
+    if isinstance(entry, dict):
+        return {key: expanded(value, stage, named) for key, value in entry.items()}
+    if isinstance(entry, list):
+        return [one for part in entry for one in _listed(expanded(part, stage, named))]
+    if entry.endswith("/*"):
+        pages = sorted(str(path.relative_to(stage)) for path in (stage / entry).parent.glob("*.md"))
+        return [page for page in pages if page not in named]
+    return entry
+
+
+def _listed(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else [part]
+
+
+def configuration(stage: Path, out: Path) -> str:
+    """mkdocs.yml for these folders, with the navigation."""
+    import yaml
+
+    text = (ROOT / "mkdocs.yml").read_text()
+    for key, value in (("docs_dir", stage), ("site_dir", out)):
+        text = re.sub(rf"^{key}: .*$", f"{key}: {value}", text, flags=re.M)
+    text = text.replace("paths: [src]", f"paths: [{ROOT / 'src'}]")
+    nav = (ROOT / "docs" / "site" / "nav.yml").read_text()
+    named = set(re.findall(r"[\w/-]+\.md", nav))
+    return text + yaml.safe_dump({"nav": expanded(yaml.safe_load(nav), stage, named)}, sort_keys=False)
+
+
+def main() -> int:
+    """Build; the exit code is 1 where a link is dead, an example fails or mkdocs warns."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--out", type=Path, default=ROOT / "build" / "docs", help="folder of the site")
+    options.add_argument("--thin", action="store_true", help="without pictures of runs and without the reference")
+    chosen = options.parse_args()
+    began = time.monotonic()
+    out = chosen.out.resolve()
+    stage = out.with_name(out.name + "-source")
+    gather(stage)
+    failed = runs.examples(stage, ROOT, out.with_name(out.name + "-runs"), run=not chosen.thin)
+    commands.write(stage)
+    reference.write(stage, thin=chosen.thin)
+    if failed:
+        print("\n".join(failed), file=sys.stderr)
+        return 1
+    settings = stage.with_name(stage.name + ".yml")
+    settings.write_text(configuration(stage, out))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
+    if subprocess.run(command, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}).returncode:
+        return 1
+    dead = links.dead(out)
+    for line in dead:
+        print(line, file=sys.stderr)
+    pages, pictures = links.counted(out)
+    took = time.monotonic() - began
+    print(f"{out / 'index.html'}: {pages} pages, {pictures} pictures, {len(dead)} dead links, {took:.0f} s")
+    return 1 if dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
