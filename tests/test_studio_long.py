@@ -23,6 +23,7 @@ from tangere.studio.live import LivePage
 from tangere.studio.settings import WorldSettings
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TANGERE_SOAK"), reason="slow: set TANGERE_SOAK")
+WARM = 15.0  # [s] after which the curves' window is full
 SECONDS = float(os.environ.get("TANGERE_STUDIO_SECONDS", "60"))
 
 
@@ -122,9 +123,9 @@ def test_a_client_that_never_reads_and_pages_cost_the_simulation_nothing(live):
         ):  # fmt: skip
             await asyncio.sleep(seconds)
 
-    client = threading.Thread(target=lambda: asyncio.run(deaf(SECONDS + 5.0)), daemon=True)
+    client = threading.Thread(target=lambda: asyncio.run(deaf(SECONDS + WARM + 2.0)), daemon=True)
     client.start()
-    time.sleep(3.0)
+    time.sleep(WARM)
     before = memory()
     busy = late(page, SECONDS)
     grown = (memory() - before) / 1e6 * 60.0 / SECONDS
@@ -143,6 +144,7 @@ def test_the_page_follows_the_arm_and_memory_is_flat(live):
         client.local_storage.get_item("tangere", timeout=60.0)
         node = "window.__viserMutable.nodeRefFromName['/arm/6']"
         history: list[tuple[float, float]] = []
+        time.sleep(WARM)
         before, lags, end = memory(), [], time.monotonic() + SECONDS
         while time.monotonic() < end:
             history.append((time.monotonic(), float(page.stage.arm.frames[6].position[0])))

@@ -61,6 +61,7 @@ class Ring:
         self._map = mmap.mmap(handle, size)
         os.close(handle)
         every = np.frombuffer(self._map, dtype=np.float64)
+        float(every.sum())  # every page is taken now, so that memory is flat from here on
         self._head, self._rows = every[:_HEAD], every[_HEAD:].reshape(ROWS, self.layout.width)
 
     @property
