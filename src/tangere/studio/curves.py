@@ -12,6 +12,7 @@ from tangere.types import Array
 
 COLOURS = ("#1f77b4", "#d1495b", "#2e933c", "#c98a0b", "#7b4fa3", "#0f8b8d", "#8c564b", "#5f6c7b")  # do not repeat
 POINTS = 400  # of one curve: more than the panel has pixels
+SEEN = 4  # digits after the point of what is drawn: rounding of 1e-14 Nm is not blown up to the height of a plot
 _AXIS = {"stroke": "#8a94a0", "grid": {"stroke": "#8a94a030"}, "ticks": {"stroke": "#8a94a060"}}
 
 
@@ -46,7 +47,8 @@ class Curves:
             return
         pick = np.unique(np.linspace(0, len(time) - 1, min(POINTS, len(time))).astype(int))
         x = np.ascontiguousarray(time[pick])
-        lines = [np.ascontiguousarray(values[pick, j]) for j in range(values.shape[1])]
+        values = np.round(values[pick], SEEN)
+        lines = [np.ascontiguousarray(values[:, j]) for j in range(values.shape[1])]
         self.plot.data = (x, *lines, *([] if self.limit is None else [np.full(len(x), self.limit)]))
 
     def show_all(self, time: Array, values: Array) -> None:

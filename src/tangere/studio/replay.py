@@ -31,7 +31,7 @@ class ReplayPage:
         self.arms = [self.stage.arm]
         if ghost is not None:
             self.arms.append(Arm(server, ghost.robot, "/ghost", ghost=GHOSTS[0], opacity=0.3))
-            self.arms[1].frames[0].visible = False  # the base is where that of the other arm is
+            self.arms[1].uncover()
         self.time = float(run.time[0])
         self.playing = False
         self._cursor = -1.0

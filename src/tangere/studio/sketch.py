@@ -135,7 +135,7 @@ class Sketch:
         place, pause = self._on_paper(points).astype(np.float32), threading.Event() if stop is None else stop
         black = np.tile(np.array(INK, dtype=np.uint8), (len(points), 2, 1))
         begin, ink, thick = perf_counter(), None, {"thickness": 4.0, "thickness_units": "screen"}
-        self._pen.visible = True
+        self._pen.uncover()
         while run == self._run:
             time = FAST * (perf_counter() - begin)
             self.ink = int(drawn(time, plan.stroke_times, ends))

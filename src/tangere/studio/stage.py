@@ -93,6 +93,11 @@ class Arm:
             if frame.visible != shown:
                 frame.visible = shown
 
+    def uncover(self) -> None:
+        """Show a ghost without base and first link: they stand where those of the arm do, and two are striped."""
+        self.visible = True
+        self.frames[0].visible = self.frames[1].visible = False
+
     def remove(self) -> None:
         """Take it out of the scene."""
         for frame in self.frames:
