@@ -84,7 +84,7 @@ def test_numbers_have_three_digits_and_no_rounding_noise() -> None:
     assert value_text(0.013892665) == "0.0139"
     assert short(6.027e-16) == "0"
     assert short(6.0e-12) == "6.00e-12"  # small, but nothing is there to be rounded
-    assert fact("tracking_rms_mm", 0.5) == ("tracking error, rms after the start ramp and without pushes", "0.5 mm")
+    assert fact("tracking_rms_mm", 0.5) == ("tracking error, rms after the start ramp and without pushes", "0.5\xa0mm")
     assert label("own_speed_m_s") == "own speed [m/s]"
     page = report_html(made(summary={"force": {"mean_n": 5.0, "controllable": {"mean_n": 5.0}}}))
     assert page.count("force of the wall, mean") == 1  # a part that says the same again is left out

@@ -24,6 +24,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **keywords)
         # a value such as -0.4,0,0.1 or -3mm,2deg is a value, not an option: argparse knows that of plain numbers only
         self._negative_number_matcher = re.compile(r"-\.?\d")
+        self.add_argument(
+            "--quiet", action="store_true", default=argparse.SUPPRESS, help="print nothing but errors, and --json"
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """A command refuses what it does not know itself, so that its own usage and its own options are named."""
@@ -58,6 +61,15 @@ def size_of(text: str | None, option: str) -> float | None:
 def add_json(parser: Any) -> None:
     """--json, of a command that prints figures (report.terminal.show)."""
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object instead of text")
+
+
+def add_about(parser: Any, title: bool = True) -> None:
+    """--title, --author, --logo, --date, of a command that writes a page (report.data.About.given)."""
+    if title:
+        parser.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: what was run)")
+    parser.add_argument("--author", default="", metavar="NAME", help="who made it, under the title")
+    parser.add_argument("--logo", default="", metavar="FILE", help="a picture above the title (svg, png, jpg)")
+    parser.add_argument("--date", default="", metavar="DATE", help="date of the page (with --author or --logo: today)")
 
 
 def add_foxglove(parser: Any) -> None:

@@ -10,7 +10,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any, TextIO
@@ -36,6 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.virtual_ur.command": ("virtual",),
     "tangere.ros2.command": ("ros2", "virtual"),
     "tangere.studio.command": ("studio",),
+    "tangere.cli.completion": ("completion",),
 }
 
 EXAMPLES = """\
@@ -204,6 +206,17 @@ def _note(
     print(f"note: {message}", file=sys.stderr)
 
 
+@contextmanager
+def _hushed(arguments: argparse.Namespace) -> Iterator[None]:
+    """With --quiet nothing is heard but errors; what --json prints stays."""
+    if not getattr(arguments, "quiet", False):
+        yield
+        return
+    told = sys.stdout if getattr(arguments, "json", False) else None
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere), redirect_stdout(told or nowhere):
+        yield
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
@@ -219,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.words = words  # as typed, for the manifest of a run
     try:
         attached = not getattr(arguments, "detached", False)
-        with ends.ending(ends.PATIENCE, parent=attached), warnings.catch_warnings():
+        with ends.ending(ends.PATIENCE, parent=attached), warnings.catch_warnings(), _hushed(arguments):
             warnings.showwarning = _note
             code: int = arguments.run(arguments)
         sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from tangere.apps.scenarios.common import RunSettings
 from tangere.errors import InvalidValue
-from tangere.options import add_foxglove, add_json, add_options
+from tangere.options import add_about, add_foxglove, add_json, add_options
 from tangere.report.terminal import Clock, filled, plural, show, table, terminal_width
 from tangere.rtde.consent import OPTION
 
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built, OnArm
+    from tangere.report.data import About
 
 SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
@@ -62,6 +63,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
     p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
+    add_about(p)
     p.set_defaults(run=report)
 
     p = commands.add_parser(
@@ -74,6 +76,7 @@ def add(commands: Any) -> None:
     p.add_argument("runs", nargs="+", metavar="LOG|DIR", help="folders of runs, or logs (.mcap, .csv): two to six")
     p.add_argument("--out", default="compare.html", metavar="FILE", help="the HTML file (default: compare.html)")
     p.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: the names of the runs)")
+    add_about(p, title=False)
     add_json(p)
     p.set_defaults(run=compare)
 
@@ -104,6 +107,7 @@ def add_run_options(p: Any, name: str) -> None:
     p.add_argument("--csv", action="store_true", help="log.csv however long the run is (else up to 20 000 samples)")
     p.add_argument("--durable", action="store_true", help="the log survives a power cut, too: see docs/reliability.md")
     p.add_argument("--video", action="store_true", help="also a clip of the motion (off-screen rendering)")
+    add_about(p)
     add_json(p)
 
 
@@ -111,10 +115,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a scenario into a folder."""
     from tangere.apps.scenarios.execute import execute
     from tangere.logs.csv_log import write_csv
-    from tangere.loop.folder import CSV, CSV_MAX, REPORT
+    from tangere.loop.folder import CSV, CSV_MAX, REPORT, VIDEO
     from tangere.loop.foxglove import sink_of
     from tangere.report.data import clip_of
 
+    about_page = _about(arguments)  # a logo that cannot be read is said before anything runs
     name, told = told_of(arguments)
     out, command = Path(arguments.out or Path("out") / name), ["tangere", *arguments.words]
     fresh = arguments.out is None and not arguments.replace  # a folder that nobody named is never overwritten silently
@@ -130,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.video:
         _video(done)
     where = done.folder / REPORT
-    done.attempt(REPORT, lambda: done.result.report(where, video=clip_of(done.folder)))
+    done.attempt(REPORT, lambda: done.result.report(where, video=clip_of(done.folder), about=about_page))
     said = [done.claim.said] if done.claim.said else []
     if arguments.csv or len(done.result.log) <= CSV_MAX:
         done.attempt(CSV, lambda: write_csv(done.result.log, done.folder / CSV))
@@ -142,9 +147,19 @@ def run(arguments: argparse.Namespace) -> int:
     notes = done.result.log.notes
     program = [f"{n.time:.3f} s  {n.text}" for n in notes if n.text.startswith("program")]  # of URScript
     text = _told(done.summary, where if REPORT in done.attempt.kept else None)
+    clip = done.folder / VIDEO
+    if arguments.video and clip.is_file():
+        about["video"], text = clip, f"{text}\nvideo: {clip}"
     show(about | done.summary, "\n".join([*program, text]), arguments.json)
     done.attempt.settle(done.folder)
     return 1 if done.result.aborted else 0
+
+
+def _about(arguments: argparse.Namespace) -> About:
+    """Title, author, logo and date of the page; `script run` has no such options."""
+    from tangere.report.data import About
+
+    return About.given(*(getattr(arguments, key, "") for key in ("title", "author", "logo", "date")))
 
 
 def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built], None] | None]:
@@ -233,7 +248,7 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         value = ((summary.get(part) or {}) if part else summary).get(name)
         if key == "residual_rms_nm":  # in contact all along nothing is quiet
             value = max(value) if value and "force" not in summary else None
-        if value is not None:
+        if value is not None and not (key == "realtime_factor" and "arm" in summary):
             rows.append((label, f"{value:.4g}", unit))
     lines += table(rows, ("", "", ""), "lrl", indent=0)[2:]
     for event in summary["events"]:
@@ -288,7 +303,7 @@ def report(arguments: argparse.Namespace) -> int:
 
         where = write_drawn(read_drawing(source), out, load_manifest(source).command)
     else:
-        where = write_report(source, out)
+        where = write_report(source, out, about=_about(arguments))
     print(f"report: {where}")
     return 0
 
@@ -302,7 +317,7 @@ def compare(arguments: argparse.Namespace) -> int:
         raise InvalidValue("compare takes two runs or more: tangere compare out/a out/b")
     runs = read_runs(arguments.runs)
     names = labels(runs)
-    where = write_text(arguments.out, compare_html(runs, title=arguments.title))
+    where = write_text(arguments.out, compare_html(runs, title=arguments.title, about=_about(arguments)))
     settings, figures = differences(runs)
     head, form = ("different", *names), "l" + "r" * len(names)
     lines = table(worded(settings + figures), head, form, indent=0, width=terminal_width())

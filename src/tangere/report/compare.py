@@ -14,7 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.logs.files import write_text
-from tangere.report.data import RunData
+from tangere.report.data import About, RunData
 from tangere.report.page import page_html
 from tangere.report.section import (
     Section,
@@ -26,11 +26,12 @@ from tangere.report.section import (
     time_section,
     tool_paths,
 )
-from tangere.report.sections_run import entries, label, value_text
+from tangere.report.sections_run import entries, fact, label, value_text, words
 from tangere.types import Array
 
 STYLES = "abcdef"  # of the curves, one for each run
 MOST = len(STYLES)
+Rows = list[tuple[str, list[Any]]]
 _POINTS = 20_000  # samples of a curve in the page: 20 s at 1 kHz, whole
 _SAME = 1e-9  # relative; figures nearer than this are equal: the last digits of MuJoCo depend on the processor
 
@@ -50,29 +51,48 @@ def read_runs(sources: Sequence[Any]) -> list[RunData]:
     return [replace(run, name=name) for run, name in zip(runs, own, strict=True)]
 
 
-def compare_html(runs: Sequence[RunData], *, title: str = "") -> str:
+def compare_html(runs: Sequence[RunData], *, title: str = "", about: About | None = None) -> str:
     """The page as text. The first run is what the others are compared with."""
     if not 2 <= len(runs) <= MOST:
         raise InvalidValue(f"compare takes two to {MOST} runs, got {len(runs)}")
     names = labels(runs)
     settings, figures = differences(runs)
+    curves = [section for make in (_tool, _residuals, _joints, _torques) if (section := make(runs, names)) is not None]
     made = [
+        *curves[:1],
         _told(names, settings, figures),
         _events(runs, names),
-        *(section for make in (_tool, _joints, _torques, _residuals) if (section := make(runs, names)) is not None),
+        *curves[1:],
         _commands(runs, names),
     ]
     line = " · ".join(f"{name}: {_length(run)}" for name, run in zip(names, runs, strict=True))
-    return page_html(title or " and ".join(names), page_head(title or " against ".join(names), line, []), made)
+    top = page_head(
+        title or " against ".join(names), line, [], sentence=_sentence(names, settings, figures), about=about
+    )
+    return page_html(title or " and ".join(names), top, made)
+
+
+def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
+    """How many settings differ, and the figure that changed most, in words."""
+    which = ", ".join(words(key) for key, _ in settings[:3]) + (", ..." if len(settings) > 3 else "")
+    said = f"{len(names)} runs that differ in {which}" if settings else f"{len(names)} runs with the same settings"
+    pairs = [(key, values[0], values[-1]) for key, values in figures]
+    sizes = [
+        (abs(np.log(b / a)), key, a, b)
+        for key, a, b in pairs
+        if _is_number(a) and _is_number(b) and a > 0.0 and b > 0.0 and np.isfinite([a, b]).all()
+    ]
+    if not sizes:
+        return f"{said}."
+    _, key, a, b = max(sizes, key=lambda one: one[0])
+    name, value = fact(key, b)
+    return f"{said}; what changed most is {name}: {fact(key, a)[1]} in {names[0]}, {value} in {names[-1]}."
 
 
 def labels(runs: Sequence[RunData]) -> list[str]:
     """A name for each run; runs of the same name are counted."""
     names = [run.name for run in runs]
     return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
-
-
-Rows = list[tuple[str, list[Any]]]
 
 
 def differences(runs: Sequence[RunData]) -> tuple[Rows, Rows]:
@@ -118,14 +138,29 @@ def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
 
 def worded(rows: Rows) -> list[tuple[str, ...]]:
     """Names and values as people read them."""
-    named = [(label(key), values) for key, values in rows]
+    named = [(label(key), values) for key, values in _each_joint(rows)]
     return [(name, *("–" if value in (None, "") else value_text(value) for value in values)) for name, values in named]
+
+
+def _each_joint(rows: Rows) -> Rows:
+    """Lists of numbers as long as each other as a row for each joint, so that no cell holds six numbers."""
+    out: Rows = []
+    for key, values in rows:
+        lists = [value for value in values if isinstance(value, list | tuple)]
+        long = {len(value) for value in lists}
+        if len(lists) == len(values) and len(long) == 1 and all(_is_number(v) for value in lists for v in value):
+            name, _, unit = label(key).rpartition(" [")
+            tail = f" [{unit}" if name else ""
+            out += [(f"{name or label(key)}, joint {i + 1}{tail}", [v[i] for v in values]) for i in range(long.pop())]
+        else:
+            out.append((key, values))
+    return out
 
 
 def _table(names: Sequence[str], rows: Rows, *, change: bool) -> Raw:
     if not change:
         return table(("", *names), worded(rows))
-    changes = [_change(*values) for _, values in rows]
+    changes = [_change(*values) for _, values in _each_joint(rows)]
     return table(("", *names, "change"), [(*row, by) for row, by in zip(worded(rows), changes, strict=True)])
 
 
@@ -232,10 +267,9 @@ def _tool(runs: Sequence[RunData], names: Sequence[str]) -> Section | None:
         return None
     grid, panels = _over(runs, names, columns, "mm", 1e-3)
     one = (Panel("Distance of the tool from its reference", "mm", panels[0].series, at_least=1e-3),)
-    return time_section(
-        "tracking", "Tracking error", "",
-        TimeFigure("tracking-curves", "How far the tool was from where it should be.", grid, one, own_time=True),
-    )  # fmt: skip
+    caption = "How far the tool was from where it should be."
+    figure = TimeFigure("tracking-curves", caption, grid, one, own_time=True, log=True)
+    return time_section("tracking", "Tracking error", "", figure)
 
 
 def _commands(runs: Sequence[RunData], names: Sequence[str]) -> Section:
@@ -249,4 +283,4 @@ def _commands(runs: Sequence[RunData], names: Sequence[str]) -> Section:
 def _length(run: RunData) -> str:
     if not len(run.time):
         return "no samples"
-    return f"{number(float(run.time[-1] - run.time[0]))} s"
+    return f"{number(float(run.time[-1] - run.time[0]) + (run.period or 0.0))} s"

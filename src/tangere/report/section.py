@@ -101,6 +101,8 @@ def table(header: tuple[str, ...], rows: Iterable[Sequence[object]], class_: str
     cells = [
         tag("tr", tag("th", row[0], scope="row", class_=name), *(tag("td", cell) for cell in row[1:])) for row in every
     ]
+    if every and max(len(row) for row in every) <= 3 and "bars" not in class_ and "notes" not in class_:
+        class_ = f"{class_} facts".strip()  # few columns stay beside each other, not at the edges of the page
     top = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in header))) if header else None
     return tag("div", tag("table", top, tag("tbody", *cells), class_=class_ or None), class_="scroll")
 

@@ -173,7 +173,7 @@ def fact(key: str, value: object) -> tuple[str, str]:
     name, _, unit = label(key).rpartition(" [")
     unit = unit.removesuffix("]")
     text = value_text(value)
-    return (name, f"{text} {unit}") if name and text and text[-1].isdigit() else (label(key), text)
+    return (name, f"{text}\N{NO-BREAK SPACE}{unit}") if name and text and text[-1].isdigit() else (label(key), text)
 
 
 def short(value: float, beside: Sequence[float] = ()) -> str:

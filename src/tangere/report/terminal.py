@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 _WIDTH = 30  # characters of the bar
 _LINE = 100  # characters that are cleared at the end: bar and words
 # the escape codes of a terminal (ECMA-48, SGR) that we use, by meaning
+_MANY = 6  # columns from which a table that is too wide takes several lines a row
 LEAST = 24  # columns: narrower text is hard to read, it goes below
 STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
 
@@ -83,8 +84,10 @@ def table(
     columns = max(len(row) for row in every)
     every = [row + [""] * (columns - len(row)) for row in every]
     widths = [max(len(row[k]) for row in every) for k in range(columns)]
-    if width:
+    if width and columns < _MANY:
         return _wrapped(every, widths[:-1], bool(header), width - indent)
+    if width and sum(widths) + 2 * (columns - 1) > width - indent:
+        return _stacked(every, widths, bool(header), align, width - indent, indent)
     if header:
         every.insert(1, ["-" * width if title else "" for title, width in zip(every[0], widths, strict=True)])
 
@@ -96,6 +99,29 @@ def table(
         return (" " * indent + "  ".join(cells)).rstrip()
 
     return [line(row) for row in every]
+
+
+def _stacked(every: list[list[str]], widths: list[int], headed: bool, align: str, room: int, indent: int) -> list[str]:
+    """A table of many columns on a narrow terminal: each row takes as many lines as it needs, the rest further in."""
+    parts: list[list[int]] = [[]]
+    used = 0
+    for k, wide in enumerate(widths):
+        if parts[-1] and used + 2 + wide > room - (4 if len(parts) > 1 else 0):
+            parts.append([])
+            used = 0
+        used += wide + (2 if parts[-1] else 0)
+        parts[-1].append(k)
+    lines = []
+    for row in every:
+        for i, part in enumerate(parts):
+            cells = (
+                row[k].rjust(widths[k]) if align[k : k + 1] == "r" else row[k].ljust(widths[k]) for k in part
+            )  # fmt: skip
+            text = (" " * (indent + (4 if i else 0)) + "  ".join(cells)).rstrip()
+            lines += [text] if i == 0 or text else []
+        if headed and row is every[0]:
+            lines.append(" " * indent + "-" * min(room, max(len(line) for line in lines) - indent))
+    return lines
 
 
 def _wrapped(every: list[list[str]], widths: list[int], headed: bool, room: int) -> list[str]:
@@ -146,6 +172,14 @@ def _drawn(share: float) -> str:
     return "[" + "#" * full + "-" * (_WIDTH - full) + "]"
 
 
+def _left(share: float, past: float) -> str:
+    """The time that is left after `past` seconds; before a tenth of the work and half a second it is a guess."""
+    if not (0.1 < share < 1.0 and past > 0.5):
+        return ""
+    left = past / share - past
+    return f", {left:.0f} s left" if left < 90.0 else f", {left / 60.0:.0f} min left"
+
+
 class Line:
     """What is being done: `say(text)`; at the end the line is cleared."""
 
@@ -180,9 +214,7 @@ class Bar(Line):
 
     def __call__(self, what: str, share: float = 0.0) -> None:
         past = time.perf_counter() - self._start
-        # before a tenth of the work and half a second of time an estimate is a guess
-        left = f", {past / share - past:.0f} s left" if share > 0.1 and past > 0.5 else ""
-        super().__call__(f"{_drawn(share)} {what}{left}")
+        super().__call__(f"{_drawn(share)} {what}{_left(share, past)}")
 
 
 class Clock:
@@ -193,8 +225,9 @@ class Clock:
         self._start = time.perf_counter()
 
     def __call__(self, elapsed: float, duration: float) -> None:
-        factor = elapsed / max(1e-9, time.perf_counter() - self._start)
-        self._line(f"{_drawn(elapsed / duration)} {elapsed:6.1f} of {duration:.1f} s, {factor:.1f}x real time")
+        past = time.perf_counter() - self._start
+        words = f"{elapsed:6.1f} of {duration:.1f} s, {elapsed / max(1e-9, past):.1f}x real time"
+        self._line(f"{_drawn(elapsed / duration)} {words}{_left(elapsed / duration, past)}")
 
     def end(self) -> None:
         """Leave the line."""

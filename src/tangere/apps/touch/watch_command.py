@@ -23,7 +23,7 @@ from tangere.apps.touch.options import (
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
-from tangere.report.terminal import Bar, paint, plural, table, wants_colour
+from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
 from tangere.rtde.client import Address, address
 from tangere.settings import numbers
 
@@ -352,7 +352,10 @@ def summary(done: list[Watched], colour: bool = False) -> str:
         lines.append(paint(f"{seen.log.name}: {said} in {seen.seconds:.1f} s", "heading", colour))
         if seen.events:
             rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
-            lines += table(rows, HEAD, _ALIGN)
+            same = all(row[0] == row[1] for row in rows)  # stamps that count from the first sample say nothing new
+            shown = [tuple(row[k] for k in range(len(row)) if not (same and k == 1)) for row in (HEAD, *rows)]
+            align = _ALIGN[:1] + _ALIGN[2:] if same else _ALIGN
+            lines += table(shown[1:], shown[0], align, width=terminal_width())
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
         names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
