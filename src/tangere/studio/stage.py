@@ -98,11 +98,6 @@ class Arm:
         self.visible = True
         self.frames[0].visible = self.frames[1].visible = False
 
-    def remove(self) -> None:
-        """Take it out of the scene."""
-        for frame in self.frames:
-            frame.remove()
-
 
 class Arrow:
     """A force with its size beside it."""
