@@ -182,7 +182,7 @@ def test_lines_one_by_one_are_read_as_the_file_is(log, tmp_path, delimiter):
         assert np.array([row.values[name] for row in rows]).tobytes() == values[1:].tobytes()
     broken = text.splitlines()
     broken.insert(7, delimiter.join(["1"] * 3))  # now line by line: the same bits again
-    (tmp_path / "log.csv").write_text("\n".join(broken))
+    (tmp_path / "log.csv").write_text("\n".join(broken) + "\n")
     again = read_csv(tmp_path / "log.csv")
     assert again == log
     assert again.problems == (f"1 lines with another number of cells than {len(broken[0].split(delimiter))} were left "

@@ -18,6 +18,7 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tangere import foreign
 from tangere.errors import InvalidValue, ModelFileError, unknown
 
 # unit -> (kind, factor to SI); the first of a kind is its SI unit
@@ -355,16 +356,13 @@ def _assigned(value: Any) -> str:
 
 def read_scenario(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A scenario file: TOML with `scenario = "circle"` and settings, all at the top level; push may be a list."""
-    import tomllib
-
     file = Path(path)
+    raw = foreign.read_bytes(file, foreign.TEXT_MAX, ModelFileError)
     try:
-        with file.open("rb") as stream:
-            data = tomllib.load(stream)
-    except OSError as problem:
-        raise ModelFileError(f"cannot read {file}: {problem.strerror or problem}") from None
-    except ValueError as problem:  # of TOML, or bytes that are no UTF-8
-        raise ModelFileError(f"{file} is no TOML: {problem}") from None
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ModelFileError(f"{file} is no TOML: {problem.reason} at byte {problem.start}") from None
+    data = foreign.toml(text, file, ModelFileError, said=" is no TOML")
     if not isinstance(data.get("scenario"), str):
         raise ModelFileError(f'{file}: the field scenario is missing, e.g. scenario = "circle"')
     return data

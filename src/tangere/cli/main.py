@@ -7,7 +7,9 @@ error and exit code 1, wrong usage exit code 2 (argparse); anything else is a fa
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any, TextIO
 
-from tangere import ends
+from tangere import ends, foreign
 from tangere.errors import TangereError
 from tangere.options import Parser, add_json
 from tangere.report.terminal import paint, say, show, table, terminal_width, wants_colour
@@ -39,6 +41,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.studio.command": ("studio",),
     "tangere.cli.completion": ("completion",),
 }
+
+# how the system and its loader say that there is no memory left
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "can't start new thread", "bad_alloc", "out of memory")
 
 EXAMPLES = """\
 examples:
@@ -141,6 +146,10 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         description="Torque-level control and the sense of touch for Universal Robots arms.",
         epilog=EXAMPLES,
     )
+    root.add_argument(
+        "--memory", metavar="SIZE", type=_size,
+        help="memory that reading a file of others may take, such as 2GB (default: 20 times its size, 500MB at most)",
+    )  # fmt: skip
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -203,7 +212,22 @@ def _note(
     line: str | None = None,
 ) -> None:
     """A warning as a person at a terminal wants it: the sentence, without the line of code that it came from."""
-    print(f"note: {message}", file=sys.stderr)
+    print(f"note: {foreign.line(str(message))}", file=sys.stderr)
+
+
+def _size(text: str) -> int:
+    """2GB, 700MB as bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?)B?", text)
+    size = float(found[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]] if found else 0.0
+    if not 5e7 <= size <= 1e15:
+        raise argparse.ArgumentTypeError(f"a size from 50MB on, such as 2GB, got {text[:40]!r}")
+    return int(size)
+
+
+def _failed(message: str) -> int:
+    """The line of an error, whatever the message held: one line, nothing that a terminal obeys."""
+    print(paint("error: ", "bad", wants_colour(sys.stderr)) + foreign.line(message), file=sys.stderr)
+    return 1
 
 
 @contextmanager
@@ -224,12 +248,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     128 + the signal's number where a signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    root = parser(words[0] if words else None)
+    plain = [word for k, word in enumerate(words) if "--memory" not in (word, words[k - 1] if k else "")]
+    root = parser(next((word for word in plain if not word.startswith("--memory=")), None))
     arguments = root.parse_args(words)
     if not hasattr(arguments, "run"):
         root.print_help()
         return 0
     arguments.words = words  # as typed, for the manifest of a run
+    foreign.allow(arguments.memory or foreign.UNTOLD, net=True)
     try:
         attached = not getattr(arguments, "detached", False)
         with ends.ending(ends.PATIENCE, parent=attached), warnings.catch_warnings(), _hushed(arguments):
@@ -238,16 +264,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
         return code
     except TangereError as error:
-        message = " ".join(str(error).split())  # one line, whatever the message held
-        print(paint("error: ", "bad", wants_colour(sys.stderr)) + message, file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # e.g. `tangere models | head -1`: not an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _failed(str(error))
+    except MemoryError:
+        return _failed("there is not enough memory for this")
+    except (ImportError, OSError, RuntimeError) as error:  # of libraries that a limit keeps from being loaded
+        if isinstance(error, BrokenPipeError):  # e.g. `tangere models | head -1`: not an error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # > /dev/full
+            return _failed(f"cannot write: {error.strerror}")
+        if not any(words in str(error).lower() for words in _NO_ROOM):
+            raise
+        return _failed(f"there is not enough memory for this: {error}")
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, ends.Ended):
             say(interrupt)
         return getattr(interrupt, "code", 130)  # 128 + SIGINT, what a shell expects
+    finally:
+        foreign.allow(foreign.UNTOLD, net=False)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 
 EXAMPLES = """examples:
@@ -191,7 +192,7 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Any]:
     try:
         running = NEWEST if arguments.polyscope is None else version(arguments.polyscope)
         file = arguments.program
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        text = sys.stdin.read() if file == "-" else foreign.read_text(file)
     except (OSError, UnicodeDecodeError, InvalidValue) as problem:
         words = f"--polyscope: {problem}" if isinstance(problem, InvalidValue) else f"{arguments.program}: {problem}"
         if isinstance(problem, OSError):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.types import Array
 
@@ -151,10 +152,10 @@ def named(header: Sequence[str], where: str) -> Arrangement:
     name_0, name_1, ... (also from 1, also name0, name[0]) are one column (N, k); numbers with gaps are none. A unit in
     brackets is understood. A name that nobody knows is kept.
     """
-    names = [name.strip() for name in header]
+    names = [foreign.clean(name.strip()) for name in header]  # they are shown in terminals
     given = [name for name in names if name]
     if len(set(given)) != len(given):
-        raise InvalidValue(f"{where}: a name stands twice in the header: {', '.join(given)}")
+        raise InvalidValue(f"{where}: a name stands twice in the header: {foreign.names(given)}")
     units: dict[str, str] = {}
     groups: dict[str, dict[int, int]] = {}  # name without its number -> number -> cell
     singles: dict[str, int] = {}

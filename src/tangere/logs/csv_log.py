@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.columns import NEEDED, RTDE_NAMES, Arrangement, listed, named
 from tangere.logs.files import replacing
 from tangere.logs.log import CUT, WORST, Log, Note
 from tangere.types import Array, Event
 
+_BLOCK = 1 << 21  # [characters] that are turned into numbers at once: text takes ten times the room of its numbers
 _LINES_NAMED = 5  # lines that a sentence about bad ones names: enough to look at, short enough to read
 
 
@@ -98,29 +101,41 @@ def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: 
     Names become ours where we know them (logs.columns); columns that hold no numbers (dates) are left out. columns: a
     list for a file without a header (a header is skipped where it is given); rate [1/s]: for one without stamps. Stamps
     stay as they are: a robot's count from its power-on. Lines that cannot be read cost those lines and stand in
-    log.problems; a last line that is cut off makes log.complete False.
+    log.problems. A last line without a line end may be cut inside its last number: that is nan, log.complete False.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")  # any line ends; some recorders write a byte order mark
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidValue(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from problem
-    lines = text.splitlines()
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise InvalidValue(f"{path}: is empty")
     rows = CsvRows(str(path), columns=columns, rate=rate)
-    read: list[Array] = []
-    while lines and not read:  # the header, and the first line that can be used
-        read += [] if (numbers := rows.numbers(lines.pop(0))) is None else [numbers]
-    table = rows.plain(lines)
-    if table is None:
-        read += [numbers for line in lines if (numbers := rows.numbers(line)) is not None]
-        table = np.zeros((0, rows.width))
-    table = np.concatenate([np.reshape(read, (len(read), rows.width)), table])
-    cut = bool(rows.short) and rows.short[-1] == rows.lines and len(table) > 0
-    if cut:
-        rows.short.pop()
+    tables: list[Array] = []
+    cut, last = False, ""
+    try:
+        size = os.stat(path).st_size
+    except (OSError, ValueError) as problem:
+        raise InvalidValue(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from problem
+    if size > foreign.allowed():
+        raise foreign.too_large(path, size, foreign.allowed())
+    with foreign.reading(path, size), Path(path).open(encoding="utf-8-sig") as file:  # any line ends; a byte order mark
+        begun = False
+        while block := _block(file):
+            if not block[-1].endswith("\n"):  # the file's last: a writer that was killed, or one that ends without
+                last = block.pop()
+            while block and not rows.rows:  # the header, and the first line that can be used
+                begun, numbers = True, rows.numbers(block.pop(0))
+                tables += [] if numbers is None else [numbers[None]]
+            if not block:
+                continue
+            table = rows.plain(block)
+            if table is None:
+                usable = [numbers for line in block if (numbers := rows.numbers(line)) is not None]
+                table = np.reshape(usable, (len(usable), rows.width))
+            tables.append(table)
+        if not begun and last.strip():
+            rows.numbers(last)  # a header alone, or one row without: what is wrong with it is said
+        elif last.strip():
+            numbers, cut = rows.unfinished(last)
+            tables += [] if numbers is None else [numbers[None]]
+        if rows.arrangement is None:
+            raise InvalidValue(f"{path}: is empty")
+        table = np.concatenate([np.zeros((0, rows.width)), *tables])
+        tables.clear()
     problems, lost = rows.problems, sum(map(len, rows.bad.values()))
     if lost > WORST * (lost + len(table)):
         raise InvalidValue(f"{path}: only {len(table)} of {lost + len(table)} lines can be used: {'; '.join(problems)}")
@@ -217,6 +232,22 @@ class CsvRows:
             self._settle(cells)
         return self._parsed(cells)
 
+    def unfinished(self, line: str) -> tuple[Array | None, bool]:
+        """As `numbers`, of a last line that has no end, and whether the file is cut there.
+
+        Its last cell may be cut, -1.2e-05 to -1.2, and is nan then, unless a delimiter closes it or it holds words.
+        """
+        numbers = self.numbers(line)
+        if numbers is None:
+            if self.short and self.short[-1] == self.lines:
+                self.short.pop()
+            return None, True
+        closed = self._delimiter not in (None, " ") and line.rstrip().endswith(str(self._delimiter))
+        if closed or self.width - 1 in self._text:
+            return numbers, False
+        numbers[-1] = np.nan
+        return numbers, True
+
     def plain(self, lines: Sequence[str]) -> Array | None:
         """The numbers (N, width) of lines that all can be used, at once; None where one of them cannot."""
         if self.arrangement is None or not lines or self._text:
@@ -248,7 +279,7 @@ class CsvRows:
             )
         if "time" not in self.arrangement.where and self._rate is None:
             if self._columns is None:
-                known = ", ".join(cells)
+                known = foreign.names(cells)
                 raise InvalidValue(f"{self.name}: no column 'timestamp' (or 'time') of numbers among {known}")
             raise InvalidValue(f"{self.name}: has no stamps; give a column t or the rate in samples per second")
         return header
@@ -292,6 +323,20 @@ def number_of(cell: str, delimiter: str | None = None) -> float | None:
         return float(cell if delimiter == "," else cell.replace(",", "."))
     except ValueError:
         return None
+
+
+def _block(file: TextIO) -> list[str]:
+    """The next lines of a file, some 100 000 numbers; a line that is too long for a log is cut."""
+    found: list[str] = []
+    size = 0
+    while size < _BLOCK and (line := file.readline(foreign.LONGEST)):
+        if len(line) == foreign.LONGEST and not line.endswith("\n"):
+            while (rest := file.readline(foreign.LONGEST)) and not rest.endswith("\n"):
+                pass
+            line = line[:100] + "\n"  # what is left has too few cells, and is counted as such
+        found.append(line)
+        size += len(line)
+    return found
 
 
 def _cells(at: int | Sequence[int]) -> Sequence[int]:

@@ -11,10 +11,10 @@ from typing import BinaryIO
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.foreign import LONGEST
 
 POLL = 0.05  # [s] between two looks at a file that grows
 SILENT = 5.0  # [s] without a line after which that is said: a robot writes many in each
-LONGEST = 1_000_000  # characters of a line; more is no line of a log, whoever writes it
 PIECE = 1 << 16  # [bytes] read at once
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere import foreign
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import (
@@ -41,22 +42,21 @@ def read_mcap(path: str | os.PathLike[str]) -> Log:
     mcap and mcap-ros2-support; see _Bag for what becomes of it.
     """
     path = Path(path)
-    try:
-        data = memoryview(path.read_bytes())
-    except OSError as problem:
-        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
+    data = memoryview(foreign.read_bytes(path))
     if bytes(data[:8]) != mcap_records.MAGIC:
         raise InvalidValue(f"{path} is not an MCAP file: it begins with {bytes(data[:8])!r}")
-    reader = _Reader(path)
-    complete = reader.scan(data)
-    if not reader.about and any(kind == JOINT_STATE for _, kind, _ in reader.channels.values()):
-        return _Bag(reader).log(complete)
-    return reader.log(complete)
+    reader = _Reader(path, foreign.budget(len(data)))
+    with foreign.reading(path, len(data)):
+        complete = reader.scan(data)
+        if not reader.about and any(kind == JOINT_STATE for _, kind, _ in reader.channels.values()):
+            return _Bag(reader).log(complete)
+        return reader.log(complete)
 
 
 class _Reader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, room: int) -> None:
         self.path = path
+        self._most = self._room = room  # [bytes] that chunks may still unpack to
         self.about: dict[str, str] = {}
         self.schemas: dict[int, dict[str, Any]] = {}  # the fields of each, by its number
         self.schema_of: dict[int, int] = {}  # of a channel
@@ -110,6 +110,10 @@ class _Reader:
         (length,) = fields.numbers("Q")
         content = fields.content[fields.at : fields.at + length]
         if compression:
+            self._room -= size
+            if self._room < 0:
+                room = self._most
+                raise foreign.too_large(self.path, room - self._room, room, "unpacks to")
             content = memoryview(_decompressed(compression, content, size))
         return None if len(content) != size or (crc and zlib.crc32(content) != crc) else content
 
@@ -304,8 +308,9 @@ def _decompressed(compression: str, content: memoryview, size: int) -> bytes:
     try:
         if compression == "zstd":
             zstd = import_module("zstandard")
-            return bytes(zstd.ZstdDecompressor().decompress(bytes(content), max_output_size=size))
-        return bytes(import_module("lz4.frame").decompress(bytes(content)))
+            with zstd.ZstdDecompressor().stream_reader(content) as stream:  # no more than the chunk says of itself
+                return bytes(stream.read(size + 1))
+        return bytes(import_module("lz4.frame").LZ4FrameDecompressor().decompress(bytes(content), max_length=size + 1))
     except ImportError as problem:
         raise MissingExtra(f"compressed MCAP chunks need {package}: pip install 'tangere[log]'") from problem
     except Exception:  # each package has errors of its own for damaged data

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import io
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.columns import our_names
 from tangere.logs.csv_log import CsvRows, read_csv
@@ -78,7 +81,8 @@ def recordings(
     rate: samples per second, for data without stamps. A pickled npz is refused: it could run code.
     """
     logs = _logs(source, columns, rate)
-    digest = hashlib.sha256(_parts(source)[0].read_bytes()).hexdigest()
+    with _parts(source)[0].open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [cleaned(name, log, digest) for name, log in logs]
 
 
@@ -102,22 +106,7 @@ def _logs(source: str | os.PathLike[str], columns: str | None, rate: float | Non
 
 def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None) -> list[tuple[str, Log]]:
     """Tables (N, k) as logs of their own; where arrays are named as quantities (q, qd, t, ...), all are one log."""
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            keys = [key for key in archive.files if fnmatch.fnmatchcase(key, pattern)]
-            if not keys:
-                known = ", ".join(archive.files[:8]) + (" ..." if len(archive.files) > 8 else "")
-                raise InvalidValue(f"{file}: no array is called {pattern!r}; it has {known or 'none'}")
-            arrays = {key: np.asarray(archive[key]) for key in keys}
-    except InvalidValue:
-        raise
-    except FileNotFoundError as problem:
-        raise InvalidValue(f"cannot read {file}: {problem.strerror}") from problem
-    except (ValueError, OSError, AttributeError) as problem:  # a pickle is a ValueError with allow_pickle=False
-        raise InvalidValue(f"{file}: refused: not a plain npz of numbers (pickled data is never loaded)") from problem
-    for key, array in arrays.items():
-        if array.dtype.kind not in "fiu":
-            raise InvalidValue(f"{file}:{key}: must hold real numbers, got {array.dtype}")
+    arrays = _arrays(file, pattern)
     ours = our_names(list(arrays))
     if pattern == "*" and columns is None and ("time" in ours.values() or "q" in ours.values()):
         found = {ours[key]: array.astype(np.float64) for key, array in arrays.items() if key in ours}
@@ -134,6 +123,44 @@ def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None)
         rows = CsvRows(f"{file}:{key}", columns=columns or DEFAULT_COLUMNS, rate=rate)
         logs.append((key, rows.table(np.asarray(array, np.float64))))
     return logs
+
+
+def _arrays(file: Path, pattern: str) -> dict[str, Array]:
+    """The arrays of an npz file whose names fit; each header is read, and judged, before its numbers are."""
+    refused = f"{file}: refused: not a plain npz of numbers (pickled data is never loaded)"
+    try:
+        archive = foreign.archive(file)
+    except InvalidValue as problem:
+        raise problem if problem.__cause__ is None or isinstance(problem.__cause__, OSError) else InvalidValue(
+            f"{refused}: {foreign.shown(problem.__cause__)}"
+        ) from problem  # fmt: skip
+    with archive:
+        every = [name.removesuffix(".npy") for name in archive.namelist()]
+        keys = [key for key in every if fnmatch.fnmatchcase(key, pattern)]
+        if not keys:
+            raise InvalidValue(f"{file}: no array is called {pattern!r}; it has {foreign.names(every, 8) or 'none'}")
+        arrays = {}
+        for key in keys:
+            entry = key if key in archive.namelist() else f"{key}.npy"
+            data = io.BytesIO(foreign.member(archive, entry, file))
+            try:
+                with foreign.reading(f"{file}:{key}", len(data.getbuffer())):
+                    major, _ = np.lib.format.read_magic(data)
+                    header = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+                    shape, _, dtype = header[min(major, 2)](data)
+                    rest = len(data.getbuffer()) - data.tell()
+                    if dtype.kind not in "fiu":
+                        why = " (pickled data is never loaded)" if dtype.hasobject else ""
+                        raise InvalidValue(f"{file}:{key}: must hold real numbers, got {foreign.shown(dtype)}{why}")
+                    if math.prod(shape) * dtype.itemsize != rest or math.prod(shape) * 8 > foreign.allowed():
+                        raise InvalidValue(f"{refused}: {key} says {foreign.shown(shape)} and has {rest} bytes")
+                    data.seek(0)
+                    arrays[foreign.clean(key)] = np.asarray(np.load(data, allow_pickle=False))
+            except InvalidValue as problem:
+                if problem.__cause__ is None:
+                    raise
+                raise InvalidValue(f"{refused}: {foreign.clean(key)} is none") from problem
+    return arrays
 
 
 def cleaned(name: str, log: Log, digest: str) -> Recording:

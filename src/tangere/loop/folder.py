@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.files import plain, write_text
 from tangere.logs.log import Log
@@ -167,18 +168,23 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Read folder/manifest.json (or that file itself)."""
     path = Path(folder)
     path = path / MANIFEST if path.is_dir() else path
+    text = foreign.read_bytes(path, foreign.TEXT_MAX)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
-    except ValueError as problem:
-        raise InvalidValue(f"{path} is no manifest: {problem}") from problem
+        data = foreign.loads(text, path)
+    except InvalidValue as problem:
+        raise InvalidValue(f"{path} is no manifest: {foreign.shown(problem.__cause__ or problem, 200)}") from problem
     ours = isinstance(data, dict) and data.pop("program", PROGRAM) == PROGRAM  # older ones do not say
     if not ours or data.pop("format", None) != FORMAT:
         raise InvalidValue(f"{path} is no manifest of format {FORMAT}, the one that this version reads")
     known = {part.name for part in fields(Manifest)}
     if not {"command", "scenario"} <= set(data) <= known:
-        raise InvalidValue(f"{path}: fields {sorted(data)}, expected {sorted(known)}")
+        raise InvalidValue(f"{path}: fields {foreign.names(sorted(data))}, expected {', '.join(sorted(known))}")
+    for part in fields(Manifest):
+        kinds = list if part.name == "command" else dict
+        if not isinstance(data.get(part.name, kinds()), kinds):
+            raise InvalidValue(f"{path}: field {part.name} has another type than a manifest's")
+    if not all(isinstance(word, str) for word in data["command"]):
+        raise InvalidValue(f"{path}: field command has another type than a manifest's")
     return Manifest(**{**data, "command": tuple(data["command"])})
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import InvalidValue, MissingExtra, ModelFileError
 from tangere.model.assemble import dh_transform
 from tangere.model.fields import Fields, read_text
-from tangere.model.frames import inverse, rotation_rpy, rpy_from_rotation, transform
+from tangere.model.frames import TURNS_MAX, inverse, rotation_rpy, rpy_from_rotation, transform
 from tangere.model.model import Array, Joint, Model, Source, frozen
 
 _PARTS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
@@ -127,6 +128,8 @@ def _frame(kinematics: Fields, part: str) -> Array:
     table = kinematics.table(part)
     table.only("x", "y", "z", "roll", "pitch", "yaw")
     x, y, z, roll, pitch, yaw = (table.number(key) for key in ("x", "y", "z", "roll", "pitch", "yaw"))
+    if max(map(abs, (roll, pitch, yaw))) > TURNS_MAX:
+        raise kinematics.error(part, f"has an angle beyond {TURNS_MAX:g} rad")
     return transform(rotation_rpy(roll, pitch, yaw), (x, y, z))
 
 
@@ -140,10 +143,7 @@ def _read(path: Path) -> Fields:
     except ImportError:
         raise MissingExtra("reading a calibration needs PyYAML: pip install 'tangere[calibration]'") from None
     text = read_text(path)
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:
-        raise ModelFileError(f"{path}: is not valid YAML: {problem}") from problem
+    data = foreign.yaml(text, path, yaml, ModelFileError)
     if not isinstance(data, dict):
         raise ModelFileError(f"{path}: must be a YAML mapping with the field kinematics, got {type(data).__name__}")
     return Fields(_plain(data), str(path))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import ModelFileError
+from tangere.foreign import shown as _shown
 from tangere.model.model import Array
 
 MAX_NAME = 128  # characters; longer than any real joint name, short enough for a message
@@ -26,15 +27,6 @@ def check_name(name: str, file: str, where: str) -> str:
             f"{file}: {where} must be 1 to {MAX_NAME} printable characters, no blanks at its ends, got {name[:40]!r}"
         )
     return name
-
-
-def _shown(value: Any) -> str:
-    """A value for a message: escaped, and not longer than a line."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to write whole numbers of thousands of digits
-        return "a whole number with thousands of digits"
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 class Fields:
@@ -127,22 +119,19 @@ class Fields:
 def read_text(path: Path) -> str:
     """The text of a file (UTF-8), or ModelFileError saying why not."""
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise ModelFileError(f"{path}: cannot be read: {problem.strerror or problem}") from problem
-    except UnicodeDecodeError as problem:
-        raise ModelFileError(f"{path}: is not UTF-8 text: {problem.reason} at byte {problem.start}") from problem
-    except ValueError as problem:  # a null character in the path
-        raise ModelFileError(f"{str(path)!r}: cannot be read: {problem}") from problem
+        return foreign.read_text(path, kind=ModelFileError)
+    except ModelFileError as problem:
+        cause = problem.__cause__
+        if isinstance(cause, UnicodeError) or cause is None:
+            raise
+        why = getattr(cause, "strerror", None) or cause  # a ValueError: a null character in the path
+        raise ModelFileError(f"{foreign.clean(str(path))}: cannot be read: {why}") from cause
 
 
 def read_toml(path: Path) -> Fields:
     """The root table of a TOML model file of schema version 1."""
     text = read_text(path)
-    try:
-        root = Fields(tomllib.loads(text), str(path))
-    except (ValueError, RecursionError) as problem:  # TOMLDecodeError, or a number or a nesting beyond all measure
-        raise ModelFileError(f"{path}: is not valid TOML: {problem}") from problem
+    root = Fields(foreign.toml(text, path, ModelFileError), str(path))
     version = root.get("schema_version")
     if version != 1 or isinstance(version, bool):
         raise root.error("schema_version", f"must be 1, the only version there is, got {_shown(version)}")

@@ -12,15 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import MissingExtra, ModelFileError, UnknownName
 from tangere.model.fields import check_name
 from tangere.model.frames import inverse, transform
 from tangere.model.inertia import check_body, joined, moved
 from tangere.model.model import Array, Drives, Joint, JointKind, Link, Model, Source, frozen
 from tangere.model.urdf import axis_to_z
+from tangere.model.urdf_tree import read_xml
 
 _TIPS = ("tcp", "attachment_site", "tool0", "pinch", "flange")  # usual names of a site at an arm's end, ours first
 _POINT = 1.001e-12  # [kg m2] MuJoCo refuses zero: less than this stands for a point mass
+# what multiplies memory: copies, cells of a grid, pixels of a texture; and how many are read
+_COUNTS = {
+    "texture": ("width", "height"), "hfield": ("nrow", "ncol"), "replicate": ("count",), "composite": ("count",),
+    "flexcomp": ("count",),
+}  # fmt: skip
+_COUNT_MAX = 4096
 _KINDS: dict[int, JointKind] = {3: "revolute", 2: "prismatic"}  # MuJoCo's hinge and slide
 
 
@@ -256,14 +264,38 @@ def _compiled(path: Path) -> tuple[Any, str, int]:
         import mujoco
     except ImportError as problem:
         raise MissingExtra("reading a MuJoCo model needs mujoco: pip install 'tangere[sim]'") from problem
-    try:
-        spec = mujoco.MjSpec.from_file(str(path))
-        title = check_name(spec.modelname or path.stem, str(path), "the model's name")
-        if all(_there(path, spec, mesh) for mesh in spec.meshes):
-            return spec.compile(), title, 0
-    except ValueError as problem:
-        raise ModelFileError(f"{path}: MuJoCo refuses it: {' '.join(str(problem).split())[:300]}") from problem
-    return (*_without_meshes(path, mujoco, spec, title),)
+    _modest(path)
+    with foreign.reading(path, _size(path), ModelFileError):
+        try:
+            spec = mujoco.MjSpec.from_file(str(path))
+            title = check_name(spec.modelname or path.stem, str(path), "the model's name")
+            if all(_there(path, spec, mesh) for mesh in spec.meshes):
+                return spec.compile(), title, 0
+        except ValueError as problem:
+            raise ModelFileError(f"{path}: MuJoCo refuses it: {foreign.shown(problem, 300)}") from problem
+        return (*_without_meshes(path, mujoco, spec, title),)
+
+
+def _size(path: Path) -> int:
+    """[bytes] of the model with the files beside it, which meshes and textures may be."""
+    return path.stat().st_size + sum(file.stat().st_size for file in path.parent.glob("*/*") if file.is_file())
+
+
+def _modest(path: Path, depth: int = 0) -> None:
+    """Raise where a model, or one that it includes, asks MuJoCo for copies or tables without measure."""
+    pending = [read_xml(path)]
+    while pending:
+        element = pending.pop()
+        pending += element.children
+        for key in _COUNTS.get(element.tag, ()):
+            for word in element.attributes.get(key, "").split():
+                if not word.isdigit() or len(word) > 9 or int(word) > _COUNT_MAX:
+                    raise element.error(f"asks for {key} {word[:40]!r}; up to {_COUNT_MAX} are read")
+        if element.tag == "include" and (file := element.attributes.get("file")):
+            if depth > 8:
+                raise element.error("includes files more than 8 levels deep")
+            if (path.parent / file).is_file():
+                _modest(path.parent / file, depth + 1)
 
 
 def _there(path: Path, spec: Any, mesh: Any) -> bool:
@@ -286,4 +318,4 @@ def _without_meshes(path: Path, mujoco: Any, spec: Any, title: str) -> tuple[Any
     try:
         return spec.compile(), title, count
     except ValueError as problem:
-        raise ModelFileError(f"{path}: MuJoCo refuses it: {' '.join(str(problem).split())[:300]}") from problem
+        raise ModelFileError(f"{path}: MuJoCo refuses it: {foreign.shown(problem, 300)}") from problem

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import ModelFileError
 from tangere.model.joint_sizes import typical_drives
 from tangere.model.model import Drives, Model, Source, frozen
@@ -51,9 +52,13 @@ class MotorCalibration:
 def read_motor_calibration(path: Path) -> tuple[MotorCalibration, ...]:
     """The joints of a robot_calibration_summary.txt, in order; ModelFileError names the joint that is not whole."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as problem:
-        raise ModelFileError(f"{path}: cannot be read: {problem.strerror}") from None
+        data = foreign.read_bytes(path, foreign.TEXT_MAX, ModelFileError)
+    except ModelFileError as problem:
+        cause = problem.__cause__
+        if isinstance(cause, OSError):
+            raise ModelFileError(f"{path}: cannot be read: {cause.strerror}") from None
+        raise
+    lines = data.decode("utf-8", errors="replace").splitlines()
     blocks: list[list[str]] = []
     for line in lines:
         if found := _JOINT.match(line.strip()):

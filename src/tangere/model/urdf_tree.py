@@ -15,9 +15,10 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import ModelFileError
 from tangere.model.fields import check_name, read_text
-from tangere.model.frames import rotation_rpy, transform
+from tangere.model.frames import TURNS_MAX, rotation_rpy, transform
 from tangere.model.inertia import inertia_matrix
 from tangere.model.model import Array, Link
 
@@ -107,7 +108,15 @@ def read_xml(path: Path) -> Element:
             f"{path}, line {parser.CurrentLineNumber}: a document type or entity declaration is not accepted in a model"
         )
 
+    count = 0
+
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > foreign.ELEMENTS:
+            raise ModelFileError(
+                f"{path}, line {parser.CurrentLineNumber}: more than {foreign.ELEMENTS} elements are not read"
+            )
         element = Element(tag, attributes, str(path), parser.CurrentLineNumber)
         (stack[-1].children if stack else roots).append(element)
         stack.append(element)
@@ -119,10 +128,14 @@ def read_xml(path: Path) -> Element:
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
     parser.EndElementHandler = end
+    text = read_text(path)
     try:
-        parser.Parse(read_text(path).encode(), True)
-    except expat.ExpatError as problem:
-        raise ModelFileError(f"{path}: is not well-formed XML: {problem}") from problem
+        with foreign.reading(path, len(text), ModelFileError):
+            parser.Parse(text.encode(), True)
+    except ModelFileError as problem:
+        if isinstance(problem.__cause__, expat.ExpatError):
+            raise ModelFileError(f"{path}: is not well-formed XML: {problem.__cause__}") from problem.__cause__
+        raise
     return roots[0]
 
 
@@ -218,7 +231,10 @@ def _origin(element: Element) -> Array:
     if part is None:
         return np.eye(4)
     zero = (0.0, 0.0, 0.0)
-    return transform(rotation_rpy(*part.numbers("rpy", 3, zero).tolist()), part.numbers("xyz", 3, zero))
+    turn = part.numbers("rpy", 3, zero)
+    if np.max(np.abs(turn)) > TURNS_MAX:
+        raise part.error(f"has an angle beyond {TURNS_MAX:g} rad in rpy")
+    return transform(rotation_rpy(*turn.tolist()), part.numbers("xyz", 3, zero))
 
 
 def _link(element: Element) -> Link:

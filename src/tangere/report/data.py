@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime as dates
-import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.recordings import read
@@ -340,9 +340,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        raise InvalidValue(f"cannot read {path}: {problem}") from problem
+        data = foreign.loads(foreign.read_bytes(path, foreign.TEXT_MAX), path)
+    except InvalidValue as problem:
+        raise InvalidValue(f"cannot read {path}: {foreign.shown(problem.__cause__ or problem, 200)}") from problem
     if not isinstance(data, dict):
         raise InvalidValue(f"{path}: expected an object, got {type(data).__name__}")
     return data

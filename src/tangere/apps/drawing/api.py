@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.apps.drawing import draw_picture as maker
 from tangere.apps.drawing.draw_picture import COPY, Drawn, Prepared, Progress, Say
 from tangere.apps.drawing.drawing import DrawingResult, Simulated, heavier
@@ -175,7 +175,9 @@ def _prepared(folder: Path) -> Prepared:
 
 def _summary(folder: Path) -> dict[str, Any]:
     try:
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        raise InvalidValue(f"cannot read {folder / SUMMARY}, the drawing is not whole: {problem}") from None
+        summary = foreign.loads(foreign.read_bytes(folder / SUMMARY, foreign.TEXT_MAX), folder / SUMMARY)
+    except InvalidValue as problem:
+        raise InvalidValue(f"the drawing is not whole: {problem}") from None
+    if not isinstance(summary, dict):
+        raise InvalidValue(f"{folder / SUMMARY}: expected an object, got {type(summary).__name__}")
     return summary

@@ -16,7 +16,7 @@ import numpy as np
 from tangere.apps.fmu.build import CompilerMissing
 from tangere.apps.fmu.check_block import check_block
 from tangere.apps.fmu.check_file import check_file, check_tools
-from tangere.apps.fmu.driver import WARNING, DriverFailed, Talk
+from tangere.apps.fmu.driver import WARNING, DriverFailed, Talk, deadline
 from tangere.apps.fmu.dynamic_blocks import PERIOD
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.opened import Finding, Opened, Outcome, Variable, opened
@@ -140,7 +140,7 @@ def check_answers(fmu: Opened) -> list[Finding]:
 def check_fmu(path: str | Path, *, quick: bool = False, tell: Callable[[str], None] | None = None) -> list[Finding]:
     """All findings about a file. Never raises for what an FMU does; NotAnFmu where there is none to look at."""
     found: list[Finding] = []
-    with tempfile.TemporaryDirectory(prefix="fmu-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fmu-") as folder, deadline():
         fmu = opened(path, Path(folder))
         if fmu.version != "2.0":  # checkers of others are asked about what they are made for only
             return [*check_file(fmu), *(check_tools(fmu) if fmu.version == "3.0" and not quick else [])]

@@ -13,7 +13,8 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 
-from tangere.apps.fmu.driver import SECONDS, ending, limits
+from tangere import foreign
+from tangere.apps.fmu.driver import SECONDS, DriverFailed, ending, limits, remaining
 from tangere.apps.fmu.opened import Finding, Opened, Variable, judged
 
 PART, TOOLS = "file", "checkers"
@@ -212,13 +213,14 @@ def _child(what: str, module: str, script: str, fmu: Opened) -> Finding:
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", script, str(fmu.path.resolve())], capture_output=True, text=True,
-            timeout=SECONDS, check=False, preexec_fn=lambda: limits(4 << 30),  # numpy alone maps one
+            errors="replace", timeout=remaining(SECONDS), check=False,
+            preexec_fn=lambda: limits(4 << 30),  # numpy alone maps one
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, DriverFailed):
         return Finding(TOOLS, what, "bad", f"ended after {SECONDS:g} s")
-    complaints = [line[2:] for line in done.stdout.splitlines() if line.startswith("! ")]
+    complaints = [foreign.clean(line[2:]) for line in done.stdout.splitlines() if line.startswith("! ")]
     if done.returncode != 0 and not complaints:
-        last = (done.stderr.strip().splitlines() or [""])[-1][:300]
+        last = foreign.clean((done.stderr.strip().splitlines() or [""])[-1][:300])
         return Finding(TOOLS, what, "bad", f"it {ending(done.returncode)}: {last}")
     return judged(TOOLS, what, complaints, "no complaint")
 
@@ -232,7 +234,8 @@ def _symbols(fmu: Opened) -> Finding:
         return Finding(TOOLS, "symbols", "not checked", f"{' and '.join(tools)} not installed (Debian: binutils)")
 
     def lines(*command: str) -> list[str]:
-        done = subprocess.run([*command, str(fmu.library)], capture_output=True, text=True, check=False)
+        command = (*command, str(fmu.library))
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=SECONDS)
         return done.stdout.splitlines()
 
     libraries = [x.split()[-1] for x in lines("objdump", "-p") if x.split()[:1] == ["NEEDED"]]

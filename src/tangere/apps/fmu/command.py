@@ -38,7 +38,8 @@ CHECK = """examples:
   tangere fmu check catalogue/*.fmu           a line each, and what is wrong
   tangere fmu check another_tools.fmu         what can be said about an FMU of others
 
-The block runs in a child process with limits of time and memory. Exit code 1 where anything is wrong."""
+This runs the code that is in the file: in a child process with limits of time and memory, but as you, and not behind
+walls. Check files of strangers in a container. Exit code 1 where anything is wrong."""
 _MARKS = {"good": ("ok", "good"), "bad": ("WRONG", "bad"), "not checked": ("--", "dim"), "note": ("note", "dim")}
 
 

@@ -9,9 +9,12 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from tangere.apps.fmu.build import LINUX, built
@@ -20,6 +23,9 @@ from tangere.errors import TangereError
 
 MEMORY = 2 << 30  # [bytes] of address space of the child: far beyond any block, below what hurts the host
 SECONDS = 60.0  # of a child before it is ended; a check takes two
+TOTAL = 120.0  # [s] of a whole check, all children together
+WRITES = 100 << 20  # [bytes] of a file that the child may write
+_end: ContextVar[float] = ContextVar("end", default=float("inf"))  # when the check that runs must be over, monotonic
 OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
 _FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
 _FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-ldl", "-lm")
@@ -53,6 +59,25 @@ def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITES, WRITES))
+
+
+@contextmanager
+def deadline(seconds: float = TOTAL) -> Iterator[None]:
+    """All that is run in here is over after `seconds`, however many children it takes."""
+    before = _end.set(monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _end.reset(before)
+
+
+def remaining(seconds: float) -> float:
+    """[s] that a child may take: `seconds`, or what is left; DriverFailed where nothing is."""
+    left = _end.get() - monotonic()
+    if left <= 0.0:
+        raise DriverFailed("the time of the whole check is over")
+    return min(seconds, left)
 
 
 def ending(code: int) -> str:
@@ -78,6 +103,7 @@ def run_master(
     command: list[str], name: str, seconds: float, *, limited: bool, env: dict[str, str] | None = None
 ) -> list[list[str]]:
     """The lines that a command with the master prints, in words. name: what it drives, for messages."""
+    seconds = remaining(seconds)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=seconds, check=False, env=env,
@@ -102,6 +128,7 @@ class Talk:
         self.messages: list[tuple[int, str, str]] = []
         self.absent: list[str] = []
         self._name = fmu.path.name
+        seconds = remaining(seconds)
         command = [str(driver()), "talk", str(fmu.library), fmu.resources_uri, guid or fmu.guid]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (close() closes it)
         self._child = subprocess.Popen(

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 
 LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened
-_UNREADABLE = (
-    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
-)  # fmt: skip
 Outcome = Literal["good", "bad", "not checked", "note"]
 WORDS = 5  # complaints of one check that are spelled out; the rest is counted
 LETTERS = 160  # of one complaint; some checkers list every variable
@@ -178,27 +174,23 @@ def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
         raise NotAnFmu(f"{file} is a folder: name the .fmu files in it, as in {file}/*.fmu")
     if not file.is_file():
         raise NotAnFmu(f"{file}: there is no such file")
-    try:
-        with zipfile.ZipFile(file) as archive:
-            names = tuple(archive.namelist())
-            for name in names:
-                parts = PurePosixPath(name.replace("\\", "/")).parts
-                if name.startswith("/") or ".." in parts or (parts and ":" in parts[0]):
-                    raise NotAnFmu(f"{file}: the name {name!r} leads out of the archive")
-            if sum(i.file_size for i in archive.infolist()) > LARGEST:
-                raise NotAnFmu(f"{file}: unpacks to more than {LARGEST >> 20} MB")
-            if "modelDescription.xml" not in names:
-                raise NotAnFmu(f"{file}: holds no modelDescription.xml")
+    with foreign.archive(file, most=LARGEST, kind=NotAnFmu) as archive:
+        names = tuple(archive.namelist())
+        if "modelDescription.xml" not in names:
+            raise NotAnFmu(f"{file}: holds no modelDescription.xml")
+        try:
             archive.extractall(folder)
-    except _UNREADABLE as error:
-        raise NotAnFmu(f"{file}: not a zip file that can be read ({error})") from None
-    (folder / "resources").mkdir(exist_ok=True)
-    try:
-        root = ET.parse(folder / "modelDescription.xml").getroot()
-    except ET.ParseError as error:
-        raise NotAnFmu(f"{file}: modelDescription.xml is not well-formed: {error}") from None
+            (folder / "resources").mkdir(exist_ok=True)
+        except Exception as error:  # each kind of compression has errors of its own
+            raise NotAnFmu(f"{file}: not a zip file that can be read ({foreign.shown(error)})") from None
+    text = foreign.read_bytes(folder / "modelDescription.xml", foreign.TEXT_MAX * 3, NotAnFmu)
+    root = foreign.xml(text, f"{file}: modelDescription.xml", kind=NotAnFmu)
     if root.tag != "fmiModelDescription":
-        raise NotAnFmu(f"{file}: modelDescription.xml begins with <{root.tag}>")
+        raise NotAnFmu(f"{file}: modelDescription.xml begins with <{foreign.shown(root.tag)[1:-1]}>")
+    for part in root.iter():
+        identifier = part.get("modelIdentifier")
+        if identifier is not None and not re.fullmatch(r"[A-Za-z_]\w{0,200}", identifier, re.ASCII):
+            raise NotAnFmu(f"{file}: the model identifier {foreign.shown(identifier)} is no name of C")
     if root.get("fmiVersion") != "2.0":
         return Opened(file, folder, names, root, ())
     return Opened(file, folder, names, root, _variables(root), _structure(root))

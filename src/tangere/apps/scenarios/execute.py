@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tangere import ends
+from tangere import ends, foreign
 from tangere.apps.scenarios.build import SIMULATED, Built, OnArm, build
 from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
@@ -229,8 +228,8 @@ def bare_step(plant: Any) -> float | None:
 def interrupted(folder: str | os.PathLike[str]) -> str:
     """How a run was stopped from outside (a signal, a kill), "" if it came to an end of its own."""
     try:
-        summary = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        summary = foreign.loads(foreign.read_bytes(Path(folder) / SUMMARY, foreign.TEXT_MAX), folder)
+    except InvalidValue:
         return "killed before its end"
     aborted = str(summary.get("aborted", "")) if isinstance(summary, dict) else ""
     return aborted if aborted.startswith("interrupted") else ""

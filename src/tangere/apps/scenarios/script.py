@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, posture
 from tangere.apps.scenarios.hold import posture_setting
 from tangere.control.joint_servo import JointServo
@@ -49,9 +49,10 @@ def _text(given: Any, name: str) -> str:
     if "\n" in str(given):
         return str(given)
     try:
-        return Path(given).read_text(encoding="utf-8").rstrip("\n") + "\n"
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ModelFileError(f"{name}: {given}: {getattr(problem, 'strerror', None) or problem}") from None
+        return foreign.read_text(given).rstrip("\n") + "\n"
+    except InvalidValue as problem:
+        cause = problem.__cause__
+        raise ModelFileError(f"{name}: {given}: {getattr(cause, 'strerror', None) or problem}") from None
 
 
 @dataclass(frozen=True)

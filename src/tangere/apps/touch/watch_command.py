@@ -9,6 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tangere import foreign
 from tangere.apps.touch.options import (
     LOGS,
     arm_of,
@@ -196,7 +197,11 @@ def _stream(
         seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
-        source = sys.stdin if name == "-" else lines_of(name, tell=lambda text: tell(name, [text]))
+        piped = getattr(sys.stdin, "buffer", None) if name == "-" else None
+        source = lines_of(name, tell=lambda text: tell(name, [text])) if name != "-" else sys.stdin
+        if piped is not None:
+            long = f"a line of more than {foreign.LONGEST} characters was cut"
+            source = foreign.lines(piped, lambda: tell(name, [long]))
     every = None if arguments.heartbeat is None else numbers(arguments.heartbeat, "--heartbeat", "s", (1,))[0]
     if every is not None and not every > 0.0:
         raise InvalidValue(f"--heartbeat: seconds above zero, got {arguments.heartbeat!r}")
@@ -204,8 +209,6 @@ def _stream(
     if arguments.record is None and (most is not None or arguments.durable):
         raise InvalidValue("--max-log, --durable: go with --log FILE.mcap")
     alerts = Alerts(arguments.on_event, live, _output(arguments.set_output))
-    if name == "-" and hasattr(source, "reconfigure"):
-        source.reconfigure(newline=None)  # line ends of any system
     if not arguments.json:
         print(stream_line("", HEAD), flush=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.errors import MissingExtra
+from tangere.errors import InvalidValue, MissingExtra
 from tangere.types import Array
 
 # An area lighter than this [share of black] is paper.
@@ -23,6 +23,15 @@ OPAQUE = 0.5
 WIDE = 0.01
 # Pieces smaller than this share of the longer side squared are crumbs of cutting: 0.04 mm2 of 200 mm.
 CRUMB = 1e-6
+
+
+# Crossings of one border that are cut: each makes a face, whose inside is looked for among all lines.
+CROSSINGS_MAX = 20_000
+SAMPLE = 200  # pieces by which crossings are judged
+
+
+class TooTangled(InvalidValue):
+    """A shape whose border crosses itself too often to be cut."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +86,32 @@ def area_of(rings: Sequence[Array], rule: str = "nonzero") -> Any:
         only = shp.geometry.Polygon(loops[0])
         if only.is_valid:
             return only
+    _untangled(loops)
     borders = shp.unary_union([shp.geometry.LineString(loop) for loop in loops])
     faces = list(shp.ops.polygonize(borders))
     inside = [shp.point_on_surface(face) for face in faces]
     turns = _winding(np.array([(p.x, p.y) for p in inside]).reshape(-1, 2), loops)
     filled = turns % 2 != 0 if rule == "evenodd" else turns != 0
     return shp.unary_union([face for face, full in zip(faces, filled.tolist(), strict=True) if full])
+
+
+def _untangled(loops: Sequence[Array]) -> None:
+    """Raise where lines cross each other more often than can be cut: judged by a sample of their pieces."""
+    starts = np.concatenate([loop[:-1] for loop in loops])
+    ways = np.concatenate([np.diff(loop, axis=0) for loop in loops])
+    every = len(starts)
+    some = np.random.default_rng(1).choice(every, min(every, SAMPLE), replace=False)
+    found = 0
+    for k in some.tolist():
+        gap, way = starts - starts[k], ways[k]
+        turn = way[0] * ways[:, 1] - way[1] * ways[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (gap[:, 0] * ways[:, 1] - gap[:, 1] * ways[:, 0]) / turn
+            u = (gap[:, 0] * way[1] - gap[:, 1] * way[0]) / turn
+        found += int(np.count_nonzero((t > 0.0) & (t < 1.0) & (u > 0.0) & (u < 1.0)))
+    crossings = found * every / (2 * len(some))
+    if crossings > CROSSINGS_MAX:
+        raise TooTangled(f"an area whose border crosses itself about {crossings:.0f} times; {CROSSINGS_MAX} can be cut")
 
 
 def _winding(points: Array, loops: Sequence[Array]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tangere import foreign
 from tangere.errors import InvalidValue, MissingExtra
 
 # Largest picture [pixels] that is decoded: 50 million (the sensor of a good camera) are 150 MB as RGB.
@@ -87,11 +88,10 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
         raise MissingExtra("reading a picture needs Pillow: pip install 'tangere[draw]'") from error
     name = "the picture" if isinstance(source, bytes) else str(source)
     notes: list[str] = []
-    try:
-        data = io.BytesIO(source if isinstance(source, bytes) else _read(Path(source)))
-    except OSError as error:
-        raise InvalidValue(f"cannot read {name}: {error.strerror or error}") from error
-    with data, warnings.catch_warnings():
+    raw = source if isinstance(source, bytes) else foreign.read_bytes(source, BYTES_MAX)
+    data = io.BytesIO(raw)
+    Image.init()  # all readers of Pillow, before the limits that hold while reading
+    with foreign.reading(name, len(raw)), data, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of large pictures; our own limit is below
         try:
             image = Image.open(data)
@@ -115,8 +115,19 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
             if image.format == "JPEG":
                 # decodes a large JPEG at 1/2, 1/4 or 1/8, still above side_max
                 image.draft("RGB", (side_max, side_max))
+            unpacked = image.size[0] * image.size[1] * (1 if image.mode in ("1", "L", "P") else 4)
+            if unpacked > foreign.budget(len(raw)):
+                raise InvalidValue(
+                    f"{name}: {columns} x {rows} pixels take {unpacked // 1_000_000} MB unpacked, "
+                    f"{foreign.budget(len(raw)) // 1_000_000} is what a file of this size may take: reduce it; "
+                    "tangere --memory SIZE allows more"
+                )
             image.load()
+            if 3 * unpacked > foreign.budget(len(raw)) and image.mode in ("L", "RGB", "RGBA"):
+                image.thumbnail((side_max, side_max))  # before it is copied
             upright = ImageOps.exif_transpose(image)
+        except InvalidValue:
+            raise
         except (*DAMAGED, Image.DecompressionBombError) as error:
             raise InvalidValue(f"{name} is damaged: {error}") from error
         if getattr(image, "n_frames", 1) > 1:
@@ -181,15 +192,6 @@ def enlarged(picture: Picture, side: int) -> Picture:
         return picture
     cv2 = opencv()
     return Picture(cv2.resize(picture.rgb, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC), picture.notes)
-
-
-def _read(path: Path) -> bytes:
-    """The file's bytes, at most BYTES_MAX."""
-    with path.open("rb") as file:
-        data = file.read(BYTES_MAX + 1)
-    if len(data) > BYTES_MAX:
-        raise InvalidValue(f"{path} has more than {BYTES_MAX // 1_000_000} MB; smaller files are read")
-    return data
 
 
 def _on_white(image: Any, notes: list[str]) -> NDArray[np.uint8]:

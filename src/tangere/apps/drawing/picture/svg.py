@@ -8,6 +8,7 @@ left out, and the notes say so. Of CSS the few properties count that decide whet
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from tangere import foreign
 from tangere.apps.drawing.picture import svg_attributes as read
 from tangere.apps.drawing.picture import svg_style as css
 from tangere.apps.drawing.picture.areas import (
@@ -22,6 +24,7 @@ from tangere.apps.drawing.picture.areas import (
     PAPER,
     Area,
     Shape,
+    TooTangled,
     area_of,
     borders,
     clipped_lines,
@@ -31,12 +34,12 @@ from tangere.apps.drawing.picture.areas import (
 )
 from tangere.apps.drawing.picture.svg_attributes import Curve, clipped, dashed, flattened, subpaths
 from tangere.apps.drawing.picture.svg_file import is_svg as is_svg
-from tangere.apps.drawing.picture.svg_file import read_bytes, text_of, without_dtd
+from tangere.apps.drawing.picture.svg_file import text_of, without_dtd
 from tangere.apps.drawing.picture.svg_style import Rules, Style
 from tangere.apps.drawing.picture.svg_text import runs_of
 from tangere.apps.drawing.picture.tracing import Tracing
 from tangere.apps.drawing.strokes.strokes import length
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, MissingExtra
 from tangere.types import Array
 
 # Largest file [bytes]: a drawing of a million points is 20 MB.
@@ -45,6 +48,8 @@ BYTES_MAX = 32_000_000
 DEPTH_MAX = 100
 # Elements drawn: 200 000 lines are weeks of drawing.
 ELEMENTS_MAX = 200_000
+# Points of all lines: 400 000 are weeks of drawing, and 100 MB.
+POINTS_ALL = 400_000
 # Copies by <use>: more are an attack, or a texture that a pen should not draw.
 COPIES_MAX = 10_000
 # A curve is cut into lines within this share of the picture's longer side: 0.01 mm of 200 mm.
@@ -71,20 +76,26 @@ def read_svg(source: str | Path | bytes, *, font: str = "auto", areas: bool = Fa
     drawn by their outline.
     """
     name = "the SVG" if isinstance(source, bytes) else str(source)
-    try:
-        data = source if isinstance(source, bytes) else read_bytes(Path(source), BYTES_MAX + 1)
-    except OSError as error:
-        raise InvalidValue(f"cannot read {name}: {error.strerror or error}") from error
+    data = source if isinstance(source, bytes) else foreign.read_bytes(source, BYTES_MAX)
     if len(data) > BYTES_MAX:
         raise InvalidValue(f"{name} has {len(data)} bytes; at most {BYTES_MAX} are read")
     notes: dict[str, int] = {}
-    try:
-        root = ElementTree.fromstring(without_dtd(text_of(data), notes))
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise InvalidValue(f"{name} is not a readable SVG: {error}") from error
-    if css.tag_of(root) != "svg":
-        raise InvalidValue(f"{name} is not an SVG: its first element is <{css.tag_of(root)}>")
-    return _Reader(notes, font, areas).read(root, name)
+    with suppress(MissingExtra):
+        shapely()  # loaded before the limits that hold while reading
+    with foreign.reading(name, len(data)), np.errstate(all="ignore"):
+        try:
+            root = foreign.xml(without_dtd(text_of(data), notes), name)
+        except (InvalidValue, ValueError, LookupError) as error:
+            cause = error.__cause__ if isinstance(error, InvalidValue) else error
+            if cause is None or isinstance(cause, MemoryError):
+                raise
+            raise InvalidValue(f"{name} is not a readable SVG: {foreign.shown(cause, 200)}") from error
+        if css.tag_of(root) != "svg":
+            raise InvalidValue(f"{name} is not an SVG: its first element is <{foreign.shown(css.tag_of(root))[1:-1]}>")
+        try:
+            return _Reader(notes, font, areas).read(root, name)
+        except TooTangled as error:
+            raise InvalidValue(f"{name}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +151,12 @@ class _Reader:
         firsts = [(one.matrix, curve[0]) for one in self.found for curve in one.curves]
         points = [abs(m[0, 0] * p.real) + abs(p.imag) for m, p in firsts] or [1.0]
         reach = max(wide, high) if framed else max(max(points), 1.0)
-        shapes = [self._painted(one, reach) for one in self.found]
+        shapes, count = [], 0
+        for one in self.found:
+            shapes.append(self._painted(one, reach))
+            count += sum(map(len, shapes[-1].lines)) + sum(map(len, shapes[-1].drawn))
+            if count > POINTS_ALL:
+                raise InvalidValue(f"{name}: its lines have more than {POINTS_ALL} points: simplify it")
         lines, areas = seen(shapes, reach) if self.areas else (self._outlines(shapes), [])
         if framed:
             lines, cut = clipped(lines, wide, high)
