@@ -17,13 +17,14 @@ INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
 CLIENTS := urinterface airo-robots airo-typing airo-spatial-algebra loguru spatialmath-python ansitable colored matplotlib \
            contourpy cycler fonttools kiwisolver pyparsing python-dateutil
 
-.PHONY: help demo test soak lint docs bench wheel clean
+.PHONY: help demo test soak fuzz lint docs bench wheel clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into $(VENV); a simulated UR10e draws a circle, is pushed, feels it; report in out/demo"
 	@echo "make test    install what the tests need, lint, check types and layers, run the tests"
 	@echo "make soak    the tests in their long forms"
+	@echo "make fuzz    5000 mutated files for every reader; prints the seeds of what fails"
 	@echo "make lint    the checks of 'make test' without the tests"
 	@echo "make docs    the documentation: every example is run for its picture; site in build/docs/index.html"
 	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
@@ -40,6 +41,9 @@ test: lint
 # the same tests in their long forms: more seeds, more kills, larger studies
 soak: $(VENV)/.test
 	TANGERE_SOAK=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+fuzz: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_readers.py 5000
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,0 +1,79 @@
+"""Licences of everything that an extra brings, dependencies of dependencies too: permissive ones only.
+
+Reads what is installed (importlib.metadata); what is not installed is named and not judged. Exit code 1 where a licence
+binds those who pass the program on. The extras `test`, `lint` and `bench` are for developers and never shipped.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+DEVELOPERS = {"test", "lint", "bench", "release"}
+PERMISSIVE = re.compile(
+    r"MIT|BSD|Apache|ISC|Zlib|PSF|Python Software Foundation|HPND|Unlicense|Public Domain|0BSD|CC0|EPL-2|BSL|Boost|EDL",
+    re.IGNORECASE,
+)
+WEAK = re.compile(r"MPL|Mozilla", re.IGNORECASE)  # binds changed files of its own only
+STRONG = re.compile(r"\bA?L?GPL|General Public", re.IGNORECASE)
+# looked up by hand where a package does not say it in a way that a program understands, with the place that says it
+KNOWN = {
+    "fmpy": "BSD-2-Clause (LICENSE.txt in the package)",
+    "nvidia-cuda-nvrtc-cu12": "NVIDIA's own: redistributable with a program that uses it (CUDA EULA, attachment A)",
+}
+
+
+def licence(name: str) -> str:
+    """What a package says of itself."""
+    about = metadata.metadata(name)
+    classes = [c.split("::")[-1].strip() for c in about.get_all("Classifier") or [] if c.startswith("License ::")]
+    plain = (about.get("License") or "").strip().splitlines()
+    return about.get("License-Expression") or "; ".join(classes) or (plain[0][:80] if plain else "")
+
+
+def brought(requirement: str, seen: dict[str, str | None]) -> None:
+    """A package and all that it needs here, with their licences; None: not installed."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    if not found or "extra ==" in requirement.replace("'", '"').replace('extra == "', "extra == "):
+        return
+    name = re.sub(r"[-_.]+", "-", found[0]).lower()
+    if name in seen:
+        return
+    try:
+        seen[name] = licence(name)
+    except metadata.PackageNotFoundError:
+        seen[name] = None
+        return
+    for one in metadata.requires(name) or []:
+        brought(one, seen)
+
+
+def main() -> int:
+    """Print a line for each extra."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {"core": project["dependencies"], **project["optional-dependencies"]}
+    wrong = []
+    for extra, needs in extras.items():
+        if extra in DEVELOPERS:
+            continue
+        seen: dict[str, str | None] = {}
+        for need in needs:
+            brought(need, seen)
+        absent = [name for name, said in seen.items() if said is None]
+        for name, said in seen.items():
+            if said is None or name in KNOWN:
+                continue
+            free = PERMISSIVE.search(said) is not None  # of a choice, one is enough
+            if not free and (STRONG.search(said) or not WEAK.search(said)):
+                wrong.append(f"{extra}: {name}: {said or 'says nothing'}")
+        more = f", not installed: {', '.join(absent)}" if absent else ""
+        print(f"{extra}: {len(seen) - len(absent)} packages{more}")
+    print("\n".join(["", *wrong]) if wrong else "all permissive")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

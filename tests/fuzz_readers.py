@@ -1,0 +1,286 @@
+"""Mutated files for every reader: whatever comes in, a result or an error of ours goes out.
+
+python tests/fuzz_readers.py 5000 [READER ...] is the long form (`make fuzz`); the seed of each input is its number.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import resource
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tangere import foreign
+from tangere.errors import TangereError
+from tangere.logs.csv_log import write_csv
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import write_mcap
+from tangere.logs.recordings import follow, recordings
+from tangere.model.calibration import calibrated, calibration_text, dh_frames
+from tangere.model.loading import load
+from tangere.model.motor_calibration import read_motor_calibration
+from tangere.model.urdf_text import to_urdf
+
+# what hostile hands put in: lengths without measure, signs that mean something to a parser, escapes, absurd numbers
+MORSELS = [
+    b"\x00", b"\xff" * 8, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"[" * 300, b"{" * 300, b"a." * 200 + b"a = 1\n", b"1e308",
+    b"-1e308", b"nan", b"inf", b"1e-320", b"9" * 400, b"\x1b[2J", b"\xe2\x80\xae", b"../../", b"&a;", b"<!DOCTYPE a>", b"*a",
+    b"!!python/object/apply:os.system [id]", b"\n", b"\r", b",", b'"', b"'", b"=", b"<", b">", b"/>", b"\xed\xa0\x80", b"99999999999",
+]  # fmt: skip
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """The bytes with up to six faults: flips, cuts, repeats, morsels; half of them at the beginning, where headers are."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        if not out:
+            break
+        at = rng.randrange(min(len(out), 600)) if rng.random() < 0.5 else rng.randrange(len(out))
+        kind = rng.randrange(6)
+        if kind == 0:
+            out[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            out[at] = rng.randrange(256)
+        elif kind == 2:
+            del out[at : at + rng.choice((1, 4, 64, len(out)))]
+        elif kind == 3:
+            out[at:at] = out[at : at + rng.choice((8, 200))] * rng.choice((1, 3, 50))
+        elif kind == 4:
+            out[at:at] = rng.choice(MORSELS)
+        else:
+            morsel = rng.choice(MORSELS)
+            out[at : at + len(morsel)] = morsel
+    return bytes(out)
+
+
+def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object], str]]:
+    """reader -> files that are right, what reads one, and the ending of its name."""
+    arm = load("ur10e")
+    t = np.arange(40) * 0.01
+    wave = np.sin(t[:, None] * np.arange(1, 7))
+    log = Log({"time": t, "q": wave, "qd": np.cos(wave), "actual_current": wave**2})
+    write_csv(log, folder / "a.csv")
+    write_mcap(log, folder / "a.mcap")
+    np.savez(folder / "a.npz", t=t, q=wave, qd=wave, current=wave)
+    np.savez_compressed(folder / "b.npz", run=np.concatenate([wave, wave, wave], axis=1))
+    dh = arm.dh
+    assert dh is not None
+    frames = dh_frames(arm, np.zeros(6), dh.a, dh.d, dh.alpha)
+    urdf = to_urdf(arm).encode()
+    toml = (Path(sys.modules["tangere.model"].__path__[0]) / "data" / "ur10e.toml").read_bytes()
+    summary = "".join(f"**** Joint {i} :\nK_tau\n0.12\n0.5 1 2 30 4 5\n1.5 1 3 30 4 5\n" for i in range(6)).encode()
+    read = {
+        "toml": ([toml], load, ".toml"),
+        "scenario": ([b'scenario = "circle"\nradius = 0.1\npush = ["joint=2,torque=20,start=3,duration=2"]\n'], _scenario, ".toml"),
+        "urdf": ([urdf], load, ".urdf"),
+        "calibration": ([calibration_text(frames, "1").encode()], lambda p: calibrated(arm, p), ".yaml"),
+        "motors": ([summary], read_motor_calibration, ".txt"),
+        "csv": ([(folder / "a.csv").read_bytes()], recordings, ".csv"),
+        "stream": ([(folder / "a.csv").read_bytes()], _stream, ".csv"),
+        "npz": ([(folder / name).read_bytes() for name in ("a.npz", "b.npz")], _npz, ".npz"),
+        "mcap": ([(folder / "a.mcap").read_bytes()], recordings, ".mcap"),
+        "manifest": ([json.dumps({"program": "tangere", "format": 1, "command": ["run"], "scenario": {}}).encode()], _manifest, ".json"),
+        "fmu": ([_fmu()], _opened, ".fmu"),
+        "rtde": ([_packages()], _rtde, ".bin"),
+        "primary": ([_messages()], _primary, ".bin"),
+        "svg": ([SVG], _svg, ".svg"),
+        "picture": (_pictures(), _picture, ".png"),
+    }  # fmt: skip
+    if "mujoco" in sys.modules or _there("mujoco"):
+        read["mjcf"] = ([MJCF], load, ".xml")
+    return {name: one for name, one in read.items() if one[0]}
+
+
+SVG = b"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 80" width="100mm"><style>.a{stroke:#000;fill:none}</style>
+<defs><g id="s"><circle cx="5" cy="5" r="4"/></g></defs><path class="a" d="M10 10 C20 0 30 40 50 10 A5 9 30 1 0 70 40 Z"/>
+<g transform="rotate(10) scale(1.5,2)"><rect x="1" y="2" width="30" height="9" rx="2" stroke-dasharray="3 1"/></g>
+<use href="#s" x="20"/><text x="5" y="60" font-size="8">ab</text><polyline points="1,2 3,4 5,60"/></svg>"""
+MJCF = b"""<mujoco model="two"><worldbody><body name="a" pos="0 0 1"><joint name="j1" axis="0 0 1" range="-90 90"/>
+<inertial pos="0 0 0.1" mass="2" diaginertia="0.1 0.1 0.1"/><body name="b" pos="0 0 0.5"><joint name="j2" axis="0 1 0"/>
+<geom type="capsule" size="0.05 0.2" mass="1"/><site name="tcp" pos="0 0 0.3"/></body></body></worldbody>
+<actuator><motor joint="j1" forcerange="-5 5" forcelimited="true"/></actuator></mujoco>"""
+
+
+def _there(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def _scenario(path: Path) -> object:
+    from tangere.settings import read_scenario
+
+    return read_scenario(path)
+
+
+def _stream(path: Path) -> object:
+    with path.open("rb") as file:
+        return list(follow(foreign.lines(file)))
+
+
+def _npz(path: Path) -> object:
+    return recordings(path, rate=100.0)
+
+
+def _manifest(path: Path) -> object:
+    from tangere.loop.folder import load_manifest
+
+    return load_manifest(path)
+
+
+def _fmu() -> bytes:
+    from tangere.apps.fmu.opened import opened  # noqa: F401 (loaded before the limits)
+
+    text = """<?xml version="1.0"?><fmiModelDescription fmiVersion="2.0" modelName="a" guid="{1}"><CoSimulation
+modelIdentifier="a"/><ModelVariables><ScalarVariable name="x" valueReference="0" causality="output"><Real start="1"/>
+</ScalarVariable></ModelVariables><ModelStructure><Outputs><Unknown index="1"/></Outputs></ModelStructure></fmiModelDescription>"""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("modelDescription.xml", text)
+        archive.writestr("resources/parameters.txt", "tangere-fmu 1\nkind fk\n")
+    return data.getvalue()
+
+
+def _opened(path: Path) -> object:
+    from tangere.apps.fmu.check_file import check_file
+    from tangere.apps.fmu.opened import opened
+
+    with tempfile.TemporaryDirectory() as folder:
+        fmu = opened(path, Path(folder))
+        return check_file(fmu)
+
+
+def _packages() -> bytes:
+    from tangere.rtde import wire
+
+    recipe = wire.Recipe(1, ("timestamp", "actual_q"), ("DOUBLE", "VECTOR6D"))
+    return b"".join([
+        wire.recipe_answer(wire.Kind.OUTPUTS, recipe, 2), wire.text("hello", "me", 2, 2), wire.controller_answer((5, 11, 0, 1)),
+        *(wire.data(recipe, (0.01 * k, (0.1,) * 6)) for k in range(5)),
+    ])  # fmt: skip
+
+
+def _rtde(path: Path) -> object:
+    from tangere.rtde import wire
+
+    recipe = wire.Recipe(1, ("timestamp", "actual_q"), ("DOUBLE", "VECTOR6D"))
+    for kind, payload in wire.Packages().feed(path.read_bytes()):
+        if kind == wire.Kind.OUTPUTS:
+            recipe = wire.read_recipe(wire.Kind.OUTPUTS, recipe.names, payload, 2)
+        elif kind == wire.Kind.TEXT:
+            wire.read_text(payload, 2)
+        elif kind == wire.Kind.CONTROLLER:
+            wire.read_controller(payload)
+        elif kind == wire.Kind.DATA and not recipe.missing:
+            recipe.unpack(payload[1:])
+    return None
+
+
+def _messages() -> bytes:
+    from tangere.rtde import primary
+
+    six = (0.1,) * 6
+    kinematics = primary.Calibration(six, six, six, six).pack()
+    version = primary.pack_version(1, "URControl", (5, 11, 0, 1), "today")
+    return version + primary.message(16, kinematics)
+
+
+def _primary(path: Path) -> object:
+    from tangere.rtde import primary
+
+    for kind, content in primary.Messages().feed(path.read_bytes()):
+        if kind == 16:
+            for part, inside in primary.parts(content):
+                (primary.Calibration if part == primary.Part.KINEMATICS else primary.Configuration).read(inside)
+        else:
+            primary.read_version(content)
+    return None
+
+
+def _svg(path: Path) -> object:
+    from tangere.apps.drawing.picture.svg import read_svg
+
+    return read_svg(path, areas=True)
+
+
+def _pictures() -> list[bytes]:
+    if not _there("PIL") or not _there("cv2"):
+        return []
+    from PIL import Image
+
+    made = []
+    pixels = (np.add.outer(np.arange(40), np.arange(50)) * 3 % 256).astype(np.uint8)
+    for kind in ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP"):
+        data = io.BytesIO()
+        Image.fromarray(pixels).save(data, kind)
+        made.append(data.getvalue())
+    return made
+
+
+def _picture(path: Path) -> object:
+    from tangere.apps.drawing.picture.picture import read_picture
+
+    return read_picture(path)
+
+
+def fuzz(reader: str, numbers: range, folder: Path) -> list[str]:
+    """Read mutated inputs; what went wrong, in words with the seed of the input."""
+    right, read, ending = seeds(folder)[reader]
+    place = folder / f"hostile{ending}"
+    faults = []
+    for data in right:  # what is right is read; and what is loaded late is loaded before memory is looked at
+        place.write_bytes(data)
+        try:
+            read(place)
+        except Exception as problem:
+            return [f"{reader}: what is right is refused: {problem!r}"]
+    before = set(folder.iterdir())
+    top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    foreign.allow(foreign.UNTOLD, net=True)
+    try:
+        for number in numbers:
+            rng = random.Random(number)
+            place.write_bytes(mutated(rng.choice(right), rng))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    read(place)
+            except TangereError as problem:
+                said = foreign.line(str(problem))
+                if not said.isprintable() or len(said) > foreign.LINE:
+                    faults.append(f"{reader}, seed {number}: {said[:80]!r} is no line")
+            except Exception as problem:
+                faults.append(f"{reader}, seed {number}: {type(problem).__name__}: {str(problem)[:100]}")
+    finally:
+        foreign.allow(foreign.UNTOLD, net=False)
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - top) * 1024
+    if more > 2 * foreign.LEAST:
+        faults.append(f"{reader}: {more / 1e6:.0f} MB")
+    faults += [f"{reader}: wrote {path.name}" for path in set(folder.iterdir()) - before]
+    return faults
+
+
+def main(words: list[str]) -> int:
+    """The long form."""
+    count = int(words[0]) if words else 5000
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        for reader in words[1:] or list(seeds(Path(name))):
+            print(f"{reader}: seeds 0 to {count - 1}", flush=True)
+            for fault in fuzz(reader, range(count), Path(name)):
+                print("  " + fault, flush=True)
+                wrong += 1
+    print(f"{wrong} faults")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

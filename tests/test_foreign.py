@@ -1,0 +1,177 @@
+"""The boundary for files of others: hostile files by hand, what a terminal gets to see, limits that can be raised."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import fuzz_readers
+import hostile_files
+import numpy as np
+import pytest
+
+from tangere import foreign
+from tangere.cli.main import main
+from tangere.errors import InvalidValue, TangereError
+from tangere.logs.csv_log import read_csv
+
+HOSTILE = hostile_files.hostile()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert sum(map(len, HOSTILE.values())) >= 150
+
+
+@pytest.mark.parametrize("reader", HOSTILE)
+def test_hostile_files_end_in_an_answer_or_a_sentence(reader: str, tmp_path: Path) -> None:
+    """Not in a traceback, not in a hang, not in more memory than a file of its size may take."""
+    every = fuzz_readers.seeds(tmp_path)
+    if reader not in every:
+        pytest.skip(f"what reads {reader} is not installed")
+    right, read, ending = every[reader]
+    place = tmp_path / f"hostile{ending}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        place.write_bytes(right[0])
+        read(place)  # what is loaded late is loaded
+        foreign.allow(foreign.UNTOLD, net=True)
+        try:
+            for what, data in HOSTILE[reader].items():
+                place.write_bytes(data)
+                before = set(tmp_path.iterdir())
+                top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                try:
+                    read(place)
+                except TangereError as problem:
+                    said = foreign.line(str(problem))
+                    assert said.isprintable(), what
+                    assert len(said) <= foreign.LINE, what
+                except Exception as problem:
+                    pytest.fail(f"{reader}, {what}: {problem!r}")
+                more = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - top)
+                assert more < foreign.budget(len(data)) + foreign.LEAST, (what, more)
+                assert set(tmp_path.iterdir()) == before, what
+        finally:
+            foreign.allow(foreign.UNTOLD, net=False)
+
+
+def test_memory_is_limited_while_a_file_is_read_and_only_then() -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    foreign.allow(foreign.UNTOLD, net=True)
+    try:
+        said = r"a\.bin: reading it takes more than 50 MB"
+        with pytest.raises(InvalidValue, match=said), foreign.reading("a.bin", 10):
+            np.ones(40_000_000)
+    finally:
+        foreign.allow(foreign.UNTOLD, net=False)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    with foreign.reading("a.bin", 10):
+        np.ones(20_000_000)  # a program of others that uses the library keeps its own limits
+
+
+def test_time_is_limited_by_what_was_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "SECONDS", 0.05)
+    foreign.allow(foreign.UNTOLD, net=True)
+    try:
+        with pytest.raises(InvalidValue, match="of computing"), foreign.reading("a.bin"):
+            all(x == 0 for x in iter(int, 1))  # zeros without end
+    finally:
+        foreign.allow(foreign.UNTOLD, net=False)
+
+
+def test_whatever_a_library_raises_is_ours_and_names_the_file() -> None:
+    for problem in (KeyError("x"), RecursionError(), MemoryError(), OSError(5, "Input/output error"), EOFError(),
+                    UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")):  # fmt: skip
+        with pytest.raises(InvalidValue, match=r"here\.bin"), foreign.reading("here.bin"):
+            raise problem
+    with pytest.raises(KeyboardInterrupt), foreign.reading("here.bin"):
+        raise KeyboardInterrupt
+
+
+def test_a_terminal_is_told_nothing_that_it_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "\n".join(f"{0.01 * k},1" for k in range(50))
+    named = tmp_path / f"a{hostile_files.ESCAPE}.csv"
+    named.write_text(f"timestamp,{hostile_files.ESCAPE}{'x' * 3000}\n{rows}\n")
+    for words in (["watch", str(named), "--robot", "ur10e"], ["check", f"{hostile_files.ESCAPE}.toml"],
+                  ["check", hostile_files.TURN]):  # fmt: skip
+        assert main(words) == 1
+        err = capsys.readouterr().err
+        assert "\x1b" not in err
+        assert "\x07" not in err
+        assert hostile_files.TURN not in err
+        assert len(err) < 800
+
+
+def test_a_csv_is_cut_where_its_last_line_has_no_end(tmp_path: Path) -> None:
+    """-1.2e-05 cut to -1.2 must not be believed; a delimiter or words behind it say that a number is whole."""
+    head = "timestamp,q_0,q_1\n0.0,1,2\n0.1,1,2\n"
+    (tmp_path / "a.csv").write_text(head + "0.2,1,-1.2")
+    log = read_csv(tmp_path / "a.csv")
+    assert not log.complete
+    assert log["q"].shape == (3, 2)
+    assert np.isnan(log["q"][-1, 1])
+    days = head.replace("\n", ",day\n", 1).replace("2\n", "2,Mo\n")
+    for whole in (head + "0.2,1,-1.2\n", head + "0.2,1,-1.2,", days + "0.2,1,-1.2,Tu"):
+        (tmp_path / "a.csv").write_text(whole)
+        log = read_csv(tmp_path / "a.csv")
+        assert log.complete
+        assert log["q"][-1, 1] == -1.2
+
+
+def test_a_line_without_end_is_cut_and_counted(tmp_path: Path) -> None:
+    rows = "".join(f"{0.1 * k},{k}\n" for k in range(30))
+    (tmp_path / "a.csv").write_text("timestamp,x\n" + rows + "9," * 1_500_000 + "\n" + "99.0,1\n")
+    log = read_csv(tmp_path / "a.csv")
+    assert len(log) == 31
+    assert "another number of cells" in log.problems[0]
+    told: list[int] = []
+    with (tmp_path / "a.csv").open("rb") as file:
+        lines = list(foreign.lines(file, lambda: told.append(1)))
+    assert len(lines) == 33
+    assert told == [1]
+
+
+def test_a_long_csv_takes_less_memory_than_its_text(tmp_path: Path) -> None:
+    row = ",".join(["0.12345678901234567"] * 20) + "\n"
+    with (tmp_path / "a.csv").open("w") as file:
+        file.write("timestamp," + ",".join(f"x_{i}" for i in range(20)) + "\n")
+        file.writelines(f"{0.001 * k:.3f},{row}" for k in range(60_000))
+    tracemalloc.start()
+    try:
+        log = read_csv(tmp_path / "a.csv")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(log) == 60_000
+    assert peak < 1.6 * (tmp_path / "a.csv").stat().st_size
+
+
+def test_more_memory_is_allowed_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert foreign.budget(1) == foreign.LEAST
+    assert foreign.budget(10 * foreign.MB) == 200 * foreign.MB
+    assert foreign.budget(1000 * foreign.MB) == foreign.UNTOLD
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.truncate(600 * foreign.MB)  # a hole, no bytes on the disk
+    assert main(["watch", str(tmp_path / "a.csv"), "--robot", "ur10e"]) == 1
+    assert "--memory" in capsys.readouterr().err
+    assert main(["--memory", "1GB", "check", "ur10e"]) == 0
+    with pytest.raises(SystemExit):
+        main(["--memory", "plenty", "check", "ur10e"])
+    assert foreign.allowed() == foreign.UNTOLD
+
+
+@pytest.mark.parametrize("words", [["models"], ["check", "ur10e"], ["demo"], ["watch", "a.csv", "--robot", "ur10e"]])
+def test_a_command_with_little_memory_ends_in_a_result_or_a_sentence(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(HOSTILE["csv"]["wide"])
+    for size in (1_000_000, 150_000) if os.environ.get("TANGERE_SOAK") else (1_000_000,):  # [kB]
+        done = subprocess.run(
+            ["bash", "-c", f'ulimit -v {size}; exec "$0" -m tangere "$@"', sys.executable, *words], cwd=tmp_path,
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
