@@ -107,7 +107,7 @@ def hostile() -> dict[str, dict[str, bytes]]:
             "no end": f"{HEADER}\n{','.join(['1'] * 19)}".encode(), "quotes": b'timestamp,"' + b'"' * 5000, "vector": b"timestamp,q_999999999999\n0,1\n1,1\n",
             **{f"number {n}": f"{HEADER}\n0{f',{n}' * 18}\n1{f',{n}' * 18}\n2{f',{n}' * 18}\n".encode() for n in NUMBERS},
         },
-        "stream": {"escapes": f"timestamp,q_0\n{ESCAPE}\n".encode(), "no line end": b"1," * 2_000_000, "header": b"," * 50_000 + b"\n"},
+        "stream": {"escapes": f"timestamp,q_0\n{ESCAPE}\n".encode(), "no line end": b"1," * 2_000_000, "header": b"," * 50_000 + b"\n", "a number of digits": b"timestamp,q_" + b"1" * 9000 + b"\n0,1\n"},
         "npz": {
             "13 TB": _zip({"q.npy": _npy("(1000000000000, 13)")}), "3 MB for 96": squeezed.getvalue(), "negative": _zip({"q.npy": _npy("(-1, 6)")}),
             "pickle": _zip({"q.npy": _npy("(1,)", "|O", b"cos\nsystem\n(S'id'\ntR.")}), "text": _zip({"q.npy": b"hello"}), "npy": _npy("(1,)", data=bytes(8)),

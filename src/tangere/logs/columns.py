@@ -162,7 +162,7 @@ def named(header: Sequence[str], where: str) -> Arrangement:
     for cell, full in enumerate(names):
         match = re.fullmatch(r"(.+?)\s*[\[(]([^\d\])][^\])]*)[\])]", full)
         name, unit = (match[1], match[2].strip()) if match else (full, "")
-        vector = re.fullmatch(r"(.*\D)_(\d+)|(.*\D)\[(\d+)\]|(.*[^\W\d_])([1-9]?\d)|(.*\d)_(\d+)", name)
+        vector = re.fullmatch(r"(.*\D)_(\d{1,6})|(.*\D)\[(\d{1,6})\]|(.*[^\W\d_])([1-9]?\d)|(.*\d)_(\d{1,6})", name)
         if vector:
             base, number = [part for part in vector.groups() if part is not None]
             groups.setdefault(base, {})[int(number)] = cell

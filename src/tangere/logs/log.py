@@ -269,7 +269,7 @@ class StoredColumns(Mapping[str, Array]):
         if self._held is None:
             from tangere.logs.mcap_read import read_mcap
 
-            read = read_mcap(self._path).columns
+            read = read_mcap(self._path, own=True).columns
             if set(read) != set(self._names) or len(read["time"]) != len(self._time):
                 raise InvalidValue(f"{self._path} is no longer the log of this run")
             self._held = read

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zlib
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,20 +35,21 @@ from tangere.types import Array
 _UR = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
 
 
-def read_mcap(path: str | os.PathLike[str]) -> Log:
+def read_mcap(path: str | os.PathLike[str], *, own: bool = False) -> Log:
     """The log of an MCAP file: one that tangere wrote, every bit of it; else a ROS 2 bag with joint states.
 
     A file whose writer was killed has no end: everything up to its last whole chunk is read, and log.complete is False.
     A chunk that is damaged (its checksum does not match) is left out; log.problems says which seconds are missing.
     Chunks may have been compressed by other tools (zstd, lz4: needs their packages). A bag of others needs the packages
-    mcap and mcap-ros2-support; see _Bag for what becomes of it.
+    mcap and mcap-ros2-support; see _Bag for what becomes of it. own: this program has written it just now, and the
+    limits for files of others do not hold.
     """
     path = Path(path)
-    data = memoryview(foreign.read_bytes(path))
+    data = memoryview(path.read_bytes() if own else foreign.read_bytes(path))
     if bytes(data[:8]) != mcap_records.MAGIC:
         raise InvalidValue(f"{path} is not an MCAP file: it begins with {bytes(data[:8])!r}")
-    reader = _Reader(path, foreign.budget(len(data)))
-    with foreign.reading(path, len(data)):
+    reader = _Reader(path, sys.maxsize if own else foreign.budget(len(data)))
+    with nullcontext() if own else foreign.reading(path, len(data)):
         complete = reader.scan(data)
         if not reader.about and any(kind == JOINT_STATE for _, kind, _ in reader.channels.values()):
             return _Bag(reader).log(complete)
