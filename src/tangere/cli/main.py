@@ -248,9 +248,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     128 + the signal's number where a signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    plain = [word for k, word in enumerate(words) if "--memory" not in (word, words[k - 1] if k else "")]
-    root = parser(next((word for word in plain if not word.startswith("--memory=")), None))
-    arguments = root.parse_args(words)
+    pairs = enumerate(zip(words, ["", *words], strict=False))
+    memory = [k for k, (word, before) in pairs if "--memory" in (word.partition("=")[0], before)]
+    plain = [word for k, word in enumerate(words) if k not in memory]
+    root = parser(plain[0] if plain else None)
+    arguments = root.parse_args([*(words[k] for k in memory), *plain])  # it may stand behind the command, too
     if not hasattr(arguments, "run"):
         root.print_help()
         return 0
