@@ -20,7 +20,7 @@ from tangere.figures.diagram import LINE, diagram
 from tangere.figures.markup import csv_text
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.things import PATCH, thing
-from tangere.report.data import About, RunData
+from tangere.report.data import About, RunData, put_together
 from tangere.report.page import report_html, write_report
 from tangere.report.section import event_marks, residual_panel
 from tangere.report.sections_run import fact, label, short, value_text
@@ -110,6 +110,8 @@ def test_a_live_arm_is_not_faster_than_real_time() -> None:
     told = {"summary": {"realtime_factor": 0.999}, "timing_us": np.full(200, 10.0)}
     assert "simulated seconds per second" in report_html(made(**told))
     assert "simulated seconds per second" not in report_html(made(**told, live=True))
+    assert put_together(None, {"scenario": {"scenario": "hold", "arm": "192.168.0.10"}}).live
+    assert not put_together(None, {"scenario": {"scenario": "hold"}}).live
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class TimeFigure:
         # 2500 samples of a smooth curve are two per pixel of the widest plot; everything else is kept whole
         rows = strided(len(self.time), 2500) if self.smooth else np.arange(len(self.time))
         time = self.time[rows]
-        out: dict[str, Any] = {"id": self.identifier, "hidden": list(self.hidden), "caption": self.caption}
+        out: dict[str, Any] = {"id": self.identifier, "hidden": list(self.hidden)}
         out |= {key: True for key in ("shared", "log") if getattr(self, key)}
         if self.smooth or self.own_time:
             out["t"] = floats(time)  # the others share the page's own "t", which page.py writes

@@ -185,7 +185,8 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
             raise InvalidValue(f"{path}: field {part.name} has another type than a manifest's")
     if not all(isinstance(word, str) for word in data["command"]):
         raise InvalidValue(f"{path}: field command has another type than a manifest's")
-    return Manifest(**{**data, "command": tuple(data["command"])})
+    lists = {key: tuple(data[key]) for key in ("command", "changed", "bodies") if isinstance(data.get(key), list)}
+    return Manifest(**{**data, **lists})
 
 
 def write_json(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

@@ -9,9 +9,10 @@ import os
 import shutil
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import numpy as np
@@ -232,3 +233,58 @@ class Clock:
     def end(self) -> None:
         """Leave the line."""
         self._line.leave()
+
+
+class Live:
+    """Lines at the bottom of a terminal that are written over and over: `make()` gives them, some times a second.
+
+    In a file, a pipe or a terminal without escape codes (`shown` is False) nothing is written. What is printed within
+    `above()` stands above them and stays.
+    """
+
+    def __init__(self, make: Callable[[], list[str]], seconds: float = 0.25) -> None:
+        self._make, self._seconds, self._drawn = make, seconds, 0
+        self.shown = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        self._lock, self._over = threading.RLock(), threading.Event()
+
+    def __enter__(self) -> Live:
+        if self.shown:
+            self._draw()
+            threading.Thread(target=self._work, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            self._over.set()
+            with self._lock:
+                self._draw()
+                self._drawn = 0  # the last of it stays
+
+    @contextmanager
+    def above(self) -> Iterator[None]:
+        """Print what is to stay: the lines are taken away and come back below it."""
+        with self._lock:
+            self._clear()
+            yield
+            if self.shown and not self._over.is_set():
+                self._draw()
+
+    def _work(self) -> None:
+        while not self._over.wait(self._seconds):
+            with self._lock, suppress(OSError, ValueError):  # a terminal that is gone
+                if not self._over.is_set():
+                    self._draw()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            sys.stdout.write(f"\x1b[{self._drawn}F\x1b[J")
+            sys.stdout.flush()
+            self._drawn = 0
+
+    def _draw(self) -> None:
+        wide = shutil.get_terminal_size().columns
+        lines = [line[: wide - 1] for line in self._make()]  # a line that wraps would be counted wrongly
+        up = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
+        sys.stdout.write(up + "\n".join(lines) + "\n")
+        sys.stdout.flush()
+        self._drawn = len(lines)

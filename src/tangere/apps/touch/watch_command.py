@@ -7,9 +7,11 @@ import dataclasses
 import json
 import re
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
+from tangere.apps.touch.event_table import EventTable
 from tangere.apps.touch.options import (
     LOGS,
     arm_of,
@@ -209,21 +211,23 @@ def _stream(
     if arguments.record is None and (most is not None or arguments.durable):
         raise InvalidValue("--max-log, --durable: go with --log FILE.mcap")
     alerts = Alerts(arguments.on_event, live, _output(arguments.set_output))
-    if not arguments.json:
-        print(stream_line("", HEAD), flush=True)
+    seen = None if arguments.json else EventTable(stream_line("", HEAD), lambda: _watched(follower))
 
     def told(event: Event) -> None:
         alerts.event(event)
-        _said(follower, name)
-        if arguments.json:
+        if seen is None:
+            _said(follower, name)
             json_line(event, name, follower.first, event.phase)
-        else:
-            print(stream_line(event.phase, cells(event, follower.first)), flush=True)
+            return
+        if follower.said:
+            with seen.above():
+                _said(follower, name)
+        seen.told(event.number, stream_line(event.phase, cells(event, follower.first)))
 
     shown = sink_of(arguments.foxglove, note)
     sinks = () if shown is None else (shown,)
     try:
-        with Heartbeat(every, lambda: _alive(arguments, follower, name)):
+        with seen or nullcontext(), Heartbeat(every, lambda: _alive(arguments, follower, name)):
             follower.follow(source, told, log=arguments.record, max_log=most, durable=arguments.durable, sinks=sinks)
     except KeyboardInterrupt:
         pass  # the usual end of following
@@ -236,6 +240,11 @@ def _stream(
     if follower.log_error:
         raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
     return 0
+
+
+def _watched(follower: Any) -> str:
+    """The line below a table that is kept up to date."""
+    return f"watched {follower.seconds:.1f} s, {plural(len(follower.events), 'event')}; Ctrl-C ends it"
 
 
 def _alive(arguments: argparse.Namespace, follower: Any, name: str) -> None:
