@@ -180,8 +180,9 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
     if not {"command", "scenario"} <= set(data) <= known:
         raise InvalidValue(f"{path}: fields {foreign.names(sorted(data))}, expected {', '.join(sorted(known))}")
     for part in fields(Manifest):
-        kinds = list if part.name == "command" else dict
-        if not isinstance(data.get(part.name, kinds()), kinds):
+        kind: Any = {"command": list, "did": str, "changed": list, "bodies": list}.get(part.name, dict)
+        given = data.get(part.name, kind())
+        if not isinstance(given, kind) and not (part.name == "changed" and given is None):
             raise InvalidValue(f"{path}: field {part.name} has another type than a manifest's")
     if not all(isinstance(word, str) for word in data["command"]):
         raise InvalidValue(f"{path}: field command has another type than a manifest's")
