@@ -95,10 +95,11 @@ def inverse(arm: tangere.Robot, out: dict[str, Any]) -> None:
     q = np.random.default_rng(4).uniform(-3.0, 3.0, (100_000, 6))
     q[:300, 4] = 0.0  # singular wrists
     T = arm.pose(q)
-    want = arm.inverse_kinematics(T)
     for dtype, count in (("float64", 4_000_000), ("float32", 10_000_000)):
         batch, kind = arm.batch(device="cuda", dtype=dtype), getattr(torch, dtype)
-        got = batch.inverse_kinematics(torch.tensor(T, dtype=kind, device="cuda"))
+        given = T.astype(dtype)
+        want = arm.inverse_kinematics(given.astype(np.float64))
+        got = batch.inverse_kinematics(torch.tensor(given, device="cuda"))
         valid = got.valid.cpu().numpy()
         both = valid & want.valid
         gap = (got.q.cpu().numpy() - want.q + np.pi) % (2.0 * np.pi) - np.pi

@@ -18,9 +18,9 @@ from test_rollouts import parts as closed_loop
 import tangere
 from tangere.apps.bench import bench
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.kernels import batch, device, rollouts, rollouts_cuda, ur
+from tangere.kernels import batch, cuda_ik, device, rollouts, rollouts_cuda, ur
 from tangere.kernels.device import DeviceError
-from tangere.kernels.emit import cuda, cuda_ik
+from tangere.kernels.emit import cuda
 from tangere.kernels.environments_cuda import Envs
 from tangere.kernels.table import all_kernels, trace
 from tangere.plants.sensors import SensorModel

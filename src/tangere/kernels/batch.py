@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, unknown
-from tangere.kernels import dlpack, ur
+from tangere.kernels import cuda_ik, dlpack, ur
 from tangere.kernels.device import DEVICES, device
-from tangere.kernels.emit import cuda, cuda_ik
+from tangere.kernels.emit import cuda
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.payloads import payload_map
 from tangere.kernels.solutions import Branches
@@ -282,7 +282,7 @@ def _form(name: str) -> Callable[..., tuple[Any, ...]]:
 
 
 class _Poses(ctypes.Structure):
-    """tg_poses of emit/cuda_ik.py."""
+    """tg_poses of kernels/cuda_ik.py."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("T", "reference", "q", "correction", "distance", "valid", "flags")),
