@@ -356,7 +356,7 @@ def test_the_launch_file_starts_commands_that_exist() -> None:
     """Its words, read by our own parser."""
     from tangere.cli.main import parser
 
-    text = (SHARE / "tangere_ros2" / "launch" / "virtual_arm.launch.py").read_text()
+    text = (SHARE / "tangere_ros2" / "launch" / "virtual_arm.launch.py.in").read_text()
     commands = re.findall(r"cmd=\[([^\]]*)\]", text)
     assert len(commands) == 2
     for command in commands:

@@ -37,7 +37,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.cli.script": ("script",),
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
-    "tangere.ros2.command": ("ros2", "virtual"),
+    "tangere.ros2.face": ("virtual",),
+    "tangere.ros2.command": ("ros2",),
     "tangere.studio.command": ("studio",),
     "tangere.cli.completion": ("completion",),
 }

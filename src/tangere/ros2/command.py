@@ -1,4 +1,4 @@
-"""The command ros2, and what it adds to the command virtual: nodes of ROS 2 where ROS 2 is not installed."""
+"""The command ros2: nodes of ROS 2 where ROS 2 is not installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tangere.errors import InvalidValue, TangereError
-from tangere.options import add_options, group_from, refuse_foreign
+from tangere.options import add_options, group_from
 from tangere.ros2.network import Network, NetworkSettings, network_of
 from tangere.settings import numbers
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tangere.types import Event
 
 EXAMPLES = """examples:
-  tangere virtual ur5e --ros2                         a robot: /joint_states, /tf, trajectories, torques, touch
   tangere ros2 watch --robot ur5e                     feel: reads /joint_states, publishes /tangere/touch
+  tangere virtual ur5e --ros2                         a robot: /joint_states, /tf, trajectories, torques, touch
   tangere ros2 ik --robot ur5e                        poses on /tangere/path or /tangere/target_pose -> joint targets
   tangere ros2 draw snail --out drawn.svg             a picture -> /tangere/path; with the two above a drawing arm
   tangere ros2 package ~/ws/src                       messages, launch file and examples for a ROS 2 workspace
@@ -34,13 +34,7 @@ DRAW_OPTIONS = ("robot", "size", "canvas", "style", "speed", "margin", "place", 
 
 
 def add(commands: Any) -> None:
-    """Add the command to the parser's, and its options to `virtual`."""
-    virtual = commands.choices.get("virtual")
-    if virtual is not None:
-        group = virtual.add_argument_group("ROS 2", "The arm as a robot of ROS 2, which need not be installed.")
-        group.add_argument("--ros2", action="store_true", help="publish and take what a ROS 2 robot does")
-        add_options(group, NetworkSettings)
-        virtual.set_defaults(faces=(*(virtual.get_default("faces") or ()), _virtual))
+    """Add the command to the parser's."""
     p = commands.add_parser(
         "ros2",
         help="nodes of ROS 2, which need not be installed",
@@ -54,21 +48,6 @@ def add(commands: Any) -> None:
     _add_draw(kinds)
     _add_ik(kinds)
     _add_package(kinds)
-
-
-def _virtual(arguments: argparse.Namespace, server: Any) -> None:
-    """The face of a virtual arm towards ROS 2, where it is wanted."""
-    if not arguments.ros2:
-        refuse_foreign(NetworkSettings, arguments, "goes with --ros2")
-        return
-    network = network_of(group_from(NetworkSettings, arguments))
-    if not network.local and not arguments.anywhere:
-        raise InvalidValue("--interface: other computers would reach the arm; give --anywhere, too, if that is meant")
-    from tangere.ros2.arm_node import ArmNode
-    from tangere.ros2.node import Node
-
-    ArmNode(server, Node("tangere", network))
-    print(f"{network.text}: node /tangere", flush=True)
 
 
 def _node(name: str, arguments: argparse.Namespace) -> tuple[Node, Network]:
@@ -291,6 +270,13 @@ def _add_package(kinds: Any) -> None:
     p.set_defaults(run=_package)
 
 
+def _copied(source: str, target: str) -> str:
+    """A file of ours in a workspace: programs of ROS 2 lie here as NAME.in, since they are none of this package's."""
+    import shutil
+
+    return str(shutil.copyfile(source, target.removesuffix(".in")))
+
+
 def _package(arguments: argparse.Namespace) -> int:
     import shutil
 
@@ -303,7 +289,7 @@ def _package(arguments: argparse.Namespace) -> int:
         raise InvalidValue(f"{folder}: {' and '.join(taken)} is there already; remove it first, or name another folder")
     try:
         for path in packages:
-            shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(path, folder / path.name, copy_function=_copied)
             print(folder / path.name)
     except OSError as problem:
         raise TangereError(f"{folder}: {problem.strerror or problem}") from None
