@@ -15,6 +15,7 @@ import secrets
 import socket
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -91,13 +92,13 @@ def viser_module() -> Any:
 def guarded_server(port: int | None = None) -> tuple[Any, Door]:
     """A viser server on loopback behind a Door."""
     viser = viser_module()
-    import viser.infra._infra as infra
     from viser import _messages
     from websockets.datastructures import Headers
     from websockets.http11 import Response
 
     log = logging.getLogger("tangere.studio.door")
     log.propagate, log.disabled = False, True
+    infra: Any = import_module("viser.infra._infra")
     door, place = Door(), infra.websockets.asyncio.server
     plain, wrapped = place.serve, []
 
