@@ -111,7 +111,7 @@ def csv_text(columns: Mapping[str, Array], limit: int = 1000) -> str:
     for k in strided(count, limit).tolist():
         cells = (float(values[k]) if k < len(values) else math.nan for values in columns.values())
         rows.append(",".join(f"{v:.7g}" if math.isfinite(v) else "" for v in cells))
-    return "\r\n".join(rows) + "\r\n"
+    return "\n".join(rows) + "\n"
 
 
 def decode(block: dict[str, str]) -> Array:

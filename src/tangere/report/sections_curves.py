@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.markup import Raw, csv_text, join, number, tag
+from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.stills import histogram, path_view
 from tangere.report.data import RunData
@@ -28,8 +28,6 @@ from tangere.report.section import (
     tool_paths,
 )
 from tangere.types import Array
-
-_PATH = 600  # points of a path in space that its csv has: a circle of 0.15 m radius to 2 micrometres
 
 
 def joints(data: RunData) -> Section | None:
@@ -81,10 +79,7 @@ def tracking(data: RunData) -> Section | None:
     if np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
         drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
         text = f"{sentence} Wide line: reference; thin line: real; dot: start (as figure 4 of document 000)."
-        both_paths = {f"{name} {axis} [m]": column for name, path in (("reference", tcp_des), ("real", tcp))
-                      for axis, column in zip("xyz", path.T, strict=True)}  # fmt: skip
-        told = csv_text({"time [s]": data.time, **both_paths}, _PATH)
-        parts.append(staged(drawn, text, again(data.command, "path"), id="path", class_="path", data_csv=told))
+        parts.append(staged(drawn, text, again(data.command, "path"), id="path", class_="path", data_numbers="motion"))
     parts.append(figure.html(again(data.command, figure.identifier)))
     body = join(tag("div", *parts, class_="pair"), _shares(data))
     return Section("tracking", "Path and error of the tool", body, (figure.data(),))

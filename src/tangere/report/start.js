@@ -14,7 +14,7 @@
     if (figure.scene) scenes.set(element, new Scene(element, figure)); else plots.push(new TimePlot(element, figure));
   }
   for (const element of document.querySelectorAll("figure")) {
-    offer(element, plots.find((plot) => plot.element === element), scenes.get(element));
+    offer(element, plots.find((plot) => plot.element === element), scenes.get(element) || scenes.get(document.getElementById(element.dataset.numbers)));
   }
   document.documentElement.classList.add("live");
   const bar = document.createElement("div");
