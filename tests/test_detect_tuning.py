@@ -8,8 +8,9 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
-from tangere.observe.detect.tail import cluster_maxima, fitted, upper_level
-from tangere.observe.detect.tuning import UNSEEN, Watched, _margins, watched
+from tangere.observe.detect.scales import grown_spread
+from tangere.observe.detect.tail import Tail, cluster_maxima, clusters, fitted
+from tangere.observe.detect.tuning import watched
 from tangere.observe.drive_model import DriveModel
 
 N = 6
@@ -40,7 +41,10 @@ def test_tail_of_normal_noise_reaches_its_return_level() -> None:
         assert len(maxima) == np.sum(x > u)  # apart by less than a sample: all of them
         found.append(fitted(maxima, u, float(len(x)), 1.7).level(1e-6))
     assert np.median(np.sqrt(found)) == pytest.approx(4.89, rel=0.04)
-    assert upper_level(maxima, u, float(len(x)), 1.7, 1e-6, 0.95) > found[-1]
+    tail = fitted(maxima, u, float(len(x)), 1.7)
+    assert tail.rate(tail.level(1e-6)) == pytest.approx(1e-6)
+    heavy = Tail(u, 1.5, 0.2, 0.01)
+    assert heavy.rate(heavy.level(1e-5)) == pytest.approx(1e-5)
 
 
 def test_clusters_count_once() -> None:
@@ -48,7 +52,20 @@ def test_clusters_count_once() -> None:
     x = np.zeros(len(time))
     x[100:150], x[180], x[600] = 2.0, 5.0, 3.0
     np.testing.assert_array_equal(cluster_maxima(time, x, 1.0), [5.0, 3.0])
+    assert clusters(time, x, 1.0)[1].tolist() == [180, 600]
     assert len(cluster_maxima(time, x, 9.0)) == 0
+    assert len(clusters(time, x, 9.0)[1]) == 0
+
+
+def test_a_spread_that_grows_with_jumps_is_found_again(rng: np.random.Generator) -> None:
+    jumps = rng.exponential(size=(40000, N)) ** 2
+    true = np.array([0.5, 0.2, 0.0, 0.0, 0.05, 0.0, 0.0])
+    x = rng.standard_normal(len(jumps)) * np.sqrt(true[0] + jumps @ true[1:])
+    found = grown_spread(x**2, jumps)
+    assert found == pytest.approx(true, abs=0.05)
+    still = grown_spread(x**2, np.zeros_like(jumps))
+    assert still[0] == pytest.approx(float(np.mean(x**2)), rel=0.1)
+    assert not still[1:].any()
 
 
 @pytest.mark.parametrize("heavy", [False, True])
@@ -82,22 +99,43 @@ def test_rarer_alarms_need_higher_thresholds() -> None:
     assert np.all(rarely.change[0] > often.change[0])
 
 
-def test_little_data_leave_room_for_what_they_do_not_show() -> None:
-    """Half as much again on the level after two minutes, less after an hour; change and impact while moving: none."""
-    n, count = 6, 1000
-    weights = np.zeros((count, 3, n))
-    weights[:800, 0], weights[800:, 2] = 1.0, 1.0
+def _jolted(motion: FreeMotion, seed: int, every: float, size: float) -> FreeMotion:
+    """The same motion with a jolt every so many seconds: speed and residual of joint 2 jump there and swing back."""
+    rng = np.random.default_rng(seed)
+    r, qd = motion.residual.copy(), motion.qd.copy()
+    for t in np.arange(1.0, motion.time[-1] - 1.0, every):
+        k = int(np.searchsorted(motion.time, t))
+        way = rng.choice((-1.0, 1.0))
+        r[k : k + 3, 1] += size * way * np.array([0.7, 1.0, 0.5])
+        qd[k : k + 3, 1] += 0.1 * way * np.array([1.0, -1.0, 0.3])
+    return FreeMotion(motion.time, r, qd, motion.name + "j", motion.digest)
 
-    def margins(seconds: float) -> np.ndarray:
-        seen = Watched(np.arange(count, dtype=float), np.zeros((count, 4, n)), weights, seconds, 0)
-        return _margins(seen)[:, :, 0]
 
-    short, long = margins(108.0), margins(3600.0)
-    np.testing.assert_allclose(short[0], 1.0 + UNSEEN)
-    assert np.all(short[1:, 0] == 1.0)
-    assert np.all(short[1:, 1:] == 1.0 + 0.5 * UNSEEN)
-    assert 1.0 < long[0, 0] < 1.12
-    assert long[1, 2] < short[1, 2]
+def test_jolts_do_not_make_steady_motion_blinder() -> None:
+    """Logs full of jolts beside the same free ones: what is felt in steady motion stays, what is felt in a jolt not."""
+    calm = [_free(seed, 60.0) for seed in range(1, 5)]
+    alone = tune(calm, 1.0)
+    with_jolts = tune([*calm, *(_jolted(_free(seed, 60.0), seed, 2.0, 8.0) for seed in range(5, 9))], 1.0)
+    assert with_jolts.level[0] == pytest.approx(alone.level[0], rel=0.1)
+    assert with_jolts.change[0] == pytest.approx(alone.change[0], rel=0.1)
+    assert with_jolts.jolt[1, 1, 1] > 10.0 * alone.jolt[1, 1, 1]
+    # and the jolts of others raise no alarm, though they reach several thresholds of steady motion
+    other = _jolted(_free(11, 60.0), 11, 2.0, 8.0)
+    events = detect(Detector(with_jolts), other.time, other.residual, np.zeros_like(other.qd), other.qd)
+    assert not events
+    assert len(detect(Detector(alone), other.time, other.residual, np.zeros_like(other.qd), other.qd)) > 5
+
+
+def test_a_promise_says_how_well_it_is_known() -> None:
+    short, long = (tune([_free(k, seconds) for k in range(1, 7)], 10.0) for seconds in (20.0, 100.0))
+    for thresholds in (short, long):
+        assert thresholds.expected is not None
+        low, high = thresholds.expected
+        assert 0.0 < low < thresholds.rate < high
+        assert f"{low:.2g} to {high:.2g} false alarms per hour" in thresholds.notes[0]
+    assert long.expected is not None
+    assert short.expected is not None
+    assert long.expected[1] / long.expected[0] < short.expected[1] / short.expected[0]
 
 
 def test_says_what_short_data_cannot_promise() -> None:
@@ -120,7 +158,8 @@ def test_table_reads_back_and_refuses_what_it_does_not_know() -> None:
     thresholds = tune([_free(1, 30.0)], 5.0)
     table = thresholds.to_table()
     again = Thresholds.from_table(table)
-    for name in ("level", "change", "impact", "shock", "spread", "correlation", "arm", "speed"):
+    assert again.expected == thresholds.expected
+    for name in ("level", "change", "impact", "shock", "spread", "correlation", "arm", "jolt", "speed"):
         np.testing.assert_array_equal(getattr(again, name), getattr(thresholds, name))
     assert again.to_table() == table
     untuned = Thresholds.of_drive(DriveModel.of(tangere.robot("ur10e").drives))

@@ -207,7 +207,7 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     done = inject_logs(
         arm, arguments.logs, model=None if plan.model is None else read_model(plan.model), folds=plan.folds or 0,
         alarm_rate=shared.get("alarm_rate", settings_of(Plan)["alarm_rate"].default), torque=plan.torque,
-        skip=[name.strip() for name in (plan.skip or "").split(",") if name.strip()], columns=plan.columns,
+        skip=_names(plan.skip), teach=_names(plan.teach), columns=plan.columns,
         sample_rate=plan.rate, seed=shared.get("seed", 0), workers=arguments.workers, progress=bar,
         keep=kept, every=plan.every * (10.0 if arguments.quick and arguments.every is None else 1.0),
     )  # fmt: skip
@@ -218,6 +218,10 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     write_injected(done, claim.path, attempt)
     kept.done(attempt)
     return _finish(arguments, done, claim, injected_text(done, wants_colour()), attempt)
+
+
+def _names(given: str | None) -> list[str]:
+    return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
 def _finish(
@@ -311,16 +315,22 @@ def injected_text(done: InjectedStudy, colour: bool = False) -> str:
     """What was found in real logs, for a terminal."""
     alarms = done.false_alarms
     lines = [
-        f"{done.robot}: {len(done.logs)} free logs, {60 * done.hours:.1f} min watched, {len(done.steps())} onsets, "
+        f"{done.robot}: {sum(log.free for log in done.logs)} free logs, {60 * done.hours:.1f} min watched, "
+        f"{len(done.steps())} onsets, "
         f"{done.seconds:.0f} s, seed {done.seed}"
     ]
     if done.interrupted:
         lines.append(paint("interrupted: what follows is what was done by then", "bad", colour))
     lines += [paint("note: ", "bad", colour) + text for text in done.notes[:8]]
-    lines.append(f"false alarms: {alarms.count}, {span(alarms)} per hour; rates in % with their 95 % interval")
+    lines.append(
+        f"false alarms: {alarms.count}, {span(alarms)} per hour; rates in % with their 95 % interval; stops mask "
+        f"{100 * done.masked:.1f} % of the time"
+    )
     for log in done.logs:
         for event in log.events:
-            if event.alarm:
+            if not log.free:
+                lines.append(f"  {log.name}, which only teaches, at {event.time_s:.2f} s: {event.kind}")
+            elif event.alarm:
                 lines.append(
                     f"  {log.name} at {event.time_s:.2f} s: {event.kind}, joint {event.joint}, "
                     f"{event.torque_nm:.2f} Nm ({event.channel})"
@@ -332,9 +342,10 @@ def injected_text(done: InjectedStudy, colour: bool = False) -> str:
         standing, _ = done.asked(j + 1, False)
         rows.append((
             str(j + 1), f"{torque:.3g}", str(moving.count), share(moving), span(delay, 1e3), str(standing.count),
-            share(standing), span(ladder[j + 1].smallest),
+            share(standing), span(ladder[j + 1].smallest), span(done.twice(ladder[j + 1]), 1e3),
         ))  # fmt: skip
     head = (
         "joint", "step [Nm]", "moving", "found", "delay [ms] median", "turning, standing", "found", "99 % moving [Nm]",
+        "twice that [ms]",
     )  # fmt: skip
-    return "\n".join([*lines, "", *table(rows, head, "rrrrrrrr", indent=0)])
+    return "\n".join([*lines, "", *table(rows, head, "rrrrrrrrr", indent=0)])

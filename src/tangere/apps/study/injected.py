@@ -23,9 +23,9 @@ from tangere.identification.belief import Belief, belief, read, with_stated_payl
 from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import TouchLog
 from tangere.logs.recordings import Recording, recordings
-from tangere.loop.tuning import free_motion
+from tangere.loop.tuning import tuning
 from tangere.loop.watching import watch
-from tangere.observe.detect import Event, Thresholds, tune
+from tangere.observe.detect import Event, Thresholds
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -42,11 +42,18 @@ class LogResult:
     steps: tuple[Injected, ...]
     delay: float  # s by which the residual is known later than its stamp (of the drive model)
     fold: int = 0
+    free: bool = True  # nothing touches it: it judges
 
     @property
     def false_alarms(self) -> int:
         """Alarms although nothing touched the arm."""
-        return sum(event.alarm for event in self.events)
+        return sum(event.alarm for event in self.events) if self.free else 0
+
+    @property
+    def masked(self) -> float:
+        """Seconds in which nothing would have raised an alarm: a stop."""
+        last = max((event.time_s for event in self.events), default=0.0)
+        return sum((last if e.end_s is None else e.end_s) - e.onset_s for e in self.events if e.masked)
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,12 @@ class InjectedStudy:
     @property
     def hours(self) -> float:
         """Free motion that judged."""
-        return sum(log.seconds for log in self.logs) / 3600.0
+        return sum(log.seconds for log in self.logs if log.free) / 3600.0
+
+    @property
+    def masked(self) -> float:
+        """Share of the free motion that stops mask."""
+        return sum(log.masked for log in self.logs if log.free) / max(3600.0 * self.hours, 1e-9)
 
     @property
     def false_alarms(self) -> Estimate:
@@ -86,6 +98,18 @@ class InjectedStudy:
         ]  # fmt: skip
         return rate(int(np.isfinite(delays).sum()), len(delays)), quantile(delays, 0.5)
 
+    def twice(self, row: StepRow) -> Estimate:
+        """Median delay [s] of steps twice as large as the smallest that is found on a moving joint, or the next."""
+        n = len(self.torque)
+        sizes = [(size, n + k) for k, (joint, size) in enumerate(self.copies[n:]) if joint == row.joint]
+        larger = [k for size, k in sorted(sizes) if size >= 2.0 * row.smallest.value]
+        delays = [
+            step.delay[larger[0]] + log.delay
+            for log in self.logs for step in log.steps
+            if larger and step.quiet and step.moving[row.joint - 1]
+        ]  # fmt: skip
+        return quantile(delays, 0.5)
+
     def ladder(self) -> list[StepRow]:
         """Found rates by size, joint by joint, while the joint moves."""
         n = len(self.torque)
@@ -101,6 +125,7 @@ def inject_logs(
     alarm_rate: float = ALARM_RATE,
     torque: Sequence[float] | None = None,
     skip: Sequence[str] = (),
+    teach: Sequence[str] = (),
     columns: str | None = None,
     sample_rate: float | None = None,
     seed: int = 0,
@@ -112,10 +137,11 @@ def inject_logs(
     """Watch free logs as they are and with steps injected by tau <- tau - step.
 
     model: its drives, links and thresholds; None: data sheet, friction prior and thresholds from what is not known.
-    folds: k > 1 splits the logs into k parts; each is judged with a model and thresholds (for alarm_rate [1/h]) that
-    come from the others. skip: names (globs) of logs to leave out. torque: n numbers [Nm] whose found rate is wanted.
-    The logs must be free: what touches the arm in them counts as false alarm. keep: called with each LogResult as it
-    comes.
+    folds: k > 1 deals the logs out in order of their names into k parts; each is judged with a model and thresholds
+    (for alarm_rate [1/h]) that come from the others. skip: names (globs) of logs to leave out. teach: of those that are
+    learned from without a word on what happens in them, and only watched, never judged. torque: n numbers [Nm] whose
+    found rate is wanted. All other logs must be free: what touches the arm in them counts as false alarm. keep:
+    called with each LogResult as it comes.
     """
     began = time.perf_counter()
     n = robot.dof
@@ -132,7 +158,10 @@ def inject_logs(
     found = [r for r in found if r.name not in left_out]
     if not found:
         raise InvalidValue("no log is left: skip takes all of them")
-    names = [recording.name for recording in found]
+    names = sorted(recording.name for recording in found)
+    judges = {name for name in names if not any(fnmatch.fnmatchcase(name, glob) for glob in teach)}
+    if not judges:
+        raise InvalidValue("no log is left to judge: teach takes all of them")
     if folds and len(set(names)) < len(names):
         raise InvalidValue("folds: every log needs a name of its own, two of these have the same")
     if folds > len(found):
@@ -164,7 +193,7 @@ def inject_logs(
         for k, (f, log, known) in enumerate(believed):
             own, said = with_stated_payload(known, log)
             notes += [f"{log.name}: {text}" for text in (*log.problems, *said)]
-            todo.append((watch_log, (own, log, tuple(copies), (seed, k), every, f)))
+            todo.append((watch_log, (own, log, tuple(copies), (seed, k), every, f, log.name in judges)))
         results = pool.results(
             todo, lambda done, total: progress("injecting", 0.45 + 0.55 * done / max(1, total)), keep
         )
@@ -183,6 +212,7 @@ def watch_log(
     seed: tuple[int, int],
     every: float,
     fold: int,
+    free: bool = True,
 ) -> LogResult:
     """One log, watched as it is and with steps.
 
@@ -198,18 +228,19 @@ def watch_log(
         return momentum_residual(believed.robot, believed.drive, part, thresholds.gain)
 
     steps = []
-    if motion.time[-1] - motion.time[0] > LEAD + FOUND_WITHIN:
+    n = motion.q.shape[1]
+    if free and motion.time[-1] - motion.time[0] > LEAD + FOUND_WITHIN:
         busy = [(e.onset_s - 0.1, (e.end_s if e.end_s is not None else np.inf) + LEAD) for e in seen.events]
         for row in onsets(motion.time, every, rng):
-            signs = rng.choice((-1.0, 1.0), len(copies)).tolist()
+            signs = rng.choice((-1.0, 1.0), n).tolist()
             onset = float(motion.time[row])
             if any(start - FOUND_WITHIN < onset < end for start, end in busy):
                 continue  # an event goes on: it would be found for another reason
-            signed = [(joint, s * size) for (joint, size), s in zip(copies, signs, strict=True)]
-            one = inject(thresholds, motion.time, seen.residual, motion.qd, observer, row, signed)
+            signed = [(joint, signs[joint - 1] * size) for joint, size in copies]
+            one = inject(thresholds, motion.time, seen.residual, motion.qd, observer, row, signed, n)
             if one is not None:
                 steps.append(one)
-    return LogResult(log.name, seen.seconds, seen.events, tuple(steps), believed.drive.delay, fold)
+    return LogResult(log.name, seen.seconds, seen.events, tuple(steps), believed.drive.delay, fold, free)
 
 
 def _fold(
@@ -218,16 +249,13 @@ def _fold(
 ) -> Belief:  # fmt: skip
     """Model and thresholds from all logs but those others, which are judged or left out."""
     done = identification(robot, sources, columns=columns, rate=sample_rate, hold_out=",".join(map(_literal, others)))
+    taught = [
+        read(recording, robot, done.model)
+        for source in sources for recording in recordings(source, columns=columns, rate=sample_rate)
+        if recording.name not in others
+    ]  # fmt: skip
     known = belief(robot, done.model)
-    motions = []
-    for source in sources:
-        for recording in recordings(source, columns=columns, rate=sample_rate):
-            if recording.name not in others:
-                log = read(recording, robot, done.model)
-                residual = momentum_residual(known.robot, known.drive, log.motion, known.thresholds.gain)
-                motions.append(free_motion(known.drive, log, residual))
-    tuned = tune(motions, alarm_rate, gain=known.thresholds.gain, drive=known.drive)
-    return dataclasses.replace(known, thresholds=tuned)
+    return dataclasses.replace(known, thresholds=tuning(robot, taught, known, alarm_rate).thresholds)
 
 
 def _literal(name: str) -> str:

@@ -57,8 +57,14 @@ class LogsPlan:
     """What a study of real logs may be told beside the logs and the arm."""
 
     model: str | None = word(None, "model file of identify or tune", metavar="FILE")
-    folds: int | None = count(None, "identify and tune on the other K-1 parts", low=0, metavar="K")
+    folds: int | None = count(
+        None, "identify and tune on the other K-1 parts; logs are dealt out in order of their names", low=0, metavar="K"
+    )
     skip: str | None = word(None, "logs to leave out: names with commas between, globs allowed", metavar="NAMES")
+    teach: str | None = word(
+        None, "logs that only teach and may be touched or stopped: names with commas between, globs allowed",
+        metavar="NAMES",
+    )  # fmt: skip
     torque: tuple[float, ...] | None = setting(
         None, "Nm", "steps per joint (default: 5 % of the peak torque)", size=(), metavar="T1,..,T6"
     )

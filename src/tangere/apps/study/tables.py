@@ -133,6 +133,8 @@ def ladder_rows(copies: Sequence[tuple[int, float]], steps: Sequence[Injected], 
         # the smallest from which on every larger one is found as well
         above = np.cumprod(found[:, ::-1], axis=1)[:, ::-1].astype(bool)
         needed = np.where(above.any(axis=1), torque[np.argmax(above, axis=1)], np.inf)
+        fine = [s.needed[joint - 1] for s in seen if s.needed is not None]
+        needed = np.array(fine) if len(fine) == len(seen) else needed
         rows.append(
             StepRow(
                 joint, quantile(needed, SURE),

@@ -37,6 +37,7 @@ FACTORS = np.geomspace(0.25, 2.0, 43)  # times the thresholds: the points of the
 LEARN, FREE, TOUCH = 1, 2, 3  # streams of random numbers
 LEAD = 1.0  # s before an onset that are replayed: settling, and three time constants of the mean before
 FOUND_WITHIN = 0.4  # s after the onset: later it is no detection of this push
+FINE = 1.1  # ratio of the torques between which the smallest that is found is told
 DEAD = 1.0  # s after an alarm in which nothing counts as another one
 
 Observer = Callable[[slice, Array], Array]  # rows of a log and what is added to their tau (m, n): the residual (m, n)
@@ -50,6 +51,7 @@ class Injected:
     delay: Array
     quiet: bool
     moving: NDArray[np.bool_]  # (n,) which joints moved at the onset
+    needed: Array | None = None  # (n,) Nm, from which on all larger steps of the ladder are found, to FINE of it
 
 
 def alarms(time: Array, score: Array, factors: Array) -> NDArray[np.int64]:
@@ -82,10 +84,12 @@ def inject(
     observer: Observer,
     row: int,
     copies: Sequence[tuple[int, float]],
+    first: int | None = None,
 ) -> Injected | None:
     """Steps (joint from 1, torque [Nm]) from `row` on, each in a copy of its own; None beside a gap or a bad sample.
 
     residual, qd (N, n): of the free log. observer(rows, added) gives the residual of these rows with added torque.
+    first: of the copies that are a ladder, whose gaps are then searched for what is needed.
     """
     onset = float(time[row])
     rows = slice(int(np.searchsorted(time, onset - LEAD)), int(np.searchsorted(time, onset + FOUND_WITHIN)) + 1)
@@ -96,19 +100,55 @@ def inject(
     unit = np.where(stamps[:, None] > onset, -1.0, 0.0) * np.ones(n)
     answer = observer(rows, unit) - observer(rows, np.zeros_like(unit))
     answer = np.where(np.isfinite(answer), answer, 0.0)  # the first row, where a replay has none; no push acts there
-    pushed = np.repeat(free[:, None, :], len(copies), axis=1)
-    for c, (joint, torque) in enumerate(copies):
-        pushed[:, c, joint - 1] += torque * answer[:, joint - 1]
-    score = scores(thresholds, stamps, pushed, speeds)
     after = stamps > onset
-    before = score[~after]
-    late = score[after] > 1.0
-    first = np.argmax(late, axis=0)
-    delay = np.where(late.any(axis=0), stamps[after][first] - onset, np.inf)
+
+    def tried(steps: Sequence[tuple[int, float]]) -> tuple[Array, bool]:
+        """Delays of steps, and whether there was no alarm before any."""
+        pushed = np.repeat(free[:, None, :], len(steps), axis=1)
+        for c, (joint, torque) in enumerate(steps):
+            pushed[:, c, joint - 1] += torque * answer[:, joint - 1]
+        score = scores(thresholds, stamps, pushed, speeds)
+        before, late = score[~after], score[after] > 1.0
+        delay = np.where(late.any(axis=0), stamps[after][np.argmax(late, axis=0)] - onset, np.inf)
+        return delay, not bool(np.any(before[np.isfinite(before)] > 1.0))
+
+    delay, quiet = tried(copies)
     at = int(np.argmax(after))
     around = np.abs(speeds[at : at + max(2, int(np.sum(after)) // 5)])
     moving = np.all(around > thresholds.standstill, axis=0)
-    return Injected(onset, delay, not bool(np.any(before[np.isfinite(before)] > 1.0)), moving)
+    needed = None if first is None else _needed(n, copies[first:], delay[first:], lambda steps: tried(steps)[0])
+    return Injected(onset, delay, quiet, moving, needed)
+
+
+def _needed(
+    n: int,
+    steps: Sequence[tuple[int, float]],
+    delay: Array,
+    tried: Callable[[Sequence[tuple[int, float]]], Array],
+) -> Array:
+    """Torque (n,) [Nm] from which on every step is found, between the steps of a ladder to FINE; inf: never."""
+    out, between = np.full(n, np.inf), []
+    for joint in range(1, n + 1):
+        mine = sorted((abs(size), float(delay[k]), size) for k, (j, size) in enumerate(steps) if j == joint)
+        low: tuple[float, float] | None = None
+        for size, when, signed in reversed(mine):
+            if not math.isfinite(when):
+                low = (size, math.copysign(1.0, signed))
+                break
+            out[joint - 1] = size
+        if low is not None and math.isfinite(out[joint - 1]):
+            ratios = FINE ** np.arange(1, math.ceil(math.log(out[joint - 1] / low[0]) / math.log(FINE) - 1e-6))
+            between += [(joint, low[1] * low[0] * ratio) for ratio in ratios.tolist()]
+    if between:
+        open_, found = set(range(n)), tried(between)
+        for (joint, size), when in reversed(list(zip(between, found.tolist(), strict=True))):
+            if joint - 1 not in open_:
+                continue
+            if math.isfinite(when):
+                out[joint - 1] = abs(size)
+            else:
+                open_.discard(joint - 1)
+    return out
 
 
 def ladder(peak: Array, count: int = 11) -> Array:
@@ -220,14 +260,14 @@ def free_chunk(plan: Plan, name: WorldName, number: int, known: Learned) -> Free
     copies = step_copies(world)
     found = []
     for row in onsets(run.time, STEP_EVERY, rng):
-        signs = rng.choice((-1.0, 1.0), len(copies))
-        signed = [(joint, s * torque) for (joint, torque), s in zip(copies, signs.tolist(), strict=True)]
+        signs = rng.choice((-1.0, 1.0), world.robot.dof).tolist()
+        signed = [(joint, signs[joint - 1] * torque) for joint, torque in copies]
 
         def observer(rows: slice, added: Array) -> Array:
             part = Run(run.time[rows], run.q[rows], run.qd[rows], run.tau[rows] + added, run.tau_ext[rows])
             return world.residual(part)
 
-        one = inject(thresholds, run.time, residual, run.qd, observer, row, signed)
+        one = inject(thresholds, run.time, residual, run.qd, observer, row, signed, 1)
         if one is not None:
             found.append(one)
     seconds = float(run.time[-1] - run.time[0])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tangere.codegen.functions import absolute, maximum, minimum, where
+from tangere.codegen.functions import absolute, maximum, minimum, sqrt, where
 
 Number = Any  # float or codegen.trace.Symbol
 Row = list[Any]  # (n,) of them
@@ -72,9 +72,10 @@ def lags(
 
 # The state: rows of n, then numbers
 #   s, f, g, d, b of `step`, the residual and which way joints went before, seconds for which each still counts as
-#   turning, excess of speed, what is taken off the level; seconds since the start; 1 while an event holds the mean; its
-#   largest score; seconds for which it has been low, -1 while it is not; 1 where one was over with this sample
-STATE_ROWS = ("s", "f", "g", "d", "b", "r", "way", "turn", "excess", "zero")
+#   turning, excess of speed, what is taken off the level, speed and acceleration behind their lags, how far the latter
+#   has just jumped; seconds since the start; 1 while an event holds the mean; its largest score; seconds for which it
+#   has been low, -1 while it is not; 1 where one was over with this sample
+STATE_ROWS = ("s", "f", "g", "d", "b", "r", "way", "turn", "excess", "zero", "v", "a", "jump")
 STATE_NUMBERS = ("age", "held", "peak", "below", "settles")
 
 
@@ -90,21 +91,23 @@ def start(n: int) -> list[float]:
 
 
 # The parameters: thresholds [Nm] by channel and regime, spread of the change [Nm] and scale [Nm] by regime, see
-# observe.detect.Thresholds; arm (3, n, n) of change, impact and shock; 1 / speed [s/rad] from which thresholds grow, 0:
-# never; stiction [Nm], what a standing joint keeps of a touch. Then standstill [rad/s]; settling [s] after a start in
-# which nothing is watched; alone: 1 where the law itself begins and ends events, 0 where whoever asks it does, by held
+# observe.detect.Thresholds; arm (4, n, n) by TOGETHER; jolt (4, n, n) [Nm2/(rad/s2)2] by channel; 1 / speed [s/rad]
+# from which thresholds grow, 0: never; stiction [Nm], what a standing joint keeps of a touch. Then standstill [rad/s];
+# settling [s] after a start in which nothing is watched; alone: 1 where the law itself begins and ends events, 0 where
+# whoever asks it does, by held
 LIMITS = (len(CHANNELS) + 2) * len(REGIMES)  # rows before arm
+TOGETHER = ("change", "impact", "shock", "level")  # channels of all joints together, in the order of arm
 
 
 def limits_size(n: int) -> int:
     """Numbers of the parameters for n joints."""
-    return (LIMITS + 2) * n + 3 * n * n + 3
+    return (LIMITS + 2) * n + 8 * n * n + 3
 
 
 # Outputs of a step: numbers, then rows of n
 NUMBERS = ("score", "ready", "over", "held")
 ROWS = (*CHANNELS, "raw", "bound_level", "bound_change", "sigma", *(f"ratio_{c}" for c in CHANNELS),
-        *(f"arm_{c}" for c in CHANNELS[1:]), *REGIMES)  # fmt: skip
+        *(f"arm_{c}" for c in TOGETHER), "jump", *REGIMES)  # fmt: skip
 
 
 def output_size(n: int) -> int:
@@ -135,10 +138,16 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
     Regimes per joint, as weights that sum to 1: moving; standing, while no joint of the arm moves; turning, where
     stiction may jump: for HOLD seconds after it started, stopped or reversed, and while it stands and another moves.
 
-    score: the largest over channels and joints of |signal_cj| / (threshold_cj(regimes) excess_j^2) and of |arm z|_cj,
-    z = signal / (scale excess^2); above 1 an event is raised. excess: speed against the fastest that the thresholds
-    know, fading, 1 at least. ready: 1 where this sample is watched. over: 1 where an event has been low for RELEASE
-    seconds. held: as in the state.
+    Where an acceleration has just jumped, a model is less right than in steady motion, and torque and velocity, which
+    are not of one instant, disagree: thresholds grow with the jumps of all joints, and fall back over 0.1 s:
+
+        bound_cj^2 = threshold_cj(regimes)^2 + sum_k jolt_cjk jump_k^2
+        jump_k = largest |acceleration_k - its mean over 1 / SLOW s|, fading with SLOW / 2
+
+    score: the largest over channels and joints of |signal_cj| / (bound_cj excess_j^2) and of |arm z|_cj, z = signal /
+    (scale excess^2 bound / threshold), of the level signal / (bound excess^2); above 1 an event is raised. excess:
+    speed against the fastest that the thresholds know, fading, 1 at least. ready: 1 where this sample is watched. over:
+    1 where an event has been low for RELEASE seconds. held: as in the state.
 
     period: LAGS numbers of `lags`; residual (n,) [Nm] of an observer of that gain, qd (n,) [rad/s]. The first sample
     and one after a gap are given with a period that is none. So are one that is not finite, and the one after it. A
@@ -157,13 +166,19 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
         moves = maximum(moves, w * w)
     sample = _Sample(fresh, 0.5 < settles, 0.5 < held, h, slow, fast, own, ease, harmless, part, maximum(turning, part),
                      0.5 < moves)  # fmt: skip
+    olds = [[state[k * n + j] for k in range(len(STATE_ROWS))] for j in range(n)]
+    jumps = [_jump(sample, v, old[-3:]) for v, old in zip(qd, olds, strict=True)]
+    squares = [x * x for *_, x in jumps]
+    jolts = rows[LIMITS + 4 * n : LIMITS + 8 * n]
     joints = []
     for j in range(n):
-        old = [state[k * n + j] for k in range(len(STATE_ROWS))]
         known = [row[j] for row in (*rows[:LIMITS], *rows[-2:])]
-        joints.append(_joint(sample, residual[j], absolute(qd[j]), way[j], old, known))
+        shaken = [
+            sum((a * x for a, x in zip(jolts[c * n + j], squares, strict=True)), 0.0) for c in range(len(CHANNELS))
+        ]
+        joints.append(_joint(sample, residual[j], absolute(qd[j]), way[j], olds[j][:-3], known, shaken, jumps[j]))
     out: dict[str, Row] = {name: [joint.out[name] for joint in joints] for name in joints[0].out}
-    for c, name in enumerate(CHANNELS[1:]):
+    for c, name in enumerate(TOGETHER):
         A = rows[LIMITS + c * n : LIMITS + (c + 1) * n]
         sums = (sum((a * joint.scaled[c] for a, joint in zip(row, joints, strict=True)), 0.0) for row in A)
         out[f"arm_{name}"] = [absolute(x) for x in sums]
@@ -200,7 +215,7 @@ class _Sample(NamedTuple):
 
 
 class _Joint(NamedTuple):
-    """Of one joint: STATE_ROWS, some of ROWS, change, impact and shock over their scale, what keeps an event going."""
+    """Of one joint: STATE_ROWS, some of ROWS, signals of TOGETHER over their scale, what keeps an event going."""
 
     kept: Row
     out: dict[str, Number]
@@ -208,7 +223,20 @@ class _Joint(NamedTuple):
     lasts: Number
 
 
-def _joint(now: _Sample, r: Number, speed: Number, way: Number, old: Row, limits: Row) -> _Joint:
+def _jump(now: _Sample, speed: Number, old: Row) -> Row:
+    """v, a and jump of STATE_ROWS after this sample: speed behind 1 / FAST s, the mean of its rate, and how far off."""
+    v, a, jump = old
+    v = where(now.fresh, speed, v)
+    change = now.fast * (speed - v)
+    rate = where(now.fresh, 0.0, change / where(now.fresh, 1.0, now.h))
+    a = where(now.fresh, 0.0, a + now.slow * (rate - a))
+    faded = where(now.fresh, 0.0, jump * sqrt(1.0 - now.slow))
+    return [v + change, a, maximum(absolute(rate - a), faded)]
+
+
+def _joint(
+    now: _Sample, r: Number, speed: Number, way: Number, old: Row, limits: Row, shaken: Row, jump: Row
+) -> _Joint:
     s, f, g, d, b, before, was, turn, excess, zero = (
         where(now.fresh, r, x) if k <= STATE_ROWS.index("r") else x for k, x in enumerate(old)
     )
@@ -235,6 +263,8 @@ def _joint(now: _Sample, r: Number, speed: Number, way: Number, old: Row, limits
         table[k] * weights[0] + table[k + 1] * weights[1] + table[k + 2] * weights[2] for k in range(0, len(table), 3)
     ]
     wide = excess * excess
+    bounds_before = bounds[:4]
+    bounds[:4] = [sqrt(bound * bound + more) for bound, more in zip(bounds_before, shaken, strict=True)]
     ratios = [absolute(value) / (bound * wide) for value, bound in zip(values, bounds[:4], strict=True)]
     # a joint that stands keeps what the touch has pressed into its stiction: no reason for an event to last, nor is a
     # mean before that held what stiction left, once the joint moves and nothing is left of the residual
@@ -243,9 +273,12 @@ def _joint(now: _Sample, r: Number, speed: Number, way: Number, old: Row, limits
     lasts = maximum(absolute(values[LEVEL]) / (bounds[LEVEL] + stuck), left)
     out = dict(zip(CHANNELS, values, strict=True)) | dict(zip(REGIMES, weights, strict=True))
     out |= {"raw": y, "bound_level": bounds[LEVEL], "bound_change": bounds[CHANGE], "sigma": bounds[4]}
+    out["jump"] = jump[-1]
     out |= {f"ratio_{name}": ratio for name, ratio in zip(CHANNELS, ratios, strict=True)}
-    kept = [s, f, g, d, b, r, way, turn, excess, zero]
-    return _Joint(kept, out, [value / (bounds[5] * wide) for value in values[1:]], lasts)
+    kept = [s, f, g, d, b, r, way, turn, excess, zero, *jump]
+    grown = [bound / before for bound, before in zip(bounds[1:4], bounds_before[1:4], strict=True)]
+    scaled = [value / (bounds[5] * wide * more) for value, more in zip(values[1:], grown, strict=True)]
+    return _Joint(kept, out, [*scaled, values[LEVEL] / (bounds[LEVEL] * wide)], lasts)
 
 
 def _two(new: Number, old: Number) -> Number:

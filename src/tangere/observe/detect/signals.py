@@ -30,9 +30,10 @@ class Signals:
     What they are and how they are compared with thresholds is in kernels.laws.detection.step; here are names for it.
     All arrays are views of what the law left: the next sample overwrites them.
 
-    values, ratio (4, n): rows as CHANNELS, in Nm and against their thresholds; arm (3, n): |arm z| of change, impact
-    and shock; score: the largest of both, 1 is an alarm. weights (3, n): of REGIMES, columns sum to 1. bound (2, n)
-    [Nm]: thresholds of level and change, sigma (n,) [Nm]: spread of the change, as the regimes have them. raw (n,): y
+    values, ratio (4, n): rows as CHANNELS, in Nm and against their thresholds; arm (4, n): |arm z| of change, impact,
+    shock and level; score: the largest of both, 1 is an alarm. weights (3, n): of REGIMES, columns sum to 1. bound (2,
+    n) [Nm]: thresholds of level and change, grown by jumps of the accelerations; sigma (n,) [Nm]: spread of the change,
+    as the regimes have them. raw (n,): y
     [Nm], the observer's input; baseline (n,): b [Nm]; linear: s, d - b, f - b and g - b. excess (n,): of speed. zero
     (n,) [Nm]: taken off the level, what a payload or drift that was reported left behind. h [s]: the newest period, 0
     after a start. ready: whether SETTLING seconds have passed since the start or a gap. Not finite: as a gap.
@@ -60,13 +61,13 @@ class Signals:
         self.given = before[law.LAGS : inputs].reshape(2, wide)[:, :n]  # residual, qd
         kept = self._state[: len(law.STATE_ROWS) * wide].reshape(-1, wide)[:, :n]
         self._filters, self.baseline, self.change = kept[:4], kept[4], kept[5]
-        self.excess, self.zero = kept[8:]
+        self.excess, self.zero = kept[8:10]
         rows = after[state + len(NUMBERS) :].reshape(-1, wide)[:, :n]
         at = {name: k for k, name in enumerate(ROWS)}
         self.values, self.raw = rows[:ARM], rows[at["raw"]]
         self.bound, self.sigma = rows[at["bound_level"] : at["sigma"]], rows[at["sigma"]]
         self.ratio = rows[at["ratio_level"] : at["arm_change"]]
-        self.arm, self.weights = rows[at["arm_change"] : at["moving"]], rows[at["moving"] :]
+        self.arm, self.weights = rows[at["arm_change"] : at["jump"]], rows[at["moving"] :]
         self._padded = np.zeros((2, wide)) if wide > n else None
         self._known: dict[float, Array] = {}  # periods as the law takes them
         self.reset()
@@ -159,33 +160,35 @@ class Signals:
         lines = whole[:, len(NUMBERS) :].reshape(N, -1, wide)[:, :, :n]
         seconds = np.zeros(N)
         seconds[new] = np.where((h > 0.0) & (h <= law.GAP), h, 0.0)
-        return Rows(ready, np.where(ready, whole[:, 0], np.nan), seconds, lines[:, :ARM], lines[:, -len(REGIMES) :])
+        score, jump = np.where(ready, whole[:, 0], np.nan), lines[:, ROWS.index("jump")]
+        return Rows(ready, score, seconds, lines[:, :ARM], lines[:, -len(REGIMES) :], jump)
 
 
 @dataclass(frozen=True)
 class Rows:
     """Signals of a log of N samples: which are watched (N,), scores (N,), nan where none, periods (N,) [s], values (N,
-    4, n) and weights (N, 3, n)."""
+    4, n), weights (N, 3, n) and jumps of the accelerations (N, n) [rad/s2]."""
 
     ready: Array
     score: Array
     h: Array
     values: Array
     weights: Array
+    jump: Array
 
 
 def _parameters(wide: int, n: int, thresholds: Thresholds | None, stiction: Array | None, standstill: float) -> Array:
     """What the law is told once; joints beyond n stand and are compared with 1 Nm."""
-    rows, arm, rest = np.ones((18, wide)), np.zeros((3, wide, wide)), np.zeros((2, wide))
+    rows, together, rest = np.ones((law.LIMITS, wide)), np.zeros((2, 4, wide, wide)), np.zeros((2, wide))
     if thresholds is not None:
         rows[:12, :n] = thresholds.table.reshape(12, n)
         rows[12:15, :n], rows[15:, :n] = thresholds.spread, thresholds.scale
-        arm[:, :n, :n] = thresholds.arm
+        together[:, :, :n, :n] = thresholds.arm, thresholds.jolt
         if thresholds.speed is not None:
             rest[0, :n] = 1.0 / (FASTER * thresholds.speed)
     if stiction is not None:
         rest[1, :n] = stiction
-    return np.concatenate((rows.ravel(), arm.ravel(), rest.ravel(), (standstill, law.SETTLING, 0.0)))
+    return np.concatenate((rows.ravel(), together.ravel(), rest.ravel(), (standstill, law.SETTLING, 0.0)))
 
 
 def alone(detector: Detector) -> Array:

@@ -7,12 +7,14 @@ model's error) shows as a positive shape.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import expm1, log
+from math import exp, expm1, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tangere.types import Array
+
+Rows = NDArray[np.int64]
 
 # s: exceedances closer together belong to one cluster and count once. Twice the baseline: a residual that went up
 # has come down again, or the baseline has followed.
@@ -21,9 +23,8 @@ CLUSTER = 1.0
 # 0 (normal noise) then. Laplace's distribution looks like 0.2 here; above 0.25 a shape that is fitted from tens of
 # clusters is chance, and its return levels explode.
 SHAPES = (0.0, 0.25)
-RESAMPLES = 200  # of the bootstrap: its 95 % quantile then scatters by about a tenth of the spread itself
 PSEUDO = 10.0  # clusters that an expectation counts for: they know a scale within a third
-SHAPE_PSEUDO = 60.0  # clusters that "normal noise" counts for: they know a shape to 0.13, half of what it may be
+SHAPE_PSEUDO = 100.0  # clusters that "normal noise" counts for: they know a shape to 0.1, a third of what it may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,29 @@ class Tail:
             return self.threshold + self.scale * log(ratio)
         return self.threshold + self.scale * expm1(self.shape * log(ratio)) / self.shape
 
+    def rate(self, level: float) -> float:
+        """How often a level is exceeded [1/s]; below the threshold as often as that."""
+        beyond = max(level - self.threshold, 0.0) / self.scale
+        if self.shape == 0.0:
+            return self.per_second * exp(-beyond)
+        return float(self.per_second * (1.0 + self.shape * beyond) ** (-1.0 / self.shape))
 
-def cluster_maxima(time: Array, values: Array, threshold: float, apart: float = CLUSTER) -> Array:
-    """The largest value of each cluster above the threshold; clusters are `apart` [s] from each other."""
+
+def clusters(time: Array, values: Array, threshold: float, apart: float = CLUSTER) -> tuple[Array, Rows]:
+    """The largest value of each cluster above the threshold, and its row; clusters are `apart` [s] from each other."""
     above = np.flatnonzero(values > threshold)
     if above.size == 0:
-        return np.zeros(0)
+        return np.zeros(0), above
     first = np.flatnonzero(np.diff(time[above], prepend=-np.inf) > apart)
-    return np.asarray(np.maximum.reduceat(values[above], first))
+    top = np.maximum.reduceat(values[above], first)
+    number = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(above))))
+    at = above[values[above] == top[number]]
+    return top, at[np.unique(np.searchsorted(above[first], at, side="right"), return_index=True)[1]]
+
+
+def cluster_maxima(time: Array, values: Array, threshold: float, apart: float = CLUSTER) -> Array:
+    """The largest values of `clusters`."""
+    return clusters(time, values, threshold, apart)[0]
 
 
 def fitted(maxima: Array, threshold: float, seconds: float, expected: float) -> Tail:
@@ -74,22 +90,3 @@ def fitted(maxima: Array, threshold: float, seconds: float, expected: float) -> 
     shape = min(max(shape * n / (n + SHAPE_PSEUDO), SHAPES[0]), SHAPES[1])
     mean = (m * n + expected * PSEUDO) / (n + PSEUDO)
     return Tail(threshold, mean * (1.0 - shape), shape, n / seconds)
-
-
-def upper_level(
-    maxima: Array,
-    threshold: float,
-    seconds: float,
-    expected: float,
-    per_second: float,
-    confidence: float,
-    seed: int = 0,
-) -> float:
-    """Level exceeded at most at that rate, with that confidence: quantile over resampled clusters (seeded)."""
-    rng = np.random.default_rng(seed)
-    count = rng.poisson(len(maxima), RESAMPLES)
-    levels: NDArray[np.float64] = np.empty(RESAMPLES)
-    for k, size in enumerate(count):
-        drawn = maxima[rng.integers(0, len(maxima), max(int(size), 1))]
-        levels[k] = fitted(drawn, threshold, seconds, expected).level(per_second)
-    return float(np.quantile(levels, confidence))

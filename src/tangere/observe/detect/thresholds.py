@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.kernels.laws.detection import CHANNELS, REGIMES
+from tangere.kernels.laws.detection import CHANNELS, REGIMES, TOGETHER
 from tangere.observe.detect.hysteresis import Hysteresis
 from tangere.observe.detect.signals import GAIN
 from tangere.observe.drive_model import STANDSTILL, DriveModel
@@ -45,13 +45,16 @@ QUIET_MARGIN = 2.0
 class Thresholds:
     """Per regime (rows moving, turning, standing) and joint, in Nm; and of all joints together.
 
-    level, change, impact, shock (3, n): an event is raised where |signal| exceeds its own (Signals). arm (3, n, n), of
-    change, impact and shock: an event is also raised where |arm z| exceeds 1 for some joint, z (n,) being the signals
-    over `scale`: what the other joints do not explain of one. Noise of the velocities is felt in several joints at
-    once (M is not diagonal), and a touch stands out further without it. spread (3, n): standard deviation of `change`,
-    correlation (n, n): of it between joints. speed (n,) [rad/s]: the fastest that was seen; where a joint is faster,
-    all thresholds grow (Detector). gain: K [1/s] of the observer that they belong to. rate: false alarms per hour that
-    they promise (nan: not tuned, nothing is promised). supported: the lowest rate that the data could promise. hours
+    level, change, impact, shock (3, n): an event is raised where |signal| exceeds its own (Signals). arm (4, n, n), of
+    change, impact, shock and level (given as 3: none of the level): an event is also raised where |arm z| exceeds 1 for
+    some joint, z (n,) being the signals over `scale`, the level over its threshold: what the other joints do not
+    explain of one. Noise of the velocities is felt in several joints at once (M is not diagonal), and a touch stands
+    out further without it. jolt (4, n, n) [Nm2/(rad/s2)2], by channel: squares of thresholds grow by it times squared
+    jumps of the joints' accelerations, for a tenth of a second (kernels.laws.detection). spread (3, n): standard
+    deviation of `change`, correlation (n, n): of it between joints. speed (n,) [rad/s]: the fastest that was seen;
+    where a joint is faster, all thresholds grow (Detector). gain: K [1/s] of the observer that they belong to. rate:
+    false alarms per hour that they promise (nan: not tuned, nothing is promised). supported: the lowest rate that the
+    data could promise. expected: false alarms per hour that left-out motion makes likely, from and to (95 %). hours
     and logs: what they were learned from. hysteresis: where it is given it alone decides, on the residual itself
     (`constant`), and the rows are no more than its own numbers.
     """
@@ -73,6 +76,8 @@ class Thresholds:
     speed: Array | None = None  # (n,) rad/s, None: any
     sampled: float = nan  # 1/s, samples of the logs that they were learned from; nan: unknown
     hysteresis: Hysteresis | None = None
+    jolt: Array = field(default_factory=lambda: np.zeros(0))  # (4, n, n); none given: never
+    expected: tuple[float, float] | None = None  # 1/h
     sticks: bool = True  # whether a joint that turns may let go of stiction at once, which is then no change
 
     def __post_init__(self) -> None:
@@ -93,11 +98,18 @@ class Thresholds:
             raise InvalidValue(f"correlation: ones on the diagonal and positive eigenvalues, got {R.tolist()}")
         R.flags.writeable = False
         object.__setattr__(self, "correlation", R)
-        arm = np.array(self.arm, dtype=np.float64)
-        if arm.shape != (len(CHANNELS) - 1, n, n) or not np.all(np.isfinite(arm)):
-            raise InvalidValue(f"arm: a ({n}, {n}) matrix for each of {', '.join(CHANNELS[1:])}, got {self.arm!r}")
-        arm.flags.writeable = False
-        object.__setattr__(self, "arm", arm)
+        for name, least in (("arm", -inf), ("jolt", 0.0)):
+            given = getattr(self, name)
+            array = np.array(given, dtype=np.float64)
+            if name == "jolt" and array.size == 0:
+                array = np.zeros((len(CHANNELS), n, n))
+            if name == "arm" and array.shape == (len(TOGETHER) - 1, n, n):
+                array = np.concatenate((array, np.zeros((1, n, n))))
+            if array.shape != (len(TOGETHER), n, n) or not np.all(np.isfinite(array) & (array >= least)):
+                of = ", ".join(TOGETHER if name == "arm" else CHANNELS)
+                raise InvalidValue(f"{name}: a ({n}, {n}) matrix for each of {of}, got {given!r}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
         if self.speed is not None:
             speed = np.array(self.speed, dtype=np.float64)
             if speed.shape != (n,) or not np.all(np.isfinite(speed) & (speed > 0.0)):
@@ -129,7 +141,7 @@ class Thresholds:
             raise InvalidValue(f"factor: must be positive, got {factor!r}")
         return replace(
             self, level=self.level * factor, change=self.change * factor, impact=self.impact * factor,
-            shock=self.shock * factor, arm=self.arm / factor, rate=nan, supported=inf,
+            shock=self.shock * factor, arm=self.arm / factor, jolt=self.jolt * factor**2, rate=nan, supported=inf,
             hysteresis=None if (h := self.hysteresis) is None else replace(h, on=h.on * factor, off=h.off * factor),
         )  # fmt: skip
 
@@ -237,7 +249,7 @@ class Thresholds:
                 value = list(value)
             elif isinstance(value, Hysteresis):
                 value = {**vars(value), "on": value.on.tolist(), "off": value.off.tolist()}
-            if entry.name == "sticks" and value:
+            if (entry.name == "sticks" and value) or (entry.name == "jolt" and not np.any(self.jolt)):
                 continue  # as ever: only what is said to be otherwise is written
             if value is not None and not (isinstance(value, float) and not isfinite(value)):
                 table[entry.name] = value
@@ -262,13 +274,15 @@ class Thresholds:
                 for word, names in (("does not know", unknown), ("lacks", missing)) if names)
             )  # fmt: skip
         try:
-            for name in ({*_ROWS, "correlation", "arm", "speed"} & set(data)):
+            for name in ({*_ROWS, "correlation", "arm", "jolt", "speed"} & set(data)):
                 data[name] = np.array(data[name], dtype=np.float64)
             for name in {"gain", "standstill", "rate", "supported", "hours", "sampled"} & set(data):
                 if isinstance(data[name], bool) or not isinstance(data[name], (int, float)):
                     raise InvalidValue(f"{name}: must be a number, got {data[name]!r}")
                 data[name] = float(data[name])
             data["logs"] = tuple((str(log["name"]), str(log["sha256"])) for log in data.get("logs", ()))
+            if "expected" in data:
+                data["expected"] = tuple(float(number) for number in data["expected"])
             data["notes"] = tuple(str(note) for note in data.get("notes", ()))
             if "hysteresis" in data:
                 data["hysteresis"] = Hysteresis(**data["hysteresis"])
