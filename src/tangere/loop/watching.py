@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
 from tangere.identification import momentum_residual
@@ -23,6 +24,8 @@ from tangere.types import Array, Event, State
 
 TICK = 1e-9  # [s]: sums of stamps and delays must not miss a sample by their rounding
 SHORTEST = 0.5  # [s]: the first 0.3 s settle, and an event needs some samples before it
+NEAR = 0.8  # of a threshold: what comes so near without an event is a near miss
+BESIDE = 1.0  # [s] around it that belong to it
 Progress = Callable[[float], None]
 
 
@@ -34,6 +37,8 @@ class Traces:
     change: Array
     level_bound: Array  # thresholds as the regime of each joint has them
     change_bound: Array
+    score: Array  # (N,) the largest signal of all against its threshold, 1 is an alarm
+    joint: NDArray[np.int64]  # (N,) counted from 1: which it is of
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,27 @@ class Watched:
     def alarms(self) -> tuple[Event, ...]:
         """Events that a reaction would have been told of."""
         return tuple(event for event in self.events if event.alarm)
+
+    @property
+    def masked(self) -> float:
+        """Share of the time in which a stop keeps alarms away."""
+        last = float(self.log.motion.time[-1])
+        stops = [(last if e.end_s is None else e.end_s) - e.onset_s for e in self.events if e.kind == "stop"]
+        return sum(stops) / max(self.seconds, 1e-9)
+
+    @property
+    def near(self) -> tuple[tuple[float, int, float], ...]:
+        """Near misses, the largest first: stamp [s], joint and score where it came to NEAR or more, and no event."""
+        time, score = self.log.motion.time, np.nan_to_num(self.traces.score)
+        for event in self.events:
+            last = np.inf if event.end_s is None else event.end_s + BESIDE
+            score[(time >= event.onset_s - BESIDE) & (time <= last)] = 0.0
+        found = []
+        while score.max(initial=0.0) >= NEAR:
+            k = int(np.argmax(score))
+            found.append((float(time[k]), int(self.traces.joint[k]), float(score[k])))
+            score[np.abs(time - time[k]) <= BESIDE] = 0.0
+        return tuple(found)
 
 
 class Watcher:
@@ -101,7 +127,8 @@ class Watcher:
         self.seconds = 0.0  # watched so far
         self._known: dict[int, Event] = {}  # as told last
         self._mounting.reset()
-        self._rows: list[tuple[Array, Array, Array]] = []  # residual, values and bounds of level and change
+        # residual, values and bounds of level and change, score, joint
+        self._rows: list[tuple[Array, Array, Array, float, int]] = []
 
     def busy(self, seconds: float) -> bool:
         """Whether an event of any kind is going on, or has ended within the last seconds."""
@@ -166,8 +193,8 @@ class Watcher:
 
     def watched(self, log: TouchLog, believed: Belief, said: tuple[Finding, ...]) -> Watched:
         """What was seen in a log that has ended."""
-        residual, values, bounds = (np.array(rows) for rows in zip(*self._rows, strict=True))
-        traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1])
+        residual, values, bounds, scores, joints = (np.array(rows) for rows in zip(*self._rows, strict=True))
+        traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1], scores, joints)
         if not self.seconds:
             text = "nothing could be watched: samples lie further apart than 0.1 s, or only gaps"
             said = (*said, Finding("unwatched", text))
@@ -176,10 +203,13 @@ class Watcher:
     def _trace(self, residual: Array) -> None:
         signals = self.detector.signals
         values = bounds = self._nothing
+        score, joint = np.nan, 0
         if signals.ready:
             values = signals.values[:2].copy()
             bounds = signals.bound * signals.excess**2
-        self._rows.append((residual, values, bounds))
+            score = signals.score
+            joint = 1 + int(np.argmax(np.maximum(signals.ratio.max(axis=0), signals.arm.max(axis=0))))
+        self._rows.append((residual, values, bounds, score, joint))
 
     def _told(self, event: Event) -> Event:
         known = self._known.get(event.number)

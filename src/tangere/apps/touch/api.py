@@ -106,13 +106,8 @@ class WatchedLogs:
 
     @property
     def score(self) -> Array:
-        """(N,) the largest level or change against its threshold, sample by sample; 1 is an alarm, nan: not watched."""
-        parts = []
-        for seen in self.logs:
-            t = seen.traces
-            ratio = np.maximum(np.abs(t.level) / t.level_bound, np.abs(t.change) / t.change_bound)
-            parts.append(np.max(ratio, axis=1, initial=0.0, where=np.isfinite(ratio)))
-            parts[-1][~np.isfinite(ratio).any(axis=1)] = np.nan
+        """(N,) the largest signal against its threshold, sample by sample; 1 is an alarm, nan: not watched."""
+        parts = [seen.traces.score for seen in self.logs]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def report(self, path: str | os.PathLike[str]) -> Path:

@@ -123,6 +123,7 @@ def add(commands: Any) -> None:
     p.add_argument("--sample-rate", metavar="HZ", help="samples per second of data without stamps")
     p.add_argument("--out", default="tuned.toml", metavar="FILE", help="the tuned model file (default: tuned.toml)")
     p.add_argument("--report", metavar="FILE", help="a page with the residuals of these logs and the thresholds (HTML)")
+    p.add_argument("--explain", action="store_true", help="which second of which log comes nearest to each threshold")
     add_json(p)
     p.set_defaults(run=tune)
 
@@ -283,8 +284,15 @@ def tune(arguments: argparse.Namespace) -> int:
         from tangere.apps.touch.page_watched import write_watched
 
         where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words))
-    about = {"asked_per_hour": alarms, "model": out, "report": where}
-    show(promised(done) | about, promise(done, alarms) + _files(out, where), arguments.json)
+    about: dict[str, Any] = {"asked_per_hour": alarms, "model": out, "report": where}
+    text = promise(done, alarms)
+    if arguments.explain:
+        from tangere.apps.touch.explained import peaks, peaks_text
+
+        found = peaks(done.logs)
+        about["explained"] = [vars(peak) for peak in found]
+        text = "\n".join((text, *peaks_text(found)))
+    show(promised(done) | about, text + _files(out, where), arguments.json)
     return 0
 
 
@@ -292,7 +300,8 @@ def promised(done: Tuned) -> dict[str, Any]:
     """Thresholds [Nm] (moving, turning, standing; each per joint) and what they promise, as figures."""
     t = done.thresholds
     return {
-        "robot": done.model.name, "per_hour": t.rate, "hours": t.hours, "level_nm": t.level, "change_nm": t.change,
+        "robot": done.model.name, "per_hour": t.rate, "expected_per_hour": t.expected,
+        "hours": t.hours, "level_nm": t.level, "change_nm": t.change,
         "impact_nm": t.impact, "alarms_here": sum(len(seen.alarms) for seen in done.logs),
         "stops_here": sum(event.kind == "stop" for seen in done.logs for event in seen.events),
         "hours_here": sum(seen.seconds for seen in done.logs) / 3600.0, "notes": [*t.notes, *done.doubts],

@@ -150,7 +150,13 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
             Series("change", traces.change[:, j], "b"), *_both(traces.change_bound[:, j]),
         ), at_least=1e-2, quiet=_quiet(traces.change[:, j], traces.change_bound[:, j])))  # fmt: skip
     suffix = f"-{k + 1}" if k else ""
+    limit = Series("alarm", np.ones(len(time)), "limit")
+    score = Panel("all joints", "1 = alarm", (Series("score", traces.score, "a"), limit))
     figures = (
+        TimeFigure(
+            f"score{suffix}", f"{seen.log.name}: score, the largest signal of any joint against its threshold. At 1 an "
+            "alarm is raised.", time, (score,), _bands(seen), own_time=True,
+        ),
         TimeFigure(
             f"level{suffix}", f"{seen.log.name}: residual of the momentum observer, its slow level, and the level's "
             "thresholds: lower while a joint moves, higher where stiction hides something. Friction is followed: what "
