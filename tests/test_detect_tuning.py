@@ -92,6 +92,19 @@ def test_logs_stand_one_after_the_other_wherever_their_clocks_begin() -> None:
     assert both.seconds == pytest.approx(2 * alone.seconds)
 
 
+def test_what_comes_just_before_a_stop_is_left_out_with_it() -> None:
+    """Currents jump some samples before the velocities show that the arm stops."""
+    calm = _free(1, 30.0)
+    r, qd = calm.residual.copy(), calm.qd.copy()
+    at = int(np.searchsorted(calm.time, 20.0))
+    r[at - 3 : at] += 50.0
+    qd[at : at + 3], qd[at + 3 :] = 0.05, 0.0
+    seen = watched([FreeMotion(calm.time, r, qd)], 50.0, 0.02)
+    assert seen.stops == 1
+    assert np.abs(seen.values[seen.time < 20.0]).max() < 10.0
+    assert seen.time[seen.time < 20.0].max() > 19.8
+
+
 def test_rarer_alarms_need_higher_thresholds() -> None:
     motions = [_free(1, 120.0)]
     often, rarely = tune(motions, 10.0), tune(motions, 0.1)

@@ -13,7 +13,7 @@ from tangere.kernels.laws.detection import CHANGE, CHANNELS, LEVEL, MOVING, REGI
 from tangere.observe.detect.margin import arm_signals, margin, single_signals
 from tangere.observe.detect.scales import Scales, Watched, scales, spread_of_change, unexplained
 from tangere.observe.detect.signals import GAIN, Signals
-from tangere.observe.detect.stops import StopWatch
+from tangere.observe.detect.stops import LOOK_BACK, StopWatch
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
@@ -71,6 +71,8 @@ def watched(motions: Sequence[FreeMotion], gain: float, standstill: float) -> Wa
         seconds += float(found.h[found.ready].sum())
         stops += int(np.sum(np.diff(stopping[found.ready].astype(int), prepend=0) == 1))
         use = found.ready & ~stopping
+        for begin in motion.time[1:][np.diff(stopping.astype(int)) == 1].tolist():  # currents jump before speeds fall
+            use &= (motion.time < begin - LOOK_BACK) | (motion.time > begin)
         stamps = offset + motion.time[use] - motion.time[0]
         parts.append((stamps, found.values[use], found.weights[use], found.jump[use], np.full(len(stamps), k)))
         offset += float(motion.time[-1] - motion.time[0]) + 10.0  # s: logs never share a cluster
