@@ -74,3 +74,14 @@ def peaks_text(found: Sequence[Peak]) -> list[str]:
         *table(rows, head, "rllrrrr", indent=0),
         "a value that is far above the next is worth a look: was the arm touched there?",
     ]  # fmt: skip
+
+
+def besides(seen: Watched) -> list[str]:
+    """What stops mask, and what came near to an alarm."""
+    first = float(seen.log.motion.time[0])
+    lines = [f"  stops mask {100.0 * seen.masked:.0f} % of the time"] if seen.masked else []
+    if seen.near:
+        told = [f"{score:.2f} at {time - first:.2f} s (joint {joint})" for time, joint, score in seen.near[:3]]
+        more = f" and {len(seen.near) - 3} more" if len(seen.near) > 3 else ""
+        lines.append(f"  near an alarm, which is 1: {', '.join(told)}{more}")
+    return lines

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
 from tangere.apps.touch.event_table import EventTable
+from tangere.apps.touch.explained import besides
 from tangere.apps.touch.options import (
     LOGS,
     arm_of,
@@ -368,7 +369,7 @@ def summary(done: list[Watched], colour: bool = False) -> str:
             shown = [tuple(row[k] for k in range(len(row)) if not (same and k == 1)) for row in (HEAD, *rows)]
             align = _ALIGN[:1] + _ALIGN[2:] if same else _ALIGN
             lines += table(shown[1:], shown[0], align, width=terminal_width())
-        lines += _besides(seen)
+        lines += besides(seen)
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
         names = ", ".join(seen.log.name for seen in quiet[:4]) + (", ..." if len(quiet) > 4 else "")
@@ -376,17 +377,6 @@ def summary(done: list[Watched], colour: bool = False) -> str:
     if done:
         lines += ["", _standard(done[0].belief.thresholds)]
     return "\n".join(lines)
-
-
-def _besides(seen: Watched) -> list[str]:
-    """What stops mask, and what came near to an alarm."""
-    first = float(seen.log.motion.time[0])
-    lines = [f"  stops mask {100.0 * seen.masked:.0f} % of the time"] if seen.masked else []
-    if seen.near:
-        told = [f"{score:.2f} at {time - first:.2f} s (joint {joint})" for time, joint, score in seen.near[:3]]
-        more = f" and {len(seen.near) - 3} more" if len(seen.near) > 3 else ""
-        lines.append(f"  near an alarm, which is 1: {', '.join(told)}{more}")
-    return lines
 
 
 def _standard(thresholds: Thresholds) -> str:
