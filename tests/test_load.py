@@ -18,6 +18,8 @@ from tangere.errors import ModelFileError
 from tangere.model import loading
 from tangere.model.loading import load, names, parameter_sets
 from tangere.model.model import Array
+from tangere.model.toml_text import to_toml
+from tangere.plants.twins import twin
 
 UR = tuple(name for name in tangere.models() if name.startswith("ur"))
 DATA = Path(importlib.import_module("tangere.model").__file__ or "").parent / "data"
@@ -216,6 +218,13 @@ def test_a_weight_below_the_links_is_refused(tmp_path: Path) -> None:
     file.write_text(re.sub("weight = .*", "weight = 17.0", (DATA / "ur5e.toml").read_text()))
     with pytest.raises(ModelFileError, match=r"weight is 17 kg, but the links alone weigh 17\.7 kg"):
         load(file)
+
+
+def test_the_weight_is_written_with_the_arm(tmp_path: Path) -> None:
+    file, heavy = tmp_path / "arm.toml", twin(tangere.robot("ur5e"), mass=2.0).model
+    for model, weight in ((load("ur5e"), 20.6), (load("ur18"), None), (heavy, None)):
+        file.write_text(to_toml(model))
+        assert load(file).weight == weight
 
 
 def test_ur30_tensors_are_copies_of_the_ur16e(data_dir: Path) -> None:

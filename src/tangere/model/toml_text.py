@@ -23,6 +23,8 @@ def to_toml(model: Model) -> str:
     """The model as the text of a model file (.toml): everything that a Model holds, numbers in full precision."""
     out = [_HEAD, "schema_version = 1", f"name = {_text(model.name)}", f"title = {_text(model.title)}"]
     out += [f"parameters = {_text(model.parameters)}", f"gravity = {_list(model.gravity)}"]
+    if model.weight is not None and model.weight > sum(link.mass for link in model.links):  # a heavier twin has none
+        out.append(f"weight = {model.weight!r}")
     if not np.array_equal(model.T_flange_tcp, np.eye(4)):
         out.append(f"tool = {_place(model.T_flange_tcp)}")
     for i, joint in enumerate(model.joints):
