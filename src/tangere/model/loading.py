@@ -120,7 +120,7 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
             return with_motor_calibration(assemble([arm], default), given)
         if given.suffix.lower() != ".toml":
             raise ModelFileError(
-                f"{given}: a parameter file ends in .toml, or in .txt as a controller's robot_calibration_summary"
+                f"{given}: a parameter file must be TOML (.toml), or a controller's robot_calibration_summary (.txt)"
             )
         overlay = read_toml(given)
         return assemble([arm, overlay], overlay.name("parameters") if "parameters" in overlay else given.stem)
@@ -140,8 +140,8 @@ def _over_file(model: Model, parameters: str | os.PathLike[str]) -> Model:
         return with_motor_calibration(model, given)
     if given.suffix.lower() != ".toml":
         raise UnknownName(
-            f"unknown parameters {str(parameters)!r} for {model.name}: an arm from a file has no sets by name; give a "
-            ".toml file with its own links or drives"
+            f"parameters={str(parameters)!r} of {model.name}: an arm from a file has no sets by name; give a .toml file "
+            "with its own links or drives"
         )
     return overlaid(model, read_toml(given))
 
