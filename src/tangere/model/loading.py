@@ -140,8 +140,8 @@ def _over_file(model: Model, parameters: str | os.PathLike[str]) -> Model:
         return with_motor_calibration(model, given)
     if given.suffix.lower() != ".toml":
         raise UnknownName(
-            f"parameters={str(parameters)!r} of {model.name}: an arm from a file has no sets by name; give a .toml file "
-            "with its own links or drives"
+            f"parameters={str(parameters)!r} of {model.name}: an arm from a file has no sets by name; give a "
+            ".toml file with its own links or drives"
         )
     return overlaid(model, read_toml(given))
 

@@ -204,8 +204,14 @@ def _summary(study: Study) -> list[tuple[object, ...]]:
     return rows
 
 
-def write_injected(study: InjectedStudy, path: str | os.PathLike[str], attempt: Attempts) -> None:
-    """logs.csv, events.csv and steps.csv in a folder, those that can be."""
+def write_injected(study: InjectedStudy, path: str | os.PathLike[str], attempt: Attempts | None = None) -> None:
+    """logs.csv, events.csv and steps.csv in a folder, those that can be; attempt: as of write_study."""
+    if attempt is None:
+        attempt = Attempts()
+        Path(path).mkdir(parents=True, exist_ok=True)
+        write_injected(study, path, attempt)
+        attempt.settle(Path(path))
+        return
     where = Path(path)
     _csv(attempt, where / LOGS, LOG_HEAD, [_log(log) for log in study.logs])
     _csv(attempt, where / EVENTS, EVENT_HEAD, [row for log in study.logs for row in _events(log)])
