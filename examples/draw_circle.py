@@ -9,6 +9,8 @@ neither planner nor controller is told.
 from __future__ import annotations
 
 import math
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -51,3 +53,5 @@ for controller in ("hybrid", "height-pi"):
         f"{s['force_rms_error_n']:.3f} N rms error, {s['force_max_n']:.2f} N at most, "
         f"ink {100.0 * s['ink_coverage']:.1f} %"
     )
+picture = drawn.log.plot("q", "wrench").save(Path(tempfile.mkdtemp(prefix="tangere-")) / "drawn.svg")
+print(f"picture of the last: {picture}")

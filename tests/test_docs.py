@@ -117,7 +117,8 @@ def broken_links(page: Path, text: str) -> list[str]:
     bad = []
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
         file, _, anchor = target.partition("#")
-        if re.match(r"[a-z]+:", target) or (file.removeprefix("../").startswith(MADE) and file.endswith(".md")):
+        made = file.removeprefix("../").startswith(MADE) and Path(file).suffix in (".md", ".svg", ".png")
+        if made or re.match(r"[a-z]+:", target):
             continue
         goal = (page.parent / file).resolve() if file else page
         if not goal.exists() or (anchor and anchor not in anchors(goal)):

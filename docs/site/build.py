@@ -38,7 +38,7 @@ def page_of(path: Path) -> Path | None:
         return None
     if str(inside) in MOVED:
         return Path(MOVED[str(inside)])
-    if inside.parts[0] == "docs" and inside.suffix in (".md", ".png"):
+    if inside.parts[0] == "docs" and inside.suffix in (".md", ".png", ".svg"):
         return Path(*inside.parts[1:])
     if inside.parts[0] == "examples":
         return Path("examples", inside.name).with_suffix(".md") if inside.suffix == ".py" else Path("examples/index.md")
@@ -64,8 +64,8 @@ def rewritten(text: str, source: Path, page: Path) -> str:
     )
 
 
-def gather(stage: Path) -> None:
-    """Copy the pages of the repository to where mkdocs reads them."""
+def gather(stage: Path, thin: bool) -> None:
+    """Copy the pages of the repository to where mkdocs reads them; thin: without pictures that runs leave."""
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     sources = [ROOT / name for name in MOVED if name != "README.md"]
@@ -74,7 +74,10 @@ def gather(stage: Path) -> None:
         page = page_of(source)
         assert page is not None
         (stage / page).parent.mkdir(parents=True, exist_ok=True)
-        (stage / page).write_text(rewritten(source.read_text(), source, page))
+        text = rewritten(source.read_text(), source, page)
+        if thin:
+            text = re.sub(r"!\[([^\]]*)\]\((?:\.\./)?examples/[^)]*\)", r"\1", text)
+        (stage / page).write_text(text)
     for picture in (ROOT / "docs").glob("*.png"):
         shutil.copy(picture, stage / picture.name)
     shutil.copy(ROOT / "docs" / "site" / "site.css", stage)
@@ -118,7 +121,7 @@ def main() -> int:
     began = time.monotonic()
     out = chosen.out.resolve()
     stage = out.with_name(out.name + "-source")
-    gather(stage)
+    gather(stage, chosen.thin)
     failed = runs.examples(stage, ROOT, out.with_name(out.name + "-runs"), run=not chosen.thin)
     commands.write(stage)
     reference.write(stage, thin=chosen.thin)
@@ -127,9 +130,14 @@ def main() -> int:
         return 1
     settings = stage.with_name(stage.name + ".yml")
     settings.write_text(configuration(stage, out))
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
-    if subprocess.run(command, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}).returncode:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    if done.returncode:  # not --quiet: mkdocs would not count the warnings that it does not print
+        print("\n".join(line for line in done.stderr.splitlines() if not line.startswith("INFO")), file=sys.stderr)
         return 1
+    index = (out / "search" / "search_index.json").read_text()  # a page that was opened as a file may load scripts only
+    (out / "search" / "search_index.js").write_text(f"var __index = {index}")
     dead = links.dead(out)
     for line in dead:
         print(line, file=sys.stderr)

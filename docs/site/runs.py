@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 SHOT = ["--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", "--virtual-time-budget=4000"]
@@ -31,10 +32,21 @@ def screenshot(page: Path, picture: Path, width: int = 1200, height: int = 900) 
 
 def fingerprint(root: Path, file: Path) -> str:
     """Changes with the example, with those it imports, and with the package."""
-    whole = hashlib.sha256()
-    for path in [file, *sorted((root / "examples").glob("*.py")), *sorted((root / "src").rglob("*.py"))]:
+    text = file.read_text()
+    imported = [other for other in sorted(file.parent.glob("*.py")) if f"from {other.stem} import" in text]
+    whole = hashlib.sha256(package(root) + text.encode())
+    for path in imported:
         whole.update(path.read_bytes())
     return whole.hexdigest()[:16]
+
+
+@cache
+def package(root: Path) -> bytes:
+    """A hash of every source file of the package."""
+    whole = hashlib.sha256()
+    for path in sorted((root / "src").rglob("*.py")):
+        whole.update(path.read_bytes())
+    return whole.digest()
 
 
 def run_example(root: Path, file: Path, keep: Path) -> str | None:
@@ -52,7 +64,8 @@ def run_example(root: Path, file: Path, keep: Path) -> str | None:
         "NO_COLOR": "1",
     }
     command = [sys.executable, str(file)]
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    at = {"cwd": place / "tmp", "env": environment}
+    done = subprocess.run(command, **at, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         return f"{file.name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}"
     (place / "printed.txt").write_text(re.sub(r"\S*/tangere-\w+/", "", done.stdout))
