@@ -214,7 +214,9 @@ def check(arguments: argparse.Namespace) -> int:
     doing = Line()
     for file in arguments.files:
         if not Path(file).exists():  # no verdict about an FMU
-            raise InvalidValue(f"{file}: there is no such file")
+            print(f"{file}: there is no such file, so nothing was checked")
+            wrong += 1
+            continue
         try:
             found = check_fmu(file, quick=arguments.quick, tell=doing)
         except TangereError as error:
