@@ -25,7 +25,6 @@ from tangere.plants import Push, RigidPlant
 PERIOD = 0.001  # s: the observer's own period, and the communication step
 STEPS = 2500
 PUSH = Push(joint=2, torque=20.0, start=1.5, duration=0.5)
-
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 FRICTION = JointFriction.of(ROBOT.drives)
 CIRCLE = ramped_circle(ROBOT, duration=5.0, period=PERIOD)
@@ -98,8 +97,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = with_libcosim(folder)
     except ImportError:
-        print("libcosimpy is not installed: pip install 'tangere[fmu]'")
-        return
+        return print("libcosimpy is not installed: pip install 'tangere[fmu]'")
     off = np.abs(found - with_the_library())
     print(f"{STEPS} steps, three FMUs against the library: q {off[:, :6].max():.1e} rad, r {off[:, 6:].max():.1e} Nm")
     felt = found[round((PUSH.start + PUSH.duration) / PERIOD) - 1, 5 + PUSH.joint]

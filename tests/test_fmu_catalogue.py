@@ -17,7 +17,7 @@ from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.package import arms, write_catalogue
 from tangere.cli.main import main
 
-ARMS = ["UR3e", "UR5e", "UR7e", "UR10e", "UR12e", "UR16e", "UR3", "UR5", "UR10"]
+ARMS = ["UR3e", "UR5e", "UR10e", "UR16e", "UR7e", "UR12e", "UR3", "UR5", "UR10"]
 ARMS += ["UR8Long", "UR15", "UR18", "UR20", "UR30"]
 
 

@@ -156,7 +156,7 @@ def test_names_of_the_command_line():
     commands = argparse.ArgumentParser().add_subparsers()
     command.add(commands)
     offered = next(a.choices for a in commands.choices["fmu"]._actions if a.dest == "kind")
-    assert list(offered) == [*KINDS, "catalogue", "check", "bench"]
+    assert list(offered) == [*KINDS, "system", "catalogue", "check", "bench"]
     assert all(kind.summary in offered[name].description for name, kind in KINDS.items())
 
 
