@@ -97,7 +97,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = with_libcosim(folder)
     except ImportError:
-        return print("libcosimpy is not installed: pip install 'tangere[fmu]'")
+        raise SystemExit("libcosimpy is not installed: pip install 'tangere[fmu]'") from None
     off = np.abs(found - with_the_library())
     print(f"{STEPS} steps, three FMUs against the library: q {off[:, :6].max():.1e} rad, r {off[:, 6:].max():.1e} Nm")
     felt = found[round((PUSH.start + PUSH.duration) / PERIOD) - 1, 5 + PUSH.joint]
