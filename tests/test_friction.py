@@ -32,12 +32,12 @@ def test_it_only_takes_energy(rng: np.random.Generator) -> None:
 
 
 def test_of_drives_takes_what_is_known() -> None:
-    known, unknown = tangere.robot("ur10e").drives, tangere.robot("ur3e").drives
+    known, unknown = tangere.robot("ur10e").drives, tangere.robot("ur15").drives
     friction = JointFriction.of(known)
     assert friction.torque(np.ones(6)) == pytest.approx(known.coulomb + known.viscous)  # tanh(50) = 1
     assert np.isnan(unknown.coulomb).any()
     assert np.isnan(unknown.viscous).any()
-    assert np.all(JointFriction.of(unknown).torque(np.ones(6)) == 0.0)  # of a UR3e nothing is known
+    assert np.all(JointFriction.of(unknown).torque(np.ones(6)) == 0.0)  # of a UR15 nothing is known
     assert not JointFriction.none(3).torque(np.ones(3)).any()
 
 

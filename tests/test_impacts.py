@@ -346,7 +346,7 @@ def test_the_scenario_leaves_its_numbers_and_can_be_repeated(tmp_path: Path) -> 
         ({"obstacle": "fridge"}, "valid: wall, hand, falling, nothing"),
         ({"reaction": "run"}, "valid: none, stop, soft, retreat, float"),
         ({"drop_height": 5.0, "obstacle": "falling"}, "drop_height: at most"),
-        ({"robot": "planar3r"}, "for UR arms"),
+        ({"robot": "planar3r", "obstacle": "hand"}, "for UR arms"),
         ({"plant": "rigid"}, "need plant=mujoco"),
     ],
 )

@@ -244,7 +244,7 @@ def test_a_model_cannot_be_changed() -> None:
 
 
 def test_arms_stand_in_the_order_of_their_families() -> None:
-    families = ("ur3e", "ur5e", "ur7e", "ur10e", "ur12e", "ur16e"), ("ur3", "ur5", "ur10")
+    families = ("ur3e", "ur5e", "ur10e", "ur16e", "ur7e", "ur12e"), ("ur3", "ur5", "ur10")
     families += (("ur8long", "ur15", "ur18", "ur20", "ur30"),)
     assert tangere.models() == (*(arm for family in families for arm in family), "pendulum", "planar3r", "scara")
 

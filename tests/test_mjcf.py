@@ -66,8 +66,8 @@ def test_arms_with_any_frames(seed: int, rng: np.random.Generator) -> None:
 def test_rotor_inertia_is_armature(rng: np.random.Generator) -> None:
     model = load("ur10e")
     compare(model, rng, states=5, armature=model.drives.rotor_inertia)
-    with pytest.raises(InvalidValue, match="rotor inertia of ur5e is not known"):
-        to_mjcf(load("ur5e"), rotor_inertia=True)
+    with pytest.raises(InvalidValue, match="rotor inertia of ur15 is not known"):
+        to_mjcf(load("ur15"), rotor_inertia=True)
 
 
 def test_limits_and_motors() -> None:

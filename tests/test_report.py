@@ -29,7 +29,7 @@ def test_numbers_and_unknowns() -> None:
     assert "unknown" not in ur10e
     assert "2 kg at 0 0 50 mm" in ur10e
     assert "tool 0 0 100 mm" in ur10e
-    assert check_text("ur5e").count("unknown") == 24  # no drive data at all: six joints, four quantities
+    assert check_text("ur15").count("unknown") == 24  # no drive data at all: six joints, four quantities
     assert "unlimited" in check_text("ur3e")
     assert "point mass" in check_text("pendulum")
 

@@ -15,6 +15,7 @@ from tangere.model.loading import load
 from tangere.model.model import Joint, Model
 
 _WIDTH = 118  # characters per line of the report: fits a usual terminal beside a margin
+_INDENT = 6 * " "  # of a source below its group
 
 
 def describe(model: Model) -> list[tuple[str, str, str]]:
@@ -34,7 +35,7 @@ def check_text(name_or_path: str | os.PathLike[str], **options: Any) -> str:
     parts += ["", "Drives", _drives(model), "", "Mounting", _mounting(model), "", "Sources"]
     for group, grade, text in describe(model):
         parts.append(f"  {group}: {grade}")
-        parts += textwrap.wrap(text, _WIDTH, initial_indent="      ", subsequent_indent="      ")
+        parts += textwrap.wrap(text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
     return "\n".join(parts)
 
 
