@@ -7,7 +7,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +16,10 @@ import tangere
 from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
 from tangere.apps.touch.learn_commands import promise
 from tangere.apps.touch.options import model_of as chosen_model
-from tangere.apps.touch.page_watched import _arrow
+from tangere.apps.touch.page_watched import point_of
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, ModelFileError
+from tangere.figures.arm import ELEVATION, HEIGHT, WIDTH, scene, view
 from tangere.identification import read_model
 from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
@@ -154,17 +154,28 @@ def test_watched_logs_are_shown(folder: Path, tuned: LearnedModel, tmp_path: Pat
 
 
 def test_the_arrow_of_a_push_ends_where_it_acts_and_points_along_it(rng: np.random.Generator) -> None:
-    for q, force, point in zip(*rng.normal(size=(2, 20, 6)), rng.normal(size=(20, 3)), strict=True):
-        event = SimpleNamespace(link=4, point=point, force=force[:3])
-        arrow = _arrow(SimpleNamespace(belief=SimpleNamespace(robot=ROBOT)), q, event)  # type: ignore[arg-type]
-        along = force[:3] / np.linalg.norm(force[:3])
+    for numbers in rng.normal(size=(20, 12)):
+        q, force, point = numbers[:6], numbers[6:9], numbers[9:]
+        acts = point_of(ROBOT, q, 4, point)
         T = ROBOT.link_poses(q)[3]
-        assert arrow[[1, 3]] == pytest.approx(np.tile(T[:3, :3] @ point + T[:3, 3], (2, 1)))
-        assert np.cross(arrow[1] - arrow[0], along) == pytest.approx(np.zeros(3), abs=1e-12)
-        assert (arrow[1] - arrow[0]) @ along > 0.1  # m: it is seen
-        wings = arrow[[2, 4]] - arrow[1]
-        assert np.cross(wings.sum(axis=0), along) == pytest.approx(np.zeros(3), abs=1e-12)
-        assert -0.1 < wings.sum(axis=0) @ along / 2 < 0.0
+        assert T[:3, :3].T @ (acts - T[:3, 3]) == pytest.approx(point)
+        drawn = scene(ROBOT, q[None], np.zeros(1), "arm", frames=False, arrows=((acts, 30.0 * force),))
+        scale = 1.12 * min(WIDTH, HEIGHT) / (2.0 * drawn.radius)
+        right, up, _ = view(drawn.azimuth, ELEVATION)
+        seen = np.array([WIDTH / 2, HEIGHT / 2]) + scale * np.array([right, -up]) @ (acts - drawn.centre)
+        along = np.array([right, -up]) @ force  # as the page shows it, y downwards
+        lines = []
+        for name in ("force", "force tip"):
+            (line,) = re.findall(rf'class="{name}" d="([^"]*)"', str(drawn.drawn()))
+            lines.append(np.array(re.findall(r"-?[\d.]+", line), dtype=float).reshape(-1, 2))
+        (start, neck), (tip, *wings) = lines
+        assert tip == pytest.approx(seen, abs=0.11)  # px, as it is rounded
+        length = float(np.hypot(*(tip - start)))
+        size = np.linalg.norm(along)
+        assert length == pytest.approx(0.3 * drawn.radius * scale * size / np.linalg.norm(force), abs=0.3)
+        assert (tip - start) @ along == pytest.approx(length * size, rel=1e-3)
+        assert (np.mean(wings, axis=0) - tip) @ along < 0.0
+        assert np.mean(wings, axis=0) == pytest.approx(neck, abs=0.15)
 
 
 @pytest.mark.parametrize(("rate", "hours"), [(1.0, 1.05), (1.0, 0.95), (1.05, 1.0)])

@@ -45,7 +45,7 @@ def read_mcap(path: str | os.PathLike[str], *, own: bool = False) -> Log:
     limits for files of others do not hold.
     """
     path = Path(path)
-    data = memoryview(path.read_bytes() if own else foreign.read_bytes(path))
+    data = memoryview(_own_bytes(path) if own else foreign.read_bytes(path))
     if bytes(data[:8]) != mcap_records.MAGIC:
         raise InvalidValue(f"{path} is not an MCAP file: it begins with {bytes(data[:8])!r}")
     reader = _Reader(path, sys.maxsize if own else foreign.budget(len(data)))
@@ -54,6 +54,14 @@ def read_mcap(path: str | os.PathLike[str], *, own: bool = False) -> Log:
         if not reader.about and any(kind == JOINT_STATE for _, kind, _ in reader.channels.values()):
             return _Bag(reader).log(complete)
         return reader.log(complete)
+
+
+def _own_bytes(path: Path) -> bytes:
+    """All bytes of a file that this program wrote, however many: somebody may have taken it away since."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise InvalidValue(f"cannot read {path}: {problem.strerror or problem}") from problem
 
 
 class _Reader:

@@ -188,7 +188,7 @@ def run(
         log_error,
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),
     )
-    said = [*getattr(origin, "said", ()), *(text for feed in feeds if (text := feed.close(result)))]
+    said = [*map(str, getattr(origin, "said", ())), *(text for feed in feeds if (text := feed.close(result)))]
     return replace(result, said=tuple(said)) if said else result
 
 

@@ -29,6 +29,7 @@ from tangere.report.section import (
     time_section,
     titles,
 )
+from tangere.robots import Robot
 from tangere.types import Array
 
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
@@ -192,8 +193,7 @@ def _places(seen: Watched, k: int) -> Section | None:
         q = seen.log.motion.q[row]
         arrows: tuple[tuple[Array, Array], ...] = ()
         if event.link is not None and event.point is not None and event.force is not None:
-            T = seen.belief.robot.link_poses(q)[event.link - 1]
-            arrows = ((T[:3, :3] @ event.point + T[:3, 3], event.force),)
+            arrows = ((point_of(seen.belief.robot, q, event.link, event.point), event.force),)
         name = f"arm-{k + 1}-{event.number}"
         drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, arrows=arrows)
         size = "" if event.force_n is None else f", {event.force_n:.0f} N"
@@ -210,6 +210,12 @@ def _places(seen: Watched, k: int) -> Section | None:
     )
     identifier = f"places-{k + 1}" if k else "places"
     return Section(identifier, f"Where, {seen.log.name}", join(tag("p", text), tag("div", *parts, class_="pair")))
+
+
+def point_of(robot: Robot, q: Array, link: int, point: Array) -> Array:
+    """A point (3,) [m] of a link, counted from 1, in base axes."""
+    T = robot.link_poses(q)[link - 1]
+    return np.asarray(T[:3, :3] @ point + T[:3, 3])
 
 
 def _thresholds(seen: Watched) -> Section:
