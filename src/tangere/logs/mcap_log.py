@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 SLICE = 64
 # [s] between two such goes: gives the interpreter back to the loop
 PAUSE = 2e-4
+# rows of a chunk while something runs: some 100 kB in the file, the most that a full disk or a quota costs
+CHUNK_ROWS = 512
 # zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
 COMPRESSION = 1
 # [s] without anything to write after which rows are asked for that somebody still holds back
@@ -278,8 +280,9 @@ class McapSink:
                     if self._turn is not None and len(item) and self._file.size > self._most:
                         self._file.close()
                         self._file = self._turn()
-                    self._file.write(item, notes, events=events, gently=True)
-                    notes, events = [], []
+                    for first in range(0, max(len(item), 1), CHUNK_ROWS):
+                        self._file.write(item[first : first + CHUNK_ROWS], notes, events=events, gently=True)
+                        notes, events = [], []
                 else:
                     events.append(item.record())
             self._file.write(self._nothing, notes, events=events)
