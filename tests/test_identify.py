@@ -51,7 +51,10 @@ def _motion(
 
 @pytest.fixture(scope="module")
 def base() -> Robot:
-    return tangere.robot("ur3e")
+    """A UR3e as its data sheet has it, with gains: of friction and rotors nothing is known."""
+    model, unknown = tangere.robot("ur3e").model, np.full(N, np.nan)
+    drives = dataclasses.replace(model.drives, rotor_inertia=unknown, coulomb=unknown, viscous=unknown)
+    return Robot(dataclasses.replace(model, drives=drives))
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +277,8 @@ def test_says_what_is_missing(base: Robot, true: Robot) -> None:
     (found,) = (found for found in model.findings if found.kind == "unmoved")
     assert (found.joint, "joint 6 hardly moves" in found.sentence) == (6, True)
     assert np.isnan(model.model(base.model).drives.coulomb[5])
+    known = tangere.robot("ur3e")  # where the arm's data has the friction of a joint that did not move, it stays
+    assert model.model(known.model).drives.coulomb[5] == known.drives.coulomb[5]
     with pytest.raises(tangere.InvalidValue, match="links"):
         identify(base, [run], inertial="everything")  # type: ignore[arg-type]
     with pytest.raises(tangere.InvalidValue, match="joints"):
