@@ -66,6 +66,7 @@ class PayloadEstimator:
         self._across = np.stack([side, np.cross(down, side)])
         self._weight_of = float(np.linalg.norm(g))
         known = np.maximum(level * coulomb, 1e-3)
+        self._known = np.concatenate([known, known])  # offset and level of friction, standard deviations
         force = MASS * self._weight_of
         sigma = np.concatenate([[MASS], np.full(3, MASS * ARM), known, known, [force, force]])
         self._prior = np.diag(1.0 / sigma**2)
@@ -136,7 +137,8 @@ class PayloadEstimator:
         m, sigma = float(x[0]), float(np.hypot(np.sqrt(P[0, 0]), GAIN * x[0]))
         if m < LEAST_MASS or m < SIGMAS * sigma or explained < EXPLAINED:
             return None
-
+        if np.any(np.abs(x[4:]) > SIGMAS * self._known):  # more than friction may have: a push on single joints
+            return None
         com = np.asarray(x[1:4] / m)
         if float(np.linalg.norm(com)) > 5.0 * ARM:
             return None
