@@ -19,6 +19,7 @@ import numpy as np
 
 from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.figures import Chart, Curve, charts
+from tangere.apps.study.files import COLLISIONS
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
@@ -43,7 +44,6 @@ SECONDS = 5.0  # of each closed loop
 START = (1.2, 3.5)  # [s] when a contact begins
 COLLIDE = 5  # stream of random numbers
 BANDS = (0.0, 1.0 / 6.0, 1.0 / 3.0, 0.5, 2.0 / 3.0, 1.0, 1.5, 2.0, 3.0)  # of plan.force: edges of the table's rows
-TABLE = "collisions.csv"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def write_collisions(done: Collisions, folder: Path) -> Path:
             felt = (b.found.count, b.found.value, b.found.low, b.found.high)
             values = (b.low, b.high, *felt, b.median.value, b.late.value)
             lines.append(",".join([world, *(f"{value:.9g}" for value in values)]))
-    return write_text(folder / TABLE, "\n".join(lines) + "\n")
+    return write_text(folder / COLLISIONS, "\n".join(lines) + "\n")
 
 
 def write_collisions_page(done: Collisions, path: str | os.PathLike[str], command: str) -> Path:

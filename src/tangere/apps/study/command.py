@@ -144,7 +144,7 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
 def _collided(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study import collisions as many
     from tangere.apps.study.chunks import Chunks
-    from tangere.apps.study.files import claimed
+    from tangere.apps.study.files import COLLISIONS, claimed
     from tangere.apps.study.study import quick
 
     plan = group_from(Plan, arguments)
@@ -167,7 +167,7 @@ def _collided(arguments: argparse.Namespace, bar: Bar) -> int:
     ends.hold()
     bar.end()
     attempt = Attempts()
-    attempt(many.TABLE, lambda: many.write_collisions(done, claim.path))
+    attempt(COLLISIONS, lambda: many.write_collisions(done, claim.path))
     if not arguments.no_report:
         attempt(page.name, lambda: many.write_collisions_page(done, page, command))
     if done.interrupted:
@@ -177,7 +177,7 @@ def _collided(arguments: argparse.Namespace, bar: Bar) -> int:
     if claim.said:
         print(f"note: {claim.said}", file=sys.stderr)
     print(many.collisions_text(done))
-    print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / many.TABLE}")
+    print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / COLLISIONS}")
     attempt.settle(claim.path)
     if done.lost:
         raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
