@@ -23,7 +23,7 @@ from tangere.apps.study.files import COLLISIONS
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
-from tangere.apps.study.trials import Collided, Learned, generator
+from tangere.apps.study.trials import DETECTABLE, Collided, Learned, generator
 from tangere.apps.study.workers import Store, Task
 from tangere.apps.study.world import KP, WORLDS, WorldName, checked_world, random_path, world_of
 from tangere.control.computed_torque import ComputedTorque
@@ -58,15 +58,13 @@ class Collisions:
     workers: int
     lost: str = ""
 
-    def of(self, world: WorldName) -> tuple[Any, Any, Any]:
-        """size [N], delay [s] (inf: not felt) and alarms before the contact, of every contact that stayed finite."""
+    def of(self, world: WorldName, *names: str) -> tuple[Any, ...]:
+        """Fields of Collided, of every contact that stayed finite."""
         mine = [part for part in self.parts if part.world == world]
         if not mine:
-            return np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
-        size, delay, early, failed = (
-            np.concatenate([getattr(part, name) for part in mine]) for name in ("size", "delay", "early", "failed")
-        )
-        return size[~failed], delay[~failed], early[~failed]
+            return tuple(np.zeros(0) for _ in names)
+        kept = ~np.concatenate([part.failed for part in mine])
+        return tuple(np.concatenate([getattr(part, name) for part in mine])[kept] for name in names)
 
     @property
     def count(self) -> int:
@@ -81,25 +79,75 @@ class Band:
     low: float  # [N]
     high: float
     found: Estimate
+    detectable: Estimate  # share that some joint feels at all
+    found_of: Estimate  # share of these that were felt
     median: Estimate  # [s] delay of those that were felt
     late: Estimate  # [s] below which 95 % of them are
 
 
 def bands(done: Collisions, world: WorldName) -> list[Band]:
     """The table of one world."""
-    size, delay, _ = done.of(world)
+    size, delay, ratio = done.of(world, "size", "delay", "ratio")
     out = []
     edges = [done.plan.force * edge for edge in BANDS]
     for low, high in pairwise(edges):
-        mine = delay[(size >= low) & (size < high)]
-        felt = mine[np.isfinite(mine)]
-        found = rate(len(felt), len(mine))
-        out.append(Band(low, high, found, quantile(felt, 0.5), quantile(felt, 0.95)))
+        inside = (size >= low) & (size < high)
+        found, detectable, found_of = _shares(delay[inside], ratio[inside])
+        felt = delay[inside & np.isfinite(delay)]
+        out.append(Band(low, high, found, detectable, found_of, quantile(felt, 0.5), quantile(felt, 0.95)))
     return out
 
 
-def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, device: str) -> Collided:
-    """`count` contacts on one drawn motion."""
+def _shares(delay: Any, ratio: Any) -> tuple[Estimate, Estimate, Estimate]:
+    """Felt, detectable, and felt of the detectable ones."""
+    felt, seen = np.isfinite(delay), ratio > DETECTABLE
+    count = int(np.count_nonzero(seen))
+    both = rate(int(np.count_nonzero(felt & seen)), count)
+    return rate(int(np.count_nonzero(felt)), len(delay)), rate(count, len(delay)), both
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """Contacts on one link."""
+
+    link: int
+    found: Estimate
+    detectable: Estimate
+    found_of: Estimate
+    missed: float  # share of all contacts that were not felt
+
+
+def links(done: Collisions, world: WorldName) -> list[LinkRow]:
+    """Where the contacts are that nothing felt."""
+    link, delay, ratio = done.of(world, "link", "delay", "ratio")
+    missed = max(1, int(np.count_nonzero(~np.isfinite(delay))))
+    out = []
+    for k in np.unique(link).astype(int).tolist():
+        mine = link == k
+        lost = int(np.count_nonzero(~np.isfinite(delay[mine])))
+        out.append(LinkRow(k, *_shares(delay[mine], ratio[mine]), lost / missed))
+    return out
+
+
+def why_not(done: Collisions, world: WorldName) -> str:
+    """Why some are not felt, in sentences; "" where all are."""
+    delay, ratio = done.of(world, "delay", "ratio")
+    lost = ~np.isfinite(delay)
+    count = int(np.count_nonzero(lost))
+    if not count:
+        return ""
+    share_none = float(np.mean(ratio[lost] <= DETECTABLE))
+    most = max(links(done, world), key=lambda row: row.missed)
+    return (
+        f"{100 * float(np.mean(lost)):.0f} % of all contacts were not felt. In {100 * share_none:.0f} % of these no "
+        f"joint's torque reached {DETECTABLE:g} standard deviations of its noise: the force is small, or it presses "
+        f"through the axes (towards the column, along a link), which turns no joint, and no observer of torques can "
+        f"feel it. Link {most.link} has {100 * most.missed:.0f} % of them."
+    )
+
+
+def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, noise: Any, device: str) -> Collided:
+    """`count` contacts on one drawn motion. noise: (n,) of the exact world's residual."""
     world, rng = world_of(plan, name), generator(plan, COLLIDE, name, task)
     path = random_path(world, rng, SECONDS)
     q, qd, qdd = path[::2, 0], path[::2, 1], path[::2, 2]
@@ -117,7 +165,15 @@ def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, 
         raise InvalidValue(f"--collisions needs an arm and a law with a fused kernel: {rolls.why}")
     size = np.linalg.norm(rolls.force[:, 0], axis=1)
     delay = np.where(np.isfinite(rolls.delay_s), rolls.delay_s, np.inf)
-    return Collided(name, size, delay, rolls.early, rolls.failed)
+    pushes = rolls.plan.pushes_rows(np.arange(count))[:, 0]
+    link, at = pushes[:, 3].astype(np.int64) + 1, np.minimum(pushes[:, 0].astype(np.int64), len(q) - 1)
+    torque = np.zeros((count, q.shape[1]))
+    for k in np.unique(link).tolist():
+        mine = link == k
+        J = world.robot.jacobian(q[at[mine]], link=k, point=pushes[mine, 4:7])
+        torque[mine] = np.einsum("mi,mij->mj", rolls.force[mine, 0], J[:, :3])
+    ratio = np.max(np.abs(torque) / noise, axis=1)
+    return Collided(name, size, delay, rolls.early, rolls.failed, link, ratio)
 
 
 def collisions(
@@ -138,9 +194,11 @@ def collisions(
     parts: list[Collided] = []
     with workers_of(1 if device == "cuda" else workers) as pool:
         known = thresholds_of(pool, plan, progress)
+        noise = known["exact"].noise
         tasks: list[Task] = [
-            (collide, (plan, name, k, size, known[name], device)) for k, size in enumerate(sizes) for name in WORLDS
-        ]
+            (collide, (plan, name, k, size, known[name], noise, device))
+            for k, size in enumerate(sizes) for name in WORLDS
+        ]  # fmt: skip
         last = [time.monotonic()]
 
         def keep(part: Collided) -> None:
@@ -165,12 +223,23 @@ def _found(
 
 def _rows(done: Collisions, world: WorldName) -> list[tuple[str, ...]]:
     return [
-        (f"{b.low:.0f}-{b.high:.0f}", str(b.found.count), share(b.found), span(b.median, 1e3), span(b.late, 1e3))
+        (f"{b.low:.0f}-{b.high:.0f}", str(b.found.count), share(b.found), share(b.detectable), share(b.found_of),
+         span(b.median, 1e3), span(b.late, 1e3))
         for b in bands(done, world)
-    ]
+    ]  # fmt: skip
 
 
-HEAD = ("force [N]", "contacts", "felt [%]", "delay [ms] median", "95 %")
+def _link_rows(done: Collisions, world: WorldName) -> list[tuple[str, ...]]:
+    return [
+        (f"link {r.link}", str(r.found.count), share(r.found), share(r.detectable), share(r.found_of),
+         f"{100 * r.missed:.0f}")
+        for r in links(done, world)
+    ]  # fmt: skip
+
+
+_SHARES = ("contacts", "felt [%]", "detectable [%]", "felt of these [%]")
+HEAD = ("force [N]", *_SHARES, "delay [ms] median", "95 %")
+LINK_HEAD = ("", *_SHARES, "of all not felt [%]")
 
 
 def _title(done: Collisions, world: WorldName) -> str:
@@ -188,20 +257,21 @@ def collisions_text(done: Collisions) -> str:
         f"({rate_s:.0f} simulated seconds a second), seed {done.plan.seed}"
     ]
     for world in WORLDS:
-        size, _, early = done.of(world)
-        alarms = rate(int(np.count_nonzero(early)), len(size))
+        (early,) = done.of(world, "early")
+        alarms = rate(int(np.count_nonzero(early)), len(early))
         out += ["", f"{_title(done, world)}; alarm before the contact in {share(alarms)} %", ""]
-        out += lines(_rows(done, world), HEAD, "lrrrr")
+        out += lines(_rows(done, world), HEAD, "lrrrrrr")
+        out += ["", *lines(_link_rows(done, world), LINK_HEAD, "lrrrrr"), why_not(done, world)]
     return "\n".join(out)
 
 
 def write_collisions(done: Collisions, folder: Path) -> Path:
     """collisions.csv: the table of both worlds."""
-    lines = ["world,force_low_n,force_high_n,contacts,felt,felt_low,felt_high,delay_median_s,delay_95_s"]
+    lines = ["world,force_low_n,force_high_n,contacts,felt,felt_low,felt_high,delay_median_s,delay_95_s,detectable"]
     for world in WORLDS:
         for b in bands(done, world):
             felt = (b.found.count, b.found.value, b.found.low, b.found.high)
-            values = (b.low, b.high, *felt, b.median.value, b.late.value)
+            values = (b.low, b.high, *felt, b.median.value, b.late.value, b.detectable.value)
             lines.append(",".join([world, *(f"{value:.9g}" for value in values)]))
     return write_text(folder / COLLISIONS, "\n".join(lines) + "\n")
 
@@ -217,7 +287,8 @@ def write_collisions_page(done: Collisions, path: str | os.PathLike[str], comman
     caption = "Share of contacts that raised an alarm while they lasted or 0.1 s after, with 95 % intervals."
     sections = [Section("felt", "How often", charts("felt-curve", caption, [chart]))]
     for world in WORLDS:
-        sections.append(Section(world, _title(done, world).capitalize(), table(HEAD, _rows(done, world))))
+        parts = (table(HEAD, _rows(done, world)), table(LINK_HEAD, _link_rows(done, world)))
+        sections.append(Section(world, _title(done, world).capitalize(), join(*parts, tag("p", why_not(done, world)))))
     how = (
         f"Closed loops of {SECONDS:g} s: computed torque, momentum observer and a detector with thresholds learned "
         f"from {done.plan.learn_minutes:g} min of free motion; forces on any link's surface within the friction cone."

@@ -222,6 +222,8 @@ class Collided:
     delay: Array  # (m,) [s] from the contact to the alarm; inf: not felt
     early: NDArray[np.int64]  # (m,) alarms before it
     failed: NDArray[np.bool_]  # (m,) left the finite numbers
+    link: NDArray[np.int64]  # (m,) counted from 1
+    ratio: Array  # (m,) largest torque of a joint as it begins, against the standard deviation of the residual's noise
 
 
 def generator(plan: Plan, stream: int, world: WorldName, number: int) -> np.random.Generator:
