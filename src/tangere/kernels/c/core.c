@@ -179,6 +179,7 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 
 #include "arm.h"
 #include "observer.h"
+#include "observer_type.h"
 #include "tip.h"
 #include "step.h"
 
