@@ -237,9 +237,9 @@ def test_a_new_emitter_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "    kernel = python.compiled(graph, inputs, outputs, **how)\n"
         "    return lambda *x: tuple(0.5 * y for y in kernel(*x))\n"
     )
-    assert emit.targets() == ("c", "cuda", "jax", "python", "urscript")
+    assert emit.targets() == ("c", "cuda", "formulas", "jax", "python", "urscript")
     monkeypatch.setattr(emit, "__path__", [*emit.__path__, str(tmp_path)])
-    assert emit.targets() == ("c", "cuda", "halved", "jax", "python", "urscript")
+    assert emit.targets() == ("c", "cuda", "formulas", "halved", "jax", "python", "urscript")
     for name in ("ur5e", "scara"):
         model = tangere.robot(name).model
         q = np.full(model.dof, 0.3)

@@ -46,12 +46,7 @@ def add(commands: Any) -> None:
     p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
     p.add_argument("--format", choices=list(FORMATS), help="what to write (default: what the ending of --out says)")
     p.add_argument("--out", metavar="FILE", help="the file, or - for standard output (default: NAME.FORMAT)")
-    p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
-    p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
-    p.add_argument("--tip", metavar="LINK", help="of a file with several branches: the link at which the arm ends")
-    p.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
-    p.add_argument("--tool", metavar="X,Y,Z[,RX,RY,RZ]", help="the tool point in the flange [m, rad], as UR's TCP")
-    p.add_argument("--mounting", metavar="HOW", help="table, wall, ceiling, or gravity in base axes as x,y,z [m/s2]")
+    add_model_options(p)
     p.add_argument("--no-shapes", action="store_true", help="without shapes to look at and to collide")
     choices = [*get_args(Hardware), "none"]
     p.add_argument(
@@ -63,10 +58,30 @@ def add(commands: Any) -> None:
     p.set_defaults(run=export)
 
 
+def add_model_options(p: Any) -> None:
+    """What may be said about an arm beside its name."""
+    p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
+    p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
+    p.add_argument("--tip", metavar="LINK", help="of a file with several branches: the link at which the arm ends")
+    p.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
+    p.add_argument("--tool", metavar="X,Y,Z[,RX,RY,RZ]", help="the tool point in the flange [m, rad], as UR's TCP")
+    p.add_argument("--mounting", metavar="HOW", help="table, wall, ceiling, or gravity in base axes as x,y,z [m/s2]")
+
+
+def model_of(arguments: argparse.Namespace) -> Model:
+    """The arm that --robot and the options of `add_model_options` say."""
+    from tangere.model.loading import load
+
+    return load(
+        arguments.robot, parameters=arguments.parameters, calibration=arguments.calibration, tip=arguments.tip,
+        payload=payload_of(arguments.payload), tool=_numbers(arguments.tool, "tool", "m,m,m,rad,rad,rad", (3, 6)),
+        gravity=_mounting(arguments.mounting),
+    )  # fmt: skip
+
+
 def export(arguments: argparse.Namespace) -> int:
     """Write an arm as a file for other tools."""
     from tangere.logs.files import write_text
-    from tangere.model.loading import load
     from tangere.report.terminal import show
 
     kind = arguments.format or _ENDINGS.get(Path(arguments.out or "").suffix.lower())
@@ -74,11 +89,7 @@ def export(arguments: argparse.Namespace) -> int:
         raise InvalidValue(f"--format says what to write: {', '.join(FORMATS)}")
     if arguments.world and kind != "sdf":
         raise InvalidValue("--world belongs to --format sdf")
-    model = load(
-        arguments.robot, parameters=arguments.parameters, calibration=arguments.calibration, tip=arguments.tip,
-        payload=payload_of(arguments.payload), tool=_numbers(arguments.tool, "tool", "m,m,m,rad,rad,rad", (3, 6)),
-        gravity=_mounting(arguments.mounting),
-    )  # fmt: skip
+    model = model_of(arguments)
     text = text_of(
         model, kind, shapes=not arguments.no_shapes, control=arguments.control, world=arguments.world
     )  # fmt: skip

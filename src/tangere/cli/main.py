@@ -34,6 +34,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.apps.drawing.command": ("draw", "write"),
     "tangere.apps.fmu.command": ("fmu",),
     "tangere.cli.export": ("export",),
+    "tangere.cli.symbolic": ("symbolic",),
     "tangere.cli.script": ("script",),
     "tangere.apps.arm.command": ("doctor", "record", "calibration"),
     "tangere.apps.virtual_ur.command": ("virtual",),
@@ -63,6 +64,7 @@ examples:
   tangere write "Hello" --height 12mm       a text, in a single-line font made for a pen
   tangere fmu fk --robot ur10e              a block for co-simulation tools, FMI 2.0
   tangere export --robot ur5e --format urdf an arm for ROS 2, Gazebo (sdf), MuJoCo (mjcf), or to change (toml)
+  tangere symbolic jacobian --robot ur10e   formulas to read, or as Python, MATLAB or C
   tangere ros2 watch --robot ur5e           touch as messages of ROS 2, which need not be installed
   tangere script check program.script       errors of a URScript program, with line and column
   tangere models                            the arms that come with Tangere

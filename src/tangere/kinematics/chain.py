@@ -257,7 +257,7 @@ class Step:
         return Body(body.m, v.turn(*self.angle, body.h), v.turn_symmetric(*self.angle, body.S), body.polar)
 
 
-def _grouped(chain: Chain) -> list[int]:
+def parallel_groups(chain: Chain) -> list[int]:
     """For each joint the first joint of its group of parallel revolute axes (itself where it stands alone)."""
     leader = list(range(chain.dof))
     for i in range(1, chain.dof):
@@ -268,7 +268,7 @@ def _grouped(chain: Chain) -> list[int]:
 
 def steps(chain: Chain, q: Vector) -> list[Step]:
     """The step to each working frame from the one before."""
-    leader = _grouped(chain)
+    leader = parallel_groups(chain)
     out: list[Step] = []
     angle: Turn = None
     for i in range(chain.dof):
