@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from tangere.apps.fmu.build import CompilerMissing
+from tangere.apps.fmu.build import WINDOWS, CompilerMissing
 from tangere.apps.fmu.check_file import effective_initial
-from tangere.apps.fmu.driver import DISCARD, OK, WARNING, DriverFailed, NotLoaded, Talk
+from tangere.apps.fmu.driver import DISCARD, OK, WARNING, DriverFailed, NotLoaded, Talk, wine
 from tangere.apps.fmu.opened import Finding, Opened, Variable, judged
 
 PART = "block"
 STEPS = 50  # long enough for a memory that was not restored to show
 LONGEST, LEVELS = 2e-3, 4  # of the differences: an error of order h^8, and rounding of 1e-13 becomes 1e-9
 SLOPE = 1e-7  # of max(1, slope): what the differences are good for
+SAME = 1e-9  # of max(1, value): two builds whose C libraries round differently, over STEPS
 BEND = 0.05  # of max(1, slope): slopes to the left and right that differ by more are a corner, not a curve
 _EXCHANGE = (
     "EnterEventMode", "NewDiscreteStates", "EnterContinuousTimeMode", "CompletedIntegratorStep", "SetTime",
@@ -243,6 +244,25 @@ def _refusals(fmu: Opened) -> Finding:
     return finding
 
 
+def _windows(fmu: Opened) -> Finding:
+    """The library for Windows, under wine, over the same steps."""
+    h, wrong, worst, bits = step_of(fmu), [], 0.0, 0
+    if wine() is None:
+        return Finding(PART, "win64", "not checked", "wine is not installed (Debian: apt install wine64)")
+    with Talk(fmu) as here, Talk(fmu, windows=True) as there:
+        rows = [_moved(talk.begin(), fmu, 0, h) for talk in (here, there)]
+    for mine, other in zip(*rows, strict=True):
+        if set(mine) != set(other):
+            wrong.append("the two do not read the same variables")
+            break
+        bits += sum(mine[name] != other[name] for name in mine)
+        worst = max(worst, *(abs(x - other[name]) / max(1.0, abs(x)) for name, x in mine.items()), 0.0)
+    if not worst <= SAME:
+        wrong.append(f"outputs differ by {worst:.1e} from those of linux64")
+    same = f"within {worst:.0e} of linux64" if bits else "the numbers of linux64 to the last bit"
+    return judged(PART, "win64", wrong, f"{STEPS} steps under wine: {same}")
+
+
 def check_block(fmu: Opened) -> list[Finding]:
     """Everything above; a crash of the FMU is a finding, not an end."""
     if fmu.version != "2.0":
@@ -254,15 +274,18 @@ def check_block(fmu: Opened) -> list[Finding]:
     checks: tuple[tuple[str, Callable[[Opened], Finding]], ...] = (
         ("functions", _functions), ("start values", _first_values), ("steps", _steps), ("state", _state),
         ("dependencies", _dependencies), ("derivatives", _slopes), ("refusals", _refusals),
+        *([("win64", _windows)] if fmu.library_of(WINDOWS).is_file() else []),
     )  # fmt: skip
     found = []
     for what, make in checks:
         try:
             found.append(make(fmu))
         except CompilerMissing as error:
-            return [Finding(PART, "driven", "not checked", str(error))]
+            found.append(Finding(PART, "win64" if what == "win64" else "driven", "not checked", str(error)))
+            break
         except NotLoaded as error:
-            return [Finding(PART, "driven", "bad", str(error))]
+            found.append(Finding(PART, what if what == "win64" else "driven", "bad", str(error)))
+            break
         except DriverFailed as error:
             found.append(Finding(PART, what, "bad", str(error)))
     return found

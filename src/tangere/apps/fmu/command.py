@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tangere.apps.fmu import bench  # light: what is heavy is imported when it runs
+from tangere.apps.fmu.build import NAMES, ZIG, Platform, platforms_of
 from tangere.apps.fmu.kinds import KINDS
 from tangere.errors import InvalidValue, TangereError
 from tangere.options import add_options, group_from
@@ -39,7 +40,8 @@ CHECK = """examples:
   tangere fmu check another_tools.fmu         what can be said about an FMU of others
 
 This runs the code that is in the file: in a child process with limits of time and memory, but as you, and not behind
-walls. Check files of strangers in a container. Exit code 1 where anything is wrong."""
+walls. Check files of strangers in a container. Binaries for Linux and, where wine is installed, for Windows are run,
+others are not. Exit code 1 where anything is wrong."""
 _MARKS = {"good": ("ok", "good"), "bad": ("WRONG", "bad"), "not checked": ("--", "dim"), "note": ("note", "dim")}
 
 
@@ -87,6 +89,7 @@ def add(commands: Any) -> None:
             "--fmi", type=int, choices=[2, 3], default=2,
             help="version of the standard: 2 (2.0, read by every tool) or 3 (3.0, arrays as arrays) (default: 2)",
         )  # fmt: skip
+        _platforms(block.add_argument)
         block.set_defaults(run=write)
 
     whole = kinds.add_parser(
@@ -99,6 +102,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     add_options(whole, BlockSettings)
     whole.add_argument("--out", metavar="FILE", help="where to: NAME.ssp (default: UR10e.ssp and the like, here)")
+    _platforms(whole.add_argument)
     whole.set_defaults(run=write_package)
 
     def other(name: str, title: str, examples: str, run: Callable[[argparse.Namespace], int]) -> Any:
@@ -110,12 +114,25 @@ def add(commands: Any) -> None:
     add("--out", default="fmu-catalogue", metavar="DIR", help="where to (default: fmu-catalogue)")
     add("--robot", action="append", metavar="NAME", help="an arm; may be repeated (default: all)")
     add("--kind", action="append", choices=list(KINDS), metavar="KIND", help="a kind; may be repeated")
+    _platforms(add)
     add = other("check", "examine an FMU: checkers, and its answers against the library's", CHECK, check)
     add("files", nargs="+", metavar="FILE", help="an FMU, of ours or of others")
     add("--quick", action="store_true", help="without fmpy and fmutool: what is done here only")
     add = other("bench", bench.TITLE, bench.EXAMPLES, bench.main)
     add("--robot", default="ur10e", metavar="NAME", help="the arm (default: ur10e)")
     add("--steps", type=int, default=100_000, metavar="N", help="steps for memory (default: 100000)")
+
+
+def _platforms(add: Callable[..., Any]) -> None:
+    add(
+        "--platforms", metavar="NAME[,NAME]", type=lambda text: text.split(","),
+        help=f"binaries for {', '.join(NAMES)}, or all (default: linux64, and win64 where x86_64-w64-mingw32-gcc is "
+        f"installed; darwin64 and aarch64-linux need {ZIG.split()[-1]})",
+    )  # fmt: skip
+
+
+def _wanted(arguments: argparse.Namespace) -> tuple[Platform, ...] | None:
+    return None if arguments.platforms is None else platforms_of(arguments.platforms)
 
 
 def robot_of(told: BlockSettings) -> tuple[Robot, JointFriction | None]:
@@ -149,7 +166,8 @@ def write(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(told)
     line = Line()
     try:
-        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "fmi": arguments.fmi}
+        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "fmi": arguments.fmi,
+                                "platforms": _wanted(arguments)}  # fmt: skip
         done = write_fmu(arguments.kind, made, arguments.out, tell=line, **more)
     finally:
         line.end()
@@ -158,8 +176,9 @@ def write(arguments: argparse.Namespace) -> int:
         shape = "x".join(map(str, p.group.shape)) or "1"
         rows.append((p.group.causality, p.group.name, shape, units_of(p.group), p.group.text))
     print("\n".join(table(rows, ("", "name", "size", "unit", "what"), "llrll", indent=0)))
-    print(f"\n{done.path}: {done.size / 1000:.0f} kB, {' and '.join(done.platforms)}, model exchange and co-simulation")
-    _missing(done.platforms, "binary")
+    print(f"\n{done.path}: {done.size / 1000:.0f} kB, {_listed(done.platforms)}, model exchange and co-simulation")
+    if arguments.platforms is None:
+        _missing(done.platforms, "binary")
     return 0
 
 
@@ -171,12 +190,17 @@ def write_package(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(told)
     line = Line()
     try:
-        path, wires = write_system(made, arguments.out, friction=friction, q_start=told.start, tell=line)
+        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "platforms": _wanted(arguments)}
+        path, wires = write_system(made, arguments.out, tell=line, **more)
     finally:
         line.end()
     size = path.stat().st_size / 1000
     print(f"{path}: {size:.0f} kB, {', '.join(BLOCKS)} with {wires} connections, SSP 1.0; step it by 1 ms")
     return 0
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _missing(platforms: Collection[str], what: str) -> None:
@@ -194,14 +218,17 @@ def write_all(arguments: argparse.Namespace) -> int:
         bar(f"{done} of {total}  {what}", done / total)
 
     try:
-        page, written = write_catalogue(arguments.out, arguments.robot, arguments.kind, tell=tell)
+        page, written = write_catalogue(
+            arguments.out, arguments.robot, arguments.kind, platforms=_wanted(arguments), tell=tell
+        )
     finally:
         bar.end()
     platforms = sorted({p for w in written for p in w.platforms})
     size = sum(w.size for w in written) / 1e6
     took = time.perf_counter() - begin
-    print(f"{len(written)} FMUs, {size:.1f} MB, {' and '.join(platforms)}, in {took:.1f} s")
-    _missing(platforms, "binaries")
+    print(f"{len(written)} FMUs, {size:.1f} MB, {_listed(platforms)}, in {took:.1f} s")
+    if arguments.platforms is None:
+        _missing(platforms, "binaries")
     print(page)
     return 0
 

@@ -5,6 +5,8 @@ The master needs nothing but libc: what it shows holds on a host without Python.
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tangere.apps.fmu.build import LINUX, built
+from tangere.apps.fmu.build import LINUX, WINDOWS, built, cache_folder
 from tangere.apps.fmu.opened import Opened
 from tangere.errors import TangereError
 
@@ -28,7 +30,7 @@ WRITES = 100 << 20  # [bytes] of a file that the child may write
 _end: ContextVar[float] = ContextVar("end", default=float("inf"))  # when the check that runs must be over, monotonic
 OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
 _FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
-_FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-ldl", "-lm")
+_FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-lm")
 
 
 class DriverFailed(TangereError):
@@ -42,21 +44,29 @@ class NotLoaded(DriverFailed):
 _CANNOT_LOAD = 3  # exit code of the driver
 
 
-def driver() -> Path:
-    """The compiled master, built once and kept in the cache folder."""
+def driver(*, windows: bool = False) -> Path:
+    """The compiled master, built once and kept in the cache folder; for Windows where asked."""
     folder = files("tangere.apps.fmu") / "c"
     texts = {name: (folder / name).read_text(encoding="ascii") for name in _FILES}
-    _, path = built(texts, LINUX, "driver.c", _FLAGS)
+    # numbers are written and read as C99 has it, by mingw's own functions
+    flags = (*_FLAGS, "-static", "-lpthread", "-D__USE_MINGW_ANSI_STDIO=1") if windows else (*_FLAGS, "-ldl")
+    _, path = built(texts, WINDOWS if windows else LINUX, "driver.c", flags, ".exe" if windows else "")
     if not path.is_file():
         raise TangereError(f"{path.parent} cannot be written: the master that drives an FMU is kept there")
     return path
 
 
+def wine() -> str | None:
+    """The program that runs Windows programs here, None where it is not installed."""
+    return shutil.which("wine64") or shutil.which("wine")
+
+
 def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
-    """For preexec_fn: what the child may take; no core files."""
+    """For preexec_fn: what the child may take; no core files. memory 0: as much as there is."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (WRITES, WRITES))
@@ -121,19 +131,28 @@ class Talk:
     """A conversation with an FMU in a child process: ask("step", 0.0, 1e-3) gives (status, values).
 
     messages: (status, category, text) of everything that the FMU said. absent: functions that it does not offer.
-    guid: another one than the file's, to see it refused.
+    guid: another one than the file's, to see it refused. windows: the library for Windows, under wine.
     """
 
-    def __init__(self, fmu: Opened, *, guid: str | None = None, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, fmu: Opened, *, guid: str | None = None, seconds: float = SECONDS, windows: bool = False
+    ) -> None:
         self.messages: list[tuple[int, str, str]] = []
         self.absent: list[str] = []
         self._name = fmu.path.name
         seconds = remaining(seconds)
         command = [str(driver()), "talk", str(fmu.library), fmu.resources_uri, guid or fmu.guid]
+        memory, environment = MEMORY, dict(os.environ)
+        if windows:
+            uri = fmu.resources_uri.replace("file:///", "file:///Z:/")  # the drive that is this machine's root
+            library = f"Z:{fmu.library_of(WINDOWS)}"
+            command = [wine() or "wine", str(driver(windows=True)), "talk", library, uri, command[-1]]
+            memory = 0  # wine maps what a whole process of Windows may use
+            environment |= {"WINEPREFIX": str(cache_folder() / "wine"), "WINEDEBUG": "-all", "DISPLAY": ""}
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (close() closes it)
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, errors="replace",
-            preexec_fn=lambda: limits(seconds=seconds), cwd=fmu.folder,
+            preexec_fn=lambda: limits(memory, seconds), cwd=fmu.folder, env=environment,
         )  # fmt: skip
         self._timer = threading.Timer(seconds, self._child.kill)
         self._timer.daemon = True

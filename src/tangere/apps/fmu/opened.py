@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tangere import foreign
+from tangere.apps.fmu.build import LINUX, Platform
 from tangere.errors import InvalidValue
 
 LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened
@@ -98,8 +99,12 @@ class Opened:
     @property
     def library(self) -> Path:
         """Shared library for Linux."""
-        platform = "x86_64-linux" if self.version.startswith("3") else "linux64"
-        return self.folder / "binaries" / platform / f"{self.identifier}.so"
+        return self.library_of(LINUX)
+
+    def library_of(self, platform: Platform) -> Path:
+        """Shared library for a platform."""
+        folder = platform.folder_of(3 if self.version.startswith("3") else 2)
+        return self.folder / "binaries" / folder / f"{self.identifier}{platform.ending}"
 
     @property
     def resources_uri(self) -> str:

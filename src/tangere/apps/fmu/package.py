@@ -18,7 +18,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from tangere.apps.fmu import description3
-from tangere.apps.fmu.build import LINUX, PLATFORMS, Platform, binary, compiler_of
+from tangere.apps.fmu.build import Platform, binaries, default_platforms
 from tangere.apps.fmu.description import description_text
 from tangere.apps.fmu.kinds import KINDS, kind_of
 from tangere.apps.fmu.part import ArmNumbers, Kind, arm_of
@@ -104,10 +104,9 @@ def fmu_bytes(
     content["sources/CMakeLists.txt"] = cmake.replace("NAME", identifier).encode()
     if fmi == 3:
         content["sources/buildDescription.xml"] = description3.build_text(identifier).encode()
-    for platform in platforms:
-        if tell is not None:
-            tell(f"{identifier}: binary for {platform.folder_of(fmi)}")
-        content[f"binaries/{platform.folder_of(fmi)}/{identifier}{platform.ending}"] = binary(sources, platform)
+    say = tell or (lambda text: None)
+    made = binaries(sources, platforms, fmi, lambda folder: say(f"{identifier}: binary for {folder}"))
+    content |= {f"binaries/{folder}/{identifier}{ending}": data for (folder, ending), data in made.items()}
     content["documentation/index.html"] = documentation_html(kind, arm, table, __version__, fmi).encode()
     content["documentation/licenses/license.txt"] = licence_text().encode()
     content["terminalsAndIcons/icon.png" if fmi == 3 else "model.png"] = icon_png(kind)
@@ -133,11 +132,6 @@ def zipped(content: dict[str, bytes], first: str) -> bytes:
             info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
             archive.writestr(info, content[name])
     return buffer.getvalue()
-
-
-def available_platforms() -> tuple[Platform, ...]:
-    """Linux, and whatever else this machine can compile for."""
-    return tuple(p for p in PLATFORMS if p is LINUX or compiler_of(p) is not None)
 
 
 @contextmanager
@@ -186,19 +180,20 @@ def write_fmu(
     out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
     file appears whole or not at all, an older one stays where anything goes wrong.
     friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
-    compile for, None for all that this machine can. tell: is told what takes time. fmi: version of the standard, 2
-    (2.0, which every tool reads) or 3 (3.0: arrays are arrays).
+    compile for, None for linux64 and, where there is a compiler, win64. tell: is told what takes time. fmi: version of
+    the standard, 2 (2.0, which every tool reads) or 3 (3.0: arrays are arrays).
     """
     if fmi not in (2, 3):
         raise InvalidValue(f"fmi: 2 or 3, got {fmi!r}")
     chosen = kind_of(kind)
     arm = arm_of(as_robot(robot), friction, q_start)
     path = _target(out, f"{chosen.identifier(arm)}.fmu")
-    wanted = available_platforms() if platforms is None else tuple(platforms)
+    wanted = default_platforms() if platforms is None else tuple(platforms)
     content, guid = fmu_bytes(chosen, arm, wanted, tell, fmi)
     with folders(path.parent), replacing(path) as temporary:
         temporary.write_bytes(content)
-    return Written(path, chosen, arm, chosen.table(arm), guid, tuple(p.folder_of(fmi) for p in wanted), len(content))
+    made = tuple(dict.fromkeys(p.folder_of(fmi) for p in wanted))
+    return Written(path, chosen, arm, chosen.table(arm), guid, made, len(content))
 
 
 def arms() -> list[str]:
@@ -211,11 +206,13 @@ def write_catalogue(
     robots: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
     *,
+    platforms: Sequence[Platform] | None = None,
     tell: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Path, list[Written]]:
     """Write FMUs, their data sheets and index.html into a folder; the page, and what was written.
 
-    robots, kinds: names, None for all. tell: is told how many are done, how many there are, and which is next.
+    robots, kinds: names, None for all. platforms: as for write_fmu. tell: is told how many are done, how many there
+    are, and which is next.
     """
     from tangere import __version__
     from tangere.apps.fmu.pages import catalogue_html, documentation_html
@@ -232,7 +229,7 @@ def write_catalogue(
             for kind in wanted:
                 if tell is not None:
                     tell(len(done), len(made) * len(wanted), f"{arm.name} {kind}")
-                w = write_fmu(kind, arm, target)
+                w = write_fmu(kind, arm, target, platforms=platforms)
                 sheet = documentation_html(w.kind, w.arm, w.table, __version__)
                 write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
                 done.append(w)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.fmu.build import Platform
+from tangere.apps.fmu.build import Platform, default_platforms
 from tangere.apps.fmu.kinds import kind_of
-from tangere.apps.fmu.package import available_platforms, fmu_bytes, folders, zipped
+from tangere.apps.fmu.package import fmu_bytes, folders, zipped
 from tangere.apps.fmu.part import arm_of
 from tangere.apps.fmu.variables import TYPES, UNITS, Group, Table
 from tangere.dynamics.friction import JointFriction
@@ -126,7 +126,7 @@ def write_system(
     path = Path(f"{arm.name}.ssp" if out is None else out)
     if path.suffix.lower() != ".ssp":
         raise InvalidValue(f"{path}: a system is written as *.ssp")
-    wanted = available_platforms() if platforms is None else tuple(platforms)
+    wanted = default_platforms() if platforms is None else tuple(platforms)
     tables: dict[str, Table] = {}
     files: dict[str, str] = {}
     content: dict[str, bytes] = {}

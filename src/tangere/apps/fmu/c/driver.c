@@ -193,6 +193,9 @@ int main(int argc, char **argv)
 {
     Library f;
     const char *what = argc > 1 ? argv[1] : "";
+#if defined(_WIN32)
+    _setmode(_fileno(stdout), _O_BINARY); /* lines end here as they do elsewhere */
+#endif
     if (strcmp(what, "speed") == 0 && argc > 6)
         return ended(speed(argv + 2, argv + argc));
     if (argc < 5) {

@@ -2,7 +2,13 @@
 #ifndef TG_DRIVER_H
 #define TG_DRIVER_H
 
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#include <windows.h>
+#else
 #include <dlfcn.h>
+#endif
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,20 +117,46 @@ static void give(void *memory)
 
 static const fmi2CallbackFunctions host = {hear, take, give, NULL, NULL};
 
+#if defined(_WIN32)
+static void *opened(const char *path)
+{
+    void *handle = (void *)LoadLibraryA(path);
+    if (!handle)
+        fprintf(stderr, "%s: error %lu of Windows\n", path, GetLastError());
+    return handle;
+}
+
+static void *looked_up(void *handle, const char *name)
+{
+    const FARPROC found = GetProcAddress((HMODULE)handle, name);
+    void *out;
+    memcpy(&out, &found, sizeof out);
+    return out;
+}
+#else
+static void *opened(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        fprintf(stderr, "%s\n", dlerror());
+    return handle;
+}
+
+static void *looked_up(void *handle, const char *name) { return dlsym(handle, name); }
+#endif
+
 /* 0, or 1 with a sentence on stderr; names what is absent on stdout if `tell` */
 static int open_library(Library *f, const char *path, const char *resources, const char *guid, int tell)
 {
     memset(f, 0, sizeof *f);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        fprintf(stderr, "%s\n", dlerror());
+    void *handle = opened(path);
+    if (!handle)
         return 1;
-    }
     f->guid = guid;
     f->resources = resources;
 #define LOOK(name, result, arguments)                                                                                  \
     {                                                                                                                  \
-        void *found = dlsym(handle, #name);                                                                            \
+        void *found = looked_up(handle, #name);                                                                         \
         memcpy(&f->name, &found, sizeof found);                                                                        \
         if (!found) {                                                                                                  \
             f->absent++;                                                                                               \
