@@ -121,6 +121,7 @@ def test_summary_report_and_show(result: RunResult, tmp_path: Path, monkeypatch:
     assert "Springs &amp; dampers" in path.read_text()
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # without the extra: the page
     shown = result.show()
     assert opened == [shown.as_uri()]
     assert form(shown.read_text()) == form(path.read_text())

@@ -95,13 +95,17 @@ class CsvSink:
                     self._file.close()
 
 
-def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:
+def read_csv(
+    path: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Log:  # fmt: skip
     """Read a csv log: ours, bit by bit, or a recording of a robot, with commas, semicolons, tabs or blanks between.
 
     Names become ours where we know them (logs.columns); columns that hold no numbers (dates) are left out. columns: a
     list for a file without a header (a header is skipped where it is given); rate [1/s]: for one without stamps. Stamps
     stay as they are: a robot's count from its power-on. Lines that cannot be read cost those lines and stand in
     log.problems. A last line without a line end may be cut inside its last number: that is nan, log.complete False.
+    progress: is given the share of the file that is read.
     """
     rows = CsvRows(str(path), columns=columns, rate=rate)
     tables: list[Array] = []
@@ -115,6 +119,8 @@ def read_csv(path: str | os.PathLike[str], *, columns: str | None = None, rate: 
     with foreign.reading(path, size), Path(path).open(encoding="utf-8-sig") as file:  # any line ends; a byte order mark
         begun = False
         while block := _block(file):
+            if progress is not None:
+                progress(min(1.0, os.lseek(file.fileno(), 0, os.SEEK_CUR) / max(size, 1)))
             if not block[-1].endswith("\n"):  # the file's last: a writer that was killed, or one that ends without
                 last = block.pop()
             while block and not rows.rows:  # the header, and the first line that can be used

@@ -8,7 +8,7 @@ import io
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,12 +45,16 @@ class Recording:
             yield StreamRow(time, {name: column[k] for name, column in others.items()})
 
 
-def read(source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None) -> Log:
+def read(
+    source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Log:  # fmt: skip
     """The log in a file: FILE.csv, FILE.mcap (ours, or a ROS 2 bag of anybody), FILE.npz:KEY; every number as it is.
 
-    columns, rate: as for `recordings`. What could not be read, and which columns hold NaN, is in log.problems.
+    columns, rate: as for `recordings`. progress: is given the share of a csv that is read, now and then. What could
+    not be read, and which columns hold NaN, is in log.problems.
     """
-    logs = _logs(source, columns, rate)
+    logs = _logs(source, columns, rate, progress)
     if len(logs) != 1:
         known = ", ".join(name for name, _ in logs[:8]) + (" ..." if len(logs) > 8 else "")
         raise InvalidValue(f"{os.fspath(source)}: holds {len(logs)} logs, name one as FILE.npz:KEY; it has {known}")
@@ -92,7 +96,10 @@ def _parts(source: str | os.PathLike[str]) -> tuple[Path, str]:
     return Path(f"{path}.npz" if pattern else path), pattern
 
 
-def _logs(source: str | os.PathLike[str], columns: str | None, rate: float | None) -> list[tuple[str, Log]]:
+def _logs(
+    source: str | os.PathLike[str], columns: str | None, rate: float | None,
+    progress: Callable[[float], None] | None = None,
+) -> list[tuple[str, Log]]:  # fmt: skip
     """Name and log of everything that is in a file."""
     file, pattern = _parts(source)
     if file.suffix == ".npz":
@@ -101,7 +108,7 @@ def _logs(source: str | os.PathLike[str], columns: str | None, rate: float | Non
         from tangere.logs.mcap_read import read_mcap
 
         return [(file.name, read_mcap(file))]
-    return [(file.name, read_csv(file, columns=columns, rate=rate))]
+    return [(file.name, read_csv(file, columns=columns, rate=rate, progress=progress))]
 
 
 def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None) -> list[tuple[str, Log]]:

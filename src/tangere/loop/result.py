@@ -289,7 +289,8 @@ class RunResult:
             claim = Claim(folder, OURS)
             place = claim.path
             write_manifest(named.manifest, place)
-            tried(LOG, lambda: write_mcap(self.log, place / LOG, robot=self.robot))
+            told = self.log.events or tuple(event.record() for event in self.events)
+            tried(LOG, lambda: write_mcap(replace(self.log, events=told), place / LOG, robot=self.robot))
         elif self.log_error:
             tried.cut(LOG, self.log_error)
         else:
@@ -308,11 +309,19 @@ class RunResult:
         if isinstance(self.log.columns, StoredColumns):
             _ = self.summary, self.overview
 
-    def show(self) -> Path:
-        """Open the page in a browser and say where it is (a temporary file; `save` keeps one)."""
+    def show(self, **options: Any) -> Any:
+        """The run again in the studio, in the browser or in a notebook (`tangere.show`, which takes the options).
+
+        Without the extra `studio` its page is opened instead (a temporary file, whose path is given; `save` keeps one).
+        """
         import tempfile
         import webbrowser
+        from importlib.util import find_spec
 
+        if find_spec("viser") is not None:
+            import tangere
+
+            return tangere.show(self, **options)
         path = self.report(Path(tempfile.mkdtemp(prefix="tangere-")) / "run.html")
         webbrowser.open(path.as_uri())
         return path

@@ -73,16 +73,23 @@ class Watched:
     @property
     def near(self) -> tuple[tuple[float, int, float], ...]:
         """Near misses, the largest first: stamp [s], joint and score where it came to NEAR or more, and no event."""
-        time, score = self.log.motion.time, np.nan_to_num(self.traces.score)
-        for event in self.events:
-            last = np.inf if event.end_s is None else event.end_s + BESIDE
-            score[(time >= event.onset_s - BESIDE) & (time <= last)] = 0.0
-        found = []
-        while score.max(initial=0.0) >= NEAR:
-            k = int(np.argmax(score))
-            found.append((float(time[k]), int(self.traces.joint[k]), float(score[k])))
-            score[np.abs(time - time[k]) <= BESIDE] = 0.0
-        return tuple(found)
+        return near_misses(self.log.motion.time, self.traces.score, self.traces.joint, self.events)
+
+
+def near_misses(
+    time: Array, score: Array, joint: NDArray[np.int64], events: Sequence[Event]
+) -> tuple[tuple[float, int, float], ...]:
+    """Where a score (N,) came to NEAR or more beside all events, the largest first: stamp [s], joint and score."""
+    score = np.nan_to_num(score)
+    for event in events:
+        last = np.inf if event.end_s is None else event.end_s + BESIDE
+        score[(time >= event.onset_s - BESIDE) & (time <= last)] = 0.0
+    found = []
+    while score.max(initial=0.0) >= NEAR:
+        k = int(np.argmax(score))
+        found.append((float(time[k]), int(joint[k]), float(score[k])))
+        score[np.abs(time - time[k]) <= BESIDE] = 0.0
+    return tuple(found)
 
 
 class Watcher:

@@ -6,7 +6,7 @@ import base64
 import datetime as dates
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,10 +156,11 @@ def _column(name: str, value: ArrayLike, rows: int, width: int) -> Array:
     return array
 
 
-def run_data(source: str | os.PathLike[str] | Log, **changes: Any) -> RunData:
+def run_data(source: str | os.PathLike[str] | Log, *, log: Log | None = None, **changes: Any) -> RunData:
     """RunData of a folder, a log file (.mcap, .csv) or a Log; `changes` replace what was found.
 
-    A folder needs no more than a log: manifest.json, summary.json and video.mp4 are used where they are there.
+    A folder needs no more than a log: manifest.json, summary.json and video.mp4 are used where they are there. log: in
+    place of the one in the folder, where it was read before.
     """
     if isinstance(source, Log):
         return put_together(source, **changes)
@@ -176,7 +177,8 @@ def run_data(source: str | os.PathLike[str] | Log, **changes: Any) -> RunData:
     if not logs and not summary and not manifest:
         raise InvalidValue(f"no run in {path}: no log (*.mcap, *.csv), no summary.json, no manifest.json")
     named = {"name": _name(manifest) or path.resolve().name, "video": clip_of(path)}
-    return put_together(read(logs[0]) if logs else None, manifest, summary, **(named | changes))
+    found = log if log is not None or not logs else read(logs[0])
+    return put_together(found, manifest, summary, **(named | changes))
 
 
 def put_together(
@@ -200,7 +202,9 @@ def put_together(
     own = {str(k): str(v) for k, v in _mapping(summary.get("blocks")).items()}
     blocks = {"blocks": {**found.get("blocks", {}), **own, **changes.get("blocks", {})}}
     made = RunData(**(found | changes | blocks))
-    return made if "events" in changes else replace(made, events=events_of(summary, made.dof or MOST))
+    if "events" in changes:
+        return made
+    return replace(made, events=events_of(summary, made.dof or MOST, () if log is None else log.events))
 
 
 def clip_of(folder: Path) -> bytes | None:
@@ -242,23 +246,37 @@ def of_log(log: Log) -> dict[str, Any]:
     return found
 
 
-def events_of(summary: Mapping[str, Any], dof: int) -> tuple[Event, ...]:
-    """The events of a summary.json, as far as it tells them; entries without time or joint are left out."""
+def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) -> tuple[Event, ...]:
+    """The events of a summary.json, as far as it tells them; entries without time or joint are left out.
+
+    logged: what the log says of them, phase by phase: point and force stand there. Without a summary it alone tells.
+    """
+    newest = {entry.get("time_s"): entry for entry in map(_mapping, logged)}
+    listed = summary.get("events")
+    entries = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else [*newest.values()]
     out: list[Event] = []
-    entries = summary.get("events")
-    for entry in entries if isinstance(entries, list | tuple) else ():
-        told = _mapping(entry)
+    for entry in entries:
+        told = {**newest.get(entry.get("time_s"), {}), **entry}
         time, joint = _number(told.get("time_s")), told.get("joint")
         if time is not None and isinstance(joint, int) and 1 <= joint <= dof:
             residual = np.zeros(dof)
             residual[joint - 1] = _number(told.get("torque_nm")) or 0.0
             kind = told.get("kind") if told.get("kind") in KINDS else "unknown"
             more = {"end_s": _number(told.get("end_s")), "kind": kind, "masked": told.get("alarm") is False}
-            if isinstance(told.get("link"), int):
+            if isinstance(told.get("link"), int) and 1 <= told["link"] <= dof:
                 more |= {"link": told["link"], "link_probability": _number(told.get("link_probability")) or 0.0}
+                more |= {name: _vector(told.get(name)) for name in ("point", "force")}
             more["why_no_link"] = str(told.get("why_no_link") or "")
             out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
+
+
+def _vector(value: Any) -> Array | None:
+    """Three finite numbers; None where there is anything else."""
+    if not isinstance(value, list | tuple) or len(value) != 3 or any(_number(one) is None for one in value):
+        return None
+    found = np.array(value, dtype=np.float64)
+    return found if bool(np.isfinite(found).all()) else None
 
 
 def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def add(commands: Any) -> None:
     p.add_argument("of", nargs="?", metavar="RUN", help="after `export`: what is exported")
     p.add_argument("--out", metavar="FILE.html", help="with `export`: the page that is written")
     p.add_argument("--ghost", metavar="RUN|LOG", help="with RUN or LOG: another one in the same scene")
+    p.add_argument("--columns", metavar="LIST", help="of a csv without header or an npz, such as t,q,qd,current")
+    p.add_argument("--rate", metavar="HZ", help="samples per second, for a log without stamps")
     p.add_argument("--port", type=int, metavar="N", help="of the page; refused if taken (default: the next free one)")
     p.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
     p.add_argument("--log", metavar="FILE.mcap", help="keep the run, with all that was done by hand")
@@ -105,10 +107,16 @@ def _recordings(arguments: argparse.Namespace) -> tuple[Any, ...] | None:
     """What is replayed, with its ghost; None: an arm is simulated."""
     if arguments.source is None:
         return None
+    from tangere.apps.touch.options import sample_rate
+    from tangere.report.terminal import Bar
     from tangere.studio.recorded import recorded
 
     told = [arguments.source] if arguments.ghost is None else [arguments.source, arguments.ghost]
-    return tuple(recorded(source, arguments.robot) for source in told)
+    bar, how = Bar(), {"columns": arguments.columns, "rate": sample_rate(arguments.rate, "--rate")}
+    try:
+        return tuple(recorded(source, arguments.robot, bar, **how) for source in told)
+    finally:
+        bar.end()
 
 
 def address_of_arm(source: str | None) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tangere.types import Array
 
 COLOURS = ("#1f77b4", "#d1495b", "#2e933c", "#c98a0b", "#7b4fa3", "#0f8b8d", "#8c564b", "#5f6c7b")  # do not repeat
+CURSOR = "#8a94a0"  # of the line at the time that is shown: as the axes, and no joint's
 POINTS = 400  # of one curve: more than the panel has pixels
 SEEN = 4  # digits after the point of what is drawn: rounding of 1e-14 Nm is not blown up to the height of a plot
 _AXIS = {"stroke": "#8a94a0", "grid": {"stroke": "#8a94a030"}, "ticks": {"stroke": "#8a94a060"}}
@@ -29,7 +30,7 @@ class Curves:
         self.limit = limit
         series: list[dict[str, Any]] = [{"label": "t [s]"}]
         for i, name in enumerate(names):
-            colour = "#e8920c" if name == "now" else COLOURS[i % len(COLOURS)]
+            colour = CURSOR if name == "now" else COLOURS[i % len(COLOURS)]
             series.append({"label": name, "stroke": colour, "width": 1.6})
         if limit is not None:
             series.append({"label": "limit", "stroke": "#e8920c", "width": 1.4, "dash": (6, 4)})
@@ -58,11 +59,15 @@ class Curves:
 
 
 def picked(time: Array, values: Array, points: int = POINTS) -> NDArray[np.intp]:
-    """Indices of samples that keep the least and the most of every bin: an event of a few samples stays seen."""
-    count = len(time)
+    """Indices of samples that keep the least and the most of every bin: an event of a few samples stays seen.
+
+    Samples that are not finite are left out: a plot with one of them shows nothing at all.
+    """
+    known = np.flatnonzero(np.isfinite(values).all(axis=1))
+    count = len(known)
     if count <= points:
-        return np.arange(count)
-    size = np.abs(np.nan_to_num(values)).max(axis=1)
+        return known
+    size = np.abs(values[known]).max(axis=1)
     edges = np.unique(np.linspace(0, count, points // 2 + 1).astype(int))
     most = [a + int(np.argmax(size[a:b])) for a, b in pairwise(edges.tolist())]
-    return np.unique(np.concatenate((edges[:-1], np.array(most), [count - 1])))
+    return np.asarray(known[np.unique(np.concatenate((edges[:-1], np.array(most), [count - 1])))])

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.report.data import RunData
+from tangere.logs.mcap_pieces import Pieces, pieces
+from tangere.logs.recordings import read
+from tangere.loop.folder import MANIFEST, SUMMARY
+from tangere.loop.watching import near_misses
+from tangere.report.data import RunData, put_together, run_data
 from tangere.robots import Robot, robot
 from tangere.types import Array, Event
+
+MARKED = 20  # marks on a timeline, at most: more cover each other
+# columns of a log that say what the drives did: with one of them touches can be looked for
+TORQUES = ("tau", "actual_current", "actual_current_as_torque")
 
 
 @dataclass(frozen=True)
@@ -27,25 +37,65 @@ class Recorded:
     events: tuple[Event, ...]
     notes: tuple[tuple[float, str], ...]
     said: tuple[str, ...] = ()  # what is missing, in sentences
+    near: tuple[tuple[float, int, float], ...] = ()  # near misses: stamp [s], joint and share of an alarm
+    unfelt: str = ""  # the file in which nobody has looked for touches yet, though one could
+    how: tuple[tuple[str, Any], ...] = ()  # it is read: columns, rate
+    pieces: Pieces | None = None  # of a long log: the columns are an overview, the rows come from here
 
     def index(self, time: float) -> int:
         """The sample nearest to that time."""
-        after = int(np.searchsorted(self.time, time))
-        if after == 0:
-            return 0
-        if after == len(self.time):
-            return after - 1
-        return after if self.time[after] - time < time - self.time[after - 1] else after - 1
+        return nearest(self.time, time)
+
+    def samples(self, time: float) -> tuple[Array, Array]:
+        """Stamps (k,) [s] and positions (k, n) [rad] of all samples around that time."""
+        if self.pieces is None:
+            return self.time, self.q
+        log = self.pieces.around(time)
+        return log.time, log["q"]
 
     @property
     def marks(self) -> tuple[tuple[float, str], ...]:
-        """When something was felt, with what stands at the timeline."""
-        return tuple((event.time_s, str(event.number)) for event in self.events)
+        """When something was felt, or nearly, with what stands at the timeline."""
+        found = [(event.time_s, str(event.number)) for event in self.events]
+        found += [(time, "near") for time, _, _ in self.near]
+        return tuple(sorted(found[:MARKED]))
+
+    def watched(self, progress: Callable[[float], None]) -> Recorded:
+        """The same with touches that are looked for in its file now, as `tangere watch` does."""
+        from tangere.apps.touch.api import watch
+
+        told = dict(self.how)
+        (seen,) = watch(
+            self.unfelt, self.robot, progress=progress, columns=told.get("columns"), sample_rate=told.get("rate")
+        ).logs
+        residual = np.full(self.q.shape, np.nan)
+        stamps = seen.log.motion.time
+        at = np.clip(np.searchsorted(stamps, self.time - 1e-9), 0, len(stamps) - 1)
+        same = np.abs(stamps[at] - self.time) < 1e-6  # samples that were of no use to it are left out
+        residual[same] = seen.residual[at[same]]
+        said = tuple(text for text in self.said if "residual" not in text) + seen.said
+        return replace(self, residual=residual, events=seen.events, near=seen.near, said=said, unfelt="")
 
 
-def recorded(source: str | os.PathLike[str] | RunData, arm: Robot | str | None = None) -> Recorded:
-    """A run's folder, a log (.mcap, .csv, .npz:KEY) or RunData; arm: whose it is, where the log does not say."""
-    data = RunData.of(source)
+def nearest(stamps: Array, time: float) -> int:
+    """The sample nearest to that time."""
+    after = int(np.searchsorted(stamps, time))
+    if after == 0:
+        return 0
+    if after == len(stamps):
+        return after - 1
+    return after if stamps[after] - time < time - stamps[after - 1] else after - 1
+
+
+def recorded(
+    source: str | os.PathLike[str] | RunData, arm: Robot | str | None = None,
+    progress: Callable[[str, float], None] = lambda what, share: None, **how: Any,
+) -> Recorded:  # fmt: skip
+    """A run's folder, a log (.mcap, .csv, .npz:KEY) or RunData; arm: whose it is, where the log does not say.
+
+    how: columns and rate, as logs.read takes them.
+    """
+    data, log, parts, file = _read(source, progress, how)
     name = data.name if isinstance(source, RunData) else data.name or Path(os.fspath(source)).name
     if data.q is None or not len(data.time):
         raise InvalidValue(f"{name}: no joint positions in it, so there is nothing to show")
@@ -60,14 +110,47 @@ def recorded(source: str | os.PathLike[str] | RunData, arm: Robot | str | None =
     if not whole.any():
         raise InvalidValue(f"{name}: no sample with finite joint positions")
     residual = next(iter(data.residuals.values()), None)
-    said = []
-    if data.tau is None:
+    can = any(column in log for column in TORQUES) if log is not None else data.tau is not None
+    said, unfelt = [], ""
+    if not can:
         said.append("the log has no torque: what the arm felt cannot be shown, only how it moved")
     elif residual is None:
         said.append("the log has no residual; `tangere watch` finds touches in it")
+        unfelt = file if log is not None else ""
     if data.aborted:
         said.append(data.aborted)
     return Recorded(
         name, body, data.time[whole], data.q[whole], None if residual is None else residual[whole],
-        None if data.tau is None else data.tau[whole], data.events, data.notes, tuple(said),
+        None if data.tau is None else data.tau[whole], data.events, data.notes, tuple(said), _near(data, residual),
+        unfelt, tuple(how.items()), parts,
     )  # fmt: skip
+
+
+def _read(
+    source: Any, progress: Callable[[str, float], None], how: dict[str, Any]
+) -> tuple[RunData, Any, Pieces | None, str]:
+    """What is shown, the log where it is a file by itself, the pieces of a long one, and the file."""
+    if not isinstance(source, str | os.PathLike):
+        return RunData.of(source), None, None, ""
+    path = Path(source)
+    folder = path.is_dir()
+    file = next(iter(sorted(path.glob("*.mcap"))), path) if folder else path
+    if folder and file != path and not any((path / name).is_file() for name in (MANIFEST, SUMMARY)):
+        return _read(file, progress, how)  # a bag of ROS 2 is a folder, too
+    parts = pieces(file) if file.suffix == ".mcap" else None
+    if parts is not None:
+        log = parts.overview()
+        data = run_data(path, log=log) if folder else put_together(log, name=path.stem)
+        return data, log, parts, str(file)
+    if folder or not (path.is_file() or ".npz:" in os.fspath(source)):
+        return RunData.of(source), None, None, ""
+    log = read(source, progress=lambda share: progress(f"reading {path.name}", share), **how)
+    return put_together(log, name=path.stem), log, None, os.fspath(source)
+
+
+def _near(data: RunData, residual: Array | None) -> tuple[tuple[float, int, float], ...]:
+    """Where the residual came near its thresholds, as the run states them, without an event."""
+    if residual is None or data.thresholds is None or len(data.thresholds) != residual.shape[1]:
+        return ()
+    share = np.nan_to_num(np.abs(residual) / np.maximum(data.thresholds, 1e-12))
+    return near_misses(data.time, share.max(axis=1), share.argmax(axis=1) + 1, data.events)

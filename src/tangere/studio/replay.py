@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tangere.errors import TangereError
 from tangere.studio.curves import Curves, picked
 from tangere.studio.felt import draw_touch, sentence
-from tangere.studio.recorded import Recorded
+from tangere.studio.recorded import Recorded, nearest
 from tangere.studio.stage import GHOSTS, Arm, Stage, words
 from tangere.types import Array
 
@@ -36,6 +37,7 @@ class ReplayPage:
         self.playing = False
         self._cursor = -1.0
         self._lock = threading.RLock()
+        self._pieces: dict[int, tuple[Array, Array]] = {}  # rows around the time that is shown, of a long log
         self._gui()
         self.go(self.time)
 
@@ -44,14 +46,27 @@ class ReplayPage:
         """The sample that is shown."""
         return self.run.index(self.time)
 
+    def _samples(self, of: Recorded) -> tuple[Array, Array]:
+        """Stamps and positions around the time that is shown."""
+        if of.pieces is None:
+            return of.time, of.q
+        known = self._pieces.get(id(of))
+        if known is None or not known[0][0] <= self.time <= known[0][-1]:
+            known = self._pieces[id(of)] = of.samples(self.time)
+        return known
+
+    def _placed(self, arm: Arm, of: Recorded) -> None:
+        stamps, q = self._samples(of)
+        arm.place(q[nearest(stamps, self.time)])
+
     def go(self, time: float, *, slider: bool = True) -> None:
         """Show the sample nearest to that time [s]."""
         first, last = float(self.run.time[0]), float(self.run.time[-1])
         with self._lock, self.server.atomic():
             self.time = min(max(time, first), last)
-            self.arms[0].place(self.run.q[self.index])
-            if self.ghost is not None:
-                self.arms[1].place(self.ghost.q[self.ghost.index(self.time)])
+            for arm, of in zip(self.arms, (self.run, self.ghost), strict=False):
+                if of is not None:
+                    self._placed(arm, of)
             self._touch()
             if slider:
                 self.slider.value = min(max(round(self.time, 4), self.slider.min), self.slider.max)
@@ -60,8 +75,9 @@ class ReplayPage:
     def step(self, samples: int) -> None:
         """So many samples on, or back."""
         self.playing = False
-        index = min(max(self.index + samples, 0), len(self.run.time) - 1)
-        self.go(float(self.run.time[index]))
+        stamps = self._samples(self.run)[0]
+        index = min(max(nearest(stamps, self.time) + samples, 0), len(stamps) - 1)
+        self.go(float(stamps[index]))
 
     def jump(self, direction: int) -> None:
         """To the next event, or to the one before: to the sample that raised it."""
@@ -75,6 +91,8 @@ class ReplayPage:
     def work(self, stop: threading.Event) -> None:
         """Play, where it plays, until told to stop."""
         last, next_plot = perf_counter(), 0.0
+        if self.run.unfelt:
+            threading.Thread(target=self._feel, args=(stop,), name="touches", daemon=True).start()
         while not stop.wait(1.0 / self.frames):
             now = perf_counter()
             if self.playing:
@@ -90,6 +108,36 @@ class ReplayPage:
     def close(self) -> None:
         """Nothing runs beside the page."""
 
+    def _feel(self, stop: threading.Event) -> None:
+        """Look for touches in a log that has none, while it can be looked at."""
+        shown = -1.0
+
+        def progress(share: float) -> None:
+            nonlocal shown
+            if stop.is_set():
+                raise InterruptedError
+            if share - shown > 0.02:
+                shown = share
+                self._list(f"looking for touches: {share:.0%}")
+
+        try:
+            felt = self.run.watched(progress)
+        except (TangereError, OSError, ValueError) as problem:
+            if not stop.is_set():
+                self._list(f"touches cannot be looked for: {problem}")
+            return
+        with self._lock, self.server.atomic():
+            if stop.is_set():
+                return
+            self.run = felt
+            self.slider.remove()
+            self._timeline()
+            self._buttons(bool(felt.events))
+            self._list()
+            self._panel.remove()
+            self._curves(self.server.gui)
+        self.go(self.time)
+
     def _touch(self) -> None:
         """Links of the event at this time, by their probability."""
         here = [e for e in self.run.events if e.time_s <= self.time <= (e.end_s or e.time_s + 1.0)]
@@ -99,29 +147,19 @@ class ReplayPage:
         gui, run = self.server.gui, self.run
         gui.set_panel_label(words(run.name)[:60])
         gui.main_panel.dock_right()
-        first, last = float(run.time[0]), float(run.time[-1])
         self.clock = gui.add_markdown("")
-        step = float(np.median(np.diff(run.time))) if len(run.time) > 1 else 0.001
-        # a slider of whole steps from the first sample; the last mark may lie within a step of the end
-        marks = tuple((min(max(t, first), last), text) for t, text in run.marks[:20])
-        high = max(last, first + step)
-        self.slider = gui.add_slider("t [s]", first, high, max(round(step, 4), 1e-4), first, marks=marks or None)
+        self._timeline()
         self.speed = gui.add_dropdown("speed", ["1/10", "1/4", "real time", "4 times"], initial_value="real time")
         self.play_button = gui.add_button("Play or pause", hint="key P")
-        self.next_button = gui.add_button("Next event", hint="key N", disabled=not run.events)
-        self.before_button = gui.add_button("Event before", hint="key B", disabled=not run.events)
-        told = [f"- {sentence(event)}" for event in run.events[:LISTED]]
-        told += [f"- and {len(run.events) - LISTED} more"] if len(run.events) > LISTED else []
-        told += [f"- {words(text)}" for text in run.said]
-        told = told or ["Nothing was felt in this run."]
-        if self.ghost is not None:
-            told.append(f"- the ghost is {words(self.ghost.name)}")
-        gui.add_markdown("\n".join(told))
+        self.next_button = gui.add_button("Next event", hint="key N")
+        self.before_button = gui.add_button("Event before", hint="key B")
+        self._buttons(bool(run.events))
+        self.told = gui.add_markdown("")
+        self._list()
         with gui.add_folder("Notes of the log", expand_by_default=False):
             notes = [f"- {t:.3f} s: {words(text)}" for t, text in run.notes[:200]]
             self.notes = gui.add_markdown("\n".join(notes) or "none")
-        self._curves(gui, first, last)
-        self.slider.on_update(self._slid)
+        self._curves(gui)
         self.play_button.on_click(self._play)
         self.next_button.on_click(self._next)
         self.before_button.on_click(self._before)
@@ -131,24 +169,62 @@ class ReplayPage:
         ):  # fmt: skip
             gui.add_command(label, hotkey=key).on_trigger(call)
 
-    def _curves(self, gui: Any, first: float, last: float) -> None:
-        run, n = self.run, self.run.robot.dof
-        joints = tuple(f"joint {i + 1}" for i in range(n))
-        wanted: list[tuple[str, Array, Recorded]] = []
-        if run.residual is not None:
-            wanted.append(("external torque felt [Nm]", run.residual, run))
-        wanted.append(("joint positions [rad]", run.q, run))
+    def _timeline(self) -> None:
+        """The slider of time, with a mark where something was felt; it stands below the clock."""
+        run, (first, last) = self.run, (float(self.run.time[0]), float(self.run.time[-1]))
+        stamps = self._samples(run)[0]
+        step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.001
+        # a slider of whole steps from the first sample; the last mark may lie within a step of the end
+        marks = tuple((min(max(t, first), last), text) for t, text in run.marks)
+        high = max(last, first + step)
+        self.slider = self.server.gui.add_slider(
+            "t [s]", first, high, max(round(step, 4), 1e-4), min(max(round(self.time, 4), first), high),
+            marks=marks or None, order=self.clock.order + 1e-3,
+        )  # fmt: skip
+        self.slider.on_update(self._slid)
+
+    def _buttons(self, events: bool) -> None:
+        self.next_button.disabled = self.before_button.disabled = not events
+
+    def _list(self, busy: str = "") -> None:
+        """What was felt, in sentences; busy: what is being done about it."""
+        run = self.run
+        told = [f"- {sentence(event)}" for event in run.events[:LISTED]]
+        told += [f"- and {len(run.events) - LISTED} more"] if len(run.events) > LISTED else []
+        told += [f"- near at {t:.2f} s: joint {joint}, {share:.0%} of an alarm" for t, joint, share in run.near[:4]]
+        told += [f"- and {len(run.near) - 4} more near misses"] if len(run.near) > 4 else []
+        told += [f"- {words(busy)}"] if busy else [f"- {words(text)}" for text in run.said]
+        told = told or ["Nothing was felt in this run."]
         if self.ghost is not None:
-            wanted.append((f"{words(self.ghost.name)}: joint positions [rad]", self.ghost.q, self.ghost))
-        elif run.tau is not None:
-            wanted.append(("joint torque [Nm]", run.tau, run))
-        panel = gui.add_panel()
+            told.append(f"- the ghost is {words(self.ghost.name)}")
+        self.told.content = "\n".join(told)
+
+    def _curves(self, gui: Any) -> None:
+        run, ghost, n = self.run, self.ghost, self.run.robot.dof
+        first, last = float(run.time[0]), float(run.time[-1])
+        joints = tuple(f"joint {i + 1}" for i in range(n))
+        wanted: list[tuple[str, Array, Array]] = []
+        if run.residual is not None:
+            wanted.append(("external torque felt [Nm]", run.time, run.residual))
+        if ghost is not None and ghost.residual is not None:
+            wanted.append((f"felt by {words(ghost.name)} [Nm]", ghost.time, ghost.residual))
+        wanted.append(("joint positions [rad]", run.time, run.q))
+        if ghost is not None and ghost.robot.dof == n:
+            both = (run.time >= ghost.time[0]) & (run.time <= ghost.time[-1])
+            at = np.array([ghost.index(t) for t in run.time[both].tolist()], dtype=int)
+            if len(at) > 1:
+                wanted.append(("positions less those of the ghost [rad]", run.time[both], run.q[both] - ghost.q[at]))
+        elif ghost is None and run.tau is not None:
+            wanted.append(("joint torque [Nm]", run.time, run.tau))
+        self._panel = panel = gui.add_panel()
         self.plots: list[tuple[Curves, Array, Array]] = []
         with panel.add_tab("Curves"):
-            for title, values, of in wanted:
-                curves = Curves(gui, title, (*joints, "now"), (first, last), height=240, label="s")
-                pick = picked(of.time, values)
-                self.plots.append((curves, of.time[pick], values[pick]))
+            for title, stamps, values in wanted:
+                curves = Curves(gui, title, (*joints[: values.shape[1]], "now"), (first, last), height=240, label="s")
+                pick = picked(stamps, values)
+                if not len(pick):
+                    continue  # nothing was watched: as before
+                self.plots.append((curves, stamps[pick], values[pick]))
         panel.dock_left()
         panel.set_width(380)
         self._draw_cursor()
