@@ -10,14 +10,23 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # installation. Other Python files do not, the installation is an editable one.
 GENERATOR := $(shell find src/tangere/codegen src/tangere/kernels src/tangere/kinematics src/tangere/dynamics \
                -name '*.py' -o -name '*.c' -o -name '*.h' 2>/dev/null | grep -v '/_generated')
-INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py) $(GENERATOR)
+INPUTS    := pyproject.toml constraints.txt $(wildcard setup.py .ci/locked*.txt) $(GENERATOR)
+
+# What tests, lint, wheel and CI install is in .ci/locked.txt: every package with its version, and the hash of each of its
+# files, so that nothing else can be installed in its place. HASHES=no: for a mirror that builds its packages anew.
+HASHES ?= yes
+ifeq ($(HASHES),yes)
+LOCKED = $(PIP) install -q --no-deps --require-hashes -r $(1)
+else
+LOCKED = mkdir -p build && sed -e 's/ *\\$$//' -e '/--hash=/d' $(1) > build/unhashed.txt && $(PIP) install -q --no-deps -r build/unhashed.txt
+endif
 
 # Public clients of UR arms that drive our virtual one in the tests: UR's own RTDE client (in urinterface) and the torque
 # worker of airo-robots. Without what they ask for beside: pandas, plots and developers' tools that nothing here uses.
 CLIENTS := urinterface airo-robots airo-typing airo-spatial-algebra loguru spatialmath-python ansitable colored matplotlib \
-           contourpy cycler fonttools kiwisolver pyparsing python-dateutil
+           contourpy cycler kiwisolver pyparsing
 
-.PHONY: help demo test soak fuzz lint docs bench wheel clean
+.PHONY: help demo test soak fuzz lint lock docs bench wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,9 +35,10 @@ help:
 	@echo "make soak    the tests in their long forms"
 	@echo "make fuzz    5000 mutated files for every reader; prints the seeds of what fails"
 	@echo "make lint    the checks of 'make test' without the tests"
+	@echo "make lock    write .ci/locked*.txt anew after a change of constraints.txt or of the extras in pyproject.toml"
 	@echo "make docs    the documentation: every example is run for its picture; site in build/docs/index.html"
 	@echo "make bench   measure against the peers that are installed (pinocchio, mujoco, ur-analytic-ik, eaik)"
-	@echo "make wheel   build sdist and wheel; install the wheel into an empty environment without a compiler; try it"
+	@echo "make wheel   build sdist, manylinux wheel and its list of parts (SBOM); try the wheel where there is no compiler"
 	@echo "make clean   remove everything that was built, $(VENV) too"
 
 demo: $(VENV)/.core
@@ -50,6 +60,13 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# for every system and Python version at once; versions that are there already stay
+COMPILE := $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 -c constraints.txt --no-annotate --no-header
+lock: $(BIN)/python
+	$(PIP) install -q -c constraints.txt uv
+	$(COMPILE) --all-extras pyproject.toml -o .ci/locked.txt
+	printf '%s\n' $(CLIENTS) | $(COMPILE) --no-deps - -o .ci/locked_clients.txt
+
 # pages from docs/, pictures from runs of the examples; a dead link or an example that fails ends it
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/site/build.py
@@ -57,10 +74,17 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.test
 	$(BIN)/tangere bench
 
-wheel: $(BIN)/python
-	rm -rf dist build/wheel-check
-	$(PIP) install -q -c constraints.txt build
-	$(BIN)/python -m build --outdir dist .
+# The same sources give the same bytes: times are those of the last commit. The wheel is built from the sdist, then once
+# more from this folder, and both are compared; then it is repaired for old systems (manylinux), installed and tried.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
+wheel: $(VENV)/.test
+	rm -rf dist build/wheel-*
+	$(BIN)/python -m build --no-isolation --outdir build/wheel-sdist .
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/wheel-folder .
+	cmp build/wheel-sdist/*.whl build/wheel-folder/*.whl
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair -w dist build/wheel-sdist/*.whl
+	mv build/wheel-sdist/*.tar.gz dist
+	$(BIN)/python .ci/sbom.py dist/*.whl dist/tangere.cdx.json
 	$(BIN)/python -m venv build/wheel-check
 	cd build/wheel-check && PATH="$$PWD/bin" CC=/bin/false \
 	  bin/python -m pip install -q --only-binary :all: -c ../../constraints.txt ../../dist/tangere-*.whl
@@ -78,9 +102,11 @@ $(VENV)/.docs: $(INPUTS) | $(BIN)/python
 	$(PIP) install -q -c constraints.txt -e '.[docs,sim,plan,log,video,draw,fmu,jax,gym]'
 	@touch $(VENV)/.core $@
 
+# our own package last: it is a folder and has no hash. It is built with the setuptools and numpy of the list
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[test,lint,docs,bench,calibration,sim,plan,log,video,draw,fmu,ros2,foxglove,studio]'
-	$(PIP) install -q -c constraints.txt --no-deps $(CLIENTS) || echo "without $(CLIENTS): their tests are skipped"
+	$(call LOCKED,.ci/locked.txt)
+	$(call LOCKED,.ci/locked_clients.txt) || echo "without $(CLIENTS): their tests are skipped"
+	$(PIP) install -q --no-deps --no-build-isolation -e .
 	@touch $(VENV)/.core $@
 
 $(BIN)/python:
@@ -93,4 +119,4 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_paths()["include"] + "/Python.h"))' || \
 	  echo "Python.h not found (Debian: package python3-dev): the slower Python kernels will serve." >&2
 	$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -q --upgrade pip || echo "pip could not be upgraded; going on with the one that is there." >&2
+	@$(PIP) install -q -c constraints.txt --upgrade pip || echo "pip could not be upgraded; going on with the one that is there." >&2

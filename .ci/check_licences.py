@@ -2,6 +2,10 @@
 
 Reads what is installed (importlib.metadata); what is not installed is named and not judged. Exit code 1 where a licence
 binds those who pass the program on. The extras `test`, `lint` and `bench` are for developers and never shipped.
+
+A wheel may carry libraries of others beside what it says of itself. Those that are known to be bound are looked for by
+their file names and must stand in CARRIED, with the reason why they may come with an extra: none is in our wheel, all
+are files of their own that anybody may replace, and an extra is somebody's choice.
 """
 
 from __future__ import annotations
@@ -24,6 +28,22 @@ KNOWN = {
     "fmpy": "BSD-2-Clause (LICENSE.txt in the package)",
     "nvidia-cuda-nvrtc-cu12": "NVIDIA's own: redistributable with a program that uses it (CUDA EULA, attachment A)",
 }
+CARRIED = {
+    "shapely": "GEOS (LGPL-2.1), loaded as a library of its own: it cuts and joins the areas of a drawing",
+    "opencv-python-headless": "libraries of FFmpeg (LGPL-2.1), loaded as libraries of their own and not called by us",
+    "imageio-ffmpeg": "the program ffmpeg (GPL-3), run as a process of its own that writes a clip",
+    "nvidia-cuda-nvrtc-cu12": "NVIDIA's compiler (CUDA EULA, attachment A: goes with a program that uses it)",
+}
+BOUND = re.compile(
+    r"libgeos|libav(codec|format|util|filter)|(^|/)ffmpeg[^/]*$|libx26[45]|libnvrtc|libQt|libreadline|libgmp|libfftw"
+)
+
+
+def carries(name: str) -> list[str]:
+    """Files of a package that are libraries of others with a licence that binds."""
+    other = {".py", ".md", ".h", ".pyi", ".pyc", ".svg"}
+    program = (str(f) for f in metadata.files(name) or [] if Path(str(f)).suffix not in other)
+    return [file for file in program if BOUND.search(file)]
 
 
 def licence(name: str) -> str:
@@ -55,7 +75,7 @@ def main() -> int:
     """Print a line for each extra."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {"core": project["dependencies"], **project["optional-dependencies"]}
-    wrong = []
+    wrong, carried = [], set()
     for extra, needs in extras.items():
         if extra in DEVELOPERS:
             continue
@@ -64,6 +84,10 @@ def main() -> int:
             brought(need, seen)
         absent = [name for name, said in seen.items() if said is None]
         for name, said in seen.items():
+            if said is not None and carries(name):
+                carried.add(name)
+                if name not in CARRIED:
+                    wrong.append(f"{extra}: {name} carries {', '.join(carries(name))}")
             if said is None or name in KNOWN:
                 continue
             free = PERMISSIVE.search(said) is not None  # of a choice, one is enough
@@ -71,6 +95,7 @@ def main() -> int:
                 wrong.append(f"{extra}: {name}: {said or 'says nothing'}")
         more = f", not installed: {', '.join(absent)}" if absent else ""
         print(f"{extra}: {len(seen) - len(absent)} packages{more}")
+    print("".join(f"{name} carries {CARRIED[name]}\n" for name in sorted(carried & set(CARRIED))), end="")
     print("\n".join(["", *wrong]) if wrong else "all permissive")
     return 1 if wrong else 0
 
