@@ -81,7 +81,11 @@ setup(
             include_dirs=[numpy.get_include(), C_SOURCE],
             optional=True,  # no compiler, no extension: the Python form serves
         )
-        for name, source in (("tangere._kernels", "core.c"), ("tangere._rollouts", "rollouts.c"))
+        for name, source in (
+            ("tangere._kernels", "core.c"),
+            ("tangere._rollouts", "rollouts.c"),
+            ("tangere._periods", "periods.c"),
+        )
     ],
     cmdclass={"build_ext": BuildKernels},
 )

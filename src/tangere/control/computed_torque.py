@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Follower, Goal, critical, gain
 from tangere.dynamics.laws import servo_acceleration
+from tangere.kernels.step import compiled_step
 from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
@@ -47,12 +48,18 @@ class ComputedTorque(Follower):
         self.feed_wrench = feed_wrench
         self.kp = gain(kp, robot.dof, "kp")
         self.kv = critical(self.kp) if kv is None else gain(kv, robot.dof, "kv")
+        self._servo = compiled_step("servo", robot.dof)
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
         reference = self.trajectory.at(state.time - self._t0)
-        q, qd = state.q, state.qd
-        qdd = servo_acceleration(self.kp, self.kv, q, qd, reference.q, reference.qd, reference.qdd)
+        q, qd, servo = state.q, state.qd, self._servo
+        sample = (self.kp, self.kv, q, qd, reference.q, reference.qd, reference.qdd)
+        if servo is None:
+            qdd = servo_acceleration(*sample)
+        else:
+            servo.update(*sample)
+            qdd = servo.after
         tau = self.robot.inverse_dynamics(q, qd, qdd)
         if self.friction is not None:
             tau += self.friction.torque(reference.qd if self.friction_of_reference else qd)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import gain, positive
 from tangere.errors import InvalidValue, TangereError
+from tangere.kernels.periods import squared
 from tangere.types import Array, Command, Controller, State
 
 if TYPE_CHECKING:
@@ -128,8 +129,7 @@ class Guarded:
         try:
             command = self.controller.step(state)
             tau = command.tau
-            share = tau * self._per_torque
-            size = share.dot(share)
+            size = squared(tau, self._per_torque)
             fault = "" if tau.shape == self._shape and size < INFINITE else f"controller answered {tau}"
         except Exception as error:  # whatever it is: the arm must not be left alone with it
             fault = f"controller raised {type(error).__name__}: {error}"[:WORDS]
@@ -137,11 +137,11 @@ class Guarded:
             return self._hold(state, fault)
         self._bad = 0
         note = command.note
-        if size > 1.0 and abs(share).max() > 1.0:  # the sum first: it is cheap, and mostly below
+        if size > 1.0 and abs(tau * self._per_torque).max() > 1.0:  # the sum first: it is cheap, and mostly below
             tau, note = self._within(tau, note)
-        if self._tau is not None:
+        if self._tau is not None and squared(tau, self._per_change, self._tau) > 1.0:
             change = (tau - self._tau) * self._per_change
-            if change.dot(change) > 1.0 and abs(change).max() > 1.0:
+            if abs(change).max() > 1.0:
                 joint = int(abs(change).argmax()) + 1
                 tau = self._tau + np.clip(change, -1.0, 1.0) * self._change
                 self.rate_limited += 1
@@ -168,12 +168,11 @@ class Guarded:
 
     def _sample_fault(self, state: State) -> str:
         """What is wrong with q and qd, "" if nothing. The comparisons are false for NaN."""
-        speed = state.qd * self._per_speed
-        step = (state.q - self._q_before) * self._per_step
-        if speed.dot(speed) <= 1.0 and step.dot(step) <= 1.0:
-            self._q_before = state.q
+        q, qd = state.q, state.qd
+        if squared(qd, self._per_speed) <= 1.0 and squared(q, self._per_step, self._q_before) <= 1.0:
+            self._q_before = q
             return ""
-        return self._named_fault(state, speed, step)
+        return self._named_fault(state, qd * self._per_speed, (q - self._q_before) * self._per_step)
 
     def _named_fault(self, state: State, speed: Array, step: Array) -> str:
         """The same joint by joint, in words: the sums above are cheap, but all joints together may pass 1."""

@@ -97,6 +97,11 @@ def joints_of(dof: int) -> int:
     return next((n for n in LAW_DOFS if dof <= n), dof) if backend.Step is not None else dof
 
 
+def compiled_step(name: str, dof: int) -> Step | None:
+    """A law without parameters and memory for exactly dof joints; None where it is not compiled for them."""
+    return step(name, dof, np.zeros(0)) if backend.Step is not None and dof in LAW_DOFS else None
+
+
 def step(name: str, dof: int, parameters: Array, state: Array | None = None) -> Step:
     """The law `name` for dof joints (of `joints_of`), from the given state or its start."""
     begin = np.array(law_of(name).start(dof)) if state is None else state

@@ -11,6 +11,7 @@ from math import prod
 
 from tangere.codegen.trace import Graph, Symbol
 from tangere.dynamics import composite, newton_euler
+from tangere.dynamics.laws import servo_acceleration
 from tangere.kernels.laws import detection, onset
 from tangere.kinematics import forward
 from tangere.kinematics import inverse_closed_form as inverse
@@ -156,6 +157,11 @@ class Law:
         return len(self.start(dof))
 
 
+def _servo(n: int, _: list[Scalar], *sample: list[Scalar]) -> list[Scalar]:
+    """Computed torque's acceleration, joint by joint, of kp, kv, q, qd, q_des, qd_des, qdd_des; nothing is kept."""
+    return [servo_acceleration(*(part[j] for part in sample[:7])) for j in range(n)]
+
+
 LAWS: tuple[Law, ...] = (
     Law(
         "detection",
@@ -166,6 +172,7 @@ LAWS: tuple[Law, ...] = (
         detection.step,
     ),
     Law("onset", lambda n: (n, 2), onset.parameters_size, onset.start, onset.output_size, onset.step),
+    Law("servo", lambda n: (n,) * 7, lambda n: 0, lambda n: [], lambda n: n, _servo),
 )
 # Numbers of joints that laws are compiled for; an arm with fewer is watched as one whose other joints stand
 LAW_DOFS = (6, 8)

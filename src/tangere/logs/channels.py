@@ -211,7 +211,6 @@ class Views:
     def __init__(self, layout: Mapping[str, slice], robot: Robot | None) -> None:
         self._layout, self._slot = layout, -1.0
         self.often, self.once, self.first = Table(), Table(), np.zeros(0)  # first: what the messages of `once` take
-        self._moving: list[tuple[Array, Array, bool]] = []  # origin x y z, quaternion w x y z, whether it slides
         self._robot = robot if robot is not None and _width(layout, "q") == robot.dof else None
         if self._robot is not None:
             self._describe(self._robot)
@@ -227,7 +226,7 @@ class Views:
 
     def _describe(self, robot: Robot) -> None:
         urdf = to_urdf(robot.model, shapes=True)
-        moving, still, places = [], [], []
+        moving, still, places, origins, turns, slides = [], [], [], [], [], []
         for joint in ElementTree.fromstring(urdf).iter("joint"):
             parts = {part.tag: part.attrib for part in joint}
             xyz, rpy = (np.array(parts["origin"][key].split(), dtype=np.float64) for key in ("xyz", "rpy"))
@@ -237,7 +236,12 @@ class Views:
                 places += [xyz, np.roll(turn, -1)]
             else:
                 moving.append(pair)
-                self._moving.append((xyz, turn, joint.get("type") == "prismatic"))
+                origins.append(xyz)
+                turns.append(turn)
+                slides.append(joint.get("type") == "prismatic")
+        # of the moving joints (n, ...): x y z, quaternion w x y z, whether it slides, and its axis in the parent
+        self._origins, self._turns, self._slides = np.array(origins), np.array(turns), np.array(slides)
+        self._axes = quaternion_rotate(self._turns, (0.0, 0.0, 1.0))
         self.once.add("/robot_description", TEXT, Template(bytearray(ros_messages.text(urdf))))
         self.once.add("/tf_static", FRAMES, ros_messages.transforms(still))
         self.first = np.concatenate(places)
@@ -257,25 +261,28 @@ class Views:
             return shown[:0], np.zeros((0, self.often.width))
 
     def _values(self, rows: Array) -> Array:
-        values: list[Array] = [np.zeros((len(rows), 0))]
+        # all joints at once, and all poses: the cost is that of the calls, some 20 rows long
+        k, poses = len(rows), [rows[:, self._layout[name]] for name in self._poses]
+        values: list[Array] = [np.zeros((k, 0))]
         if self._robot is not None:
             q = rows[:, self._layout["q"]]
-            for i, (xyz, turn, slides) in enumerate(self._moving):
-                turned, moved = (np.zeros(len(q)), q[:, i]) if slides else (q[:, i], np.zeros(len(q)))
-                about_z = np.zeros((len(q), 4))
-                about_z[:, 0], about_z[:, 3] = np.cos(0.5 * turned), np.sin(0.5 * turned)
-                values.append(xyz + moved[:, None] * quaternion_rotate(turn, (0.0, 0.0, 1.0)))
-                values.append(np.roll(quaternion_product(turn, about_z), -1, axis=1))
-            values.append(_pose(self._robot.pose(q)[:, :3].reshape(-1, 12)))
-        values += [_pose(rows[:, self._layout[name]]) for name in self._poses]
+            half = 0.5 * np.where(self._slides, 0.0, q)
+            about_z = np.zeros((*q.shape, 4))
+            about_z[..., 0], about_z[..., 3] = np.cos(half), np.sin(half)
+            places = self._origins + np.where(self._slides, q, 0.0)[..., None] * self._axes
+            turns = np.roll(quaternion_product(self._turns, about_z), -1, axis=2)
+            values.append(np.concatenate((places, turns), axis=2).reshape(k, -1))
+            poses = [self._robot.pose(q)[:, :3].reshape(-1, 12), *poses]
+        if poses:
+            values.append(_pose(np.stack(poses, axis=1)).reshape(k, -1))
         values += [rows[:, self._layout["wrench_true"]]] if self._wrench else []
         return np.concatenate(values, axis=1)
 
 
 def _pose(T: Array) -> Array:
-    """x y z and the quaternion x y z w (k, 7) of poses (k, 12), upper three rows side by side."""
-    T = T.reshape(-1, 3, 4)
-    return np.concatenate([T[:, :, 3], np.roll(quaternion_from_matrix(T[:, :, :3]), -1, axis=1)], axis=1)
+    """x y z and the quaternion x y z w (..., 7) of poses (..., 12), upper three rows side by side."""
+    T = T.reshape(*T.shape[:-1], 3, 4)
+    return np.concatenate([T[..., 3], np.roll(quaternion_from_matrix(T[..., :3]), -1, axis=-1)], axis=-1)
 
 
 def _width(layout: Mapping[str, slice], name: str) -> int:

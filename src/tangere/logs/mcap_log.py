@@ -226,12 +226,17 @@ class McapSink:
 
     Never raises in the loop: `error` says what went wrong (a full disk), and nothing more is written then.
     turn: makes the next file where this one has grown to `most` bytes; notes and events go into the one that is open.
+    gently: in small goes, for a loop that a clock drives; one that runs as fast as it can is sooner done without.
     """
 
     def __init__(
-        self, file: McapFile, turn: Callable[[], McapFile] | None = None, most: float = float("inf")
+        self,
+        file: McapFile,
+        turn: Callable[[], McapFile] | None = None,
+        most: float = float("inf"),
+        gently: bool = True,
     ) -> None:
-        self.error = ""
+        self.error, self._gently = "", gently
         self._file, self._turn, self._most = file, turn, most
         self._nothing: Array = np.empty((0, file.width))
         self._queue: SimpleQueue[Array | Note | Event | None] = SimpleQueue()
@@ -258,6 +263,7 @@ class McapSink:
     def close(self) -> None:
         """Wait for what is still to be written and end the file; may be called twice."""
         if self._thread.is_alive():
+            self._gently = False  # nobody waits for the interpreter any more
             self._queue.put(None)
             self._thread.join()
 
@@ -281,7 +287,7 @@ class McapSink:
                         self._file.close()
                         self._file = self._turn()
                     for first in range(0, max(len(item), 1), CHUNK_ROWS):
-                        self._file.write(item[first : first + CHUNK_ROWS], notes, events=events, gently=True)
+                        self._file.write(item[first : first + CHUNK_ROWS], notes, events=events, gently=self._gently)
                         notes, events = [], []
                 else:
                     events.append(item.record())
@@ -294,21 +300,26 @@ class McapSink:
 
 
 def mcap_sink(
-    path: str | os.PathLike[str], columns: Mapping[str, int], *, most: float | None = None, **how: Any
+    path: str | os.PathLike[str],
+    columns: Mapping[str, int],
+    *,
+    most: float | None = None,
+    gently: bool = True,
+    **how: Any,
 ) -> McapSink:
     """A log that is written while something runs; most [bytes]: of it and the part before, NAME.1.mcap, together.
 
     Where it has grown to half of that it becomes the part before, and a new one begins: the newest half is there.
     """
     if most is None:
-        return McapSink(McapFile(path, columns, **how))
+        return McapSink(McapFile(path, columns, **how), gently=gently)
     target = Path(path)
 
     def turn() -> McapFile:
         target.replace(target.with_name(f"{target.stem}.1{target.suffix}"))
         return McapFile(target, columns, **how)
 
-    return McapSink(McapFile(path, columns, **how), turn, 0.5 * most)
+    return McapSink(McapFile(path, columns, **how), turn, 0.5 * most, gently)
 
 
 def write_mcap(

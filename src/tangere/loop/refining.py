@@ -35,8 +35,8 @@ class Refining:
 
     def __init__(self, detector: Detector, clocked: bool) -> None:
         self.detector, self.problems = detector, deque[str]()
-        detector.deferred = self._due = deque[Evidence]()
-        self._ready: deque[tuple[float, Event]] = deque()
+        detector.deferred = self.due = deque[Evidence]()
+        self.ready: deque[tuple[float, Event]] = deque()
         self._last: Event | None = None
         self._process = _Process(detector.refiner) if clocked and detector.isolator is not None else None
         self._done = threading.Event()
@@ -52,14 +52,14 @@ class Refining:
 
     def work(self, time: float) -> None:
         """Between two periods, after the sample of `time` [s]: refine what it asked for."""
-        if self._due and self._thread is None:
+        if self.due and self._thread is None:
             self._refine(time + LATENCY)
 
     def take(self, time: float) -> list[Event]:
         """Events that are ready at the sample of `time` [s], in the detector's newest form; costs 0.1 us if none is."""
         found: list[Event] = []
-        while self._ready and self._ready[0][0] <= time + TICK:
-            event = self.detector.deliver(self._ready.popleft()[1])
+        while self.ready and self.ready[0][0] <= time + TICK:
+            event = self.detector.deliver(self.ready.popleft()[1])
             if event is not None:
                 found.append(event)
         return found
@@ -84,8 +84,8 @@ class Refining:
                 return
 
     def _refine(self, ready: float) -> None:
-        while self._due:
-            evidence = self._due.popleft()
+        while self.due:
+            evidence = self.due.popleft()
             last = self._last  # may not have been delivered yet
             if last is not None and last.number == evidence.event.number and last.masked == evidence.event.masked:
                 evidence = replace(evidence, event=last)
@@ -96,7 +96,7 @@ class Refining:
                     known = evidence.gathered(_let_others)
                     refine = self.detector.refiner.refine if self._process is None else self._process.refine
                     self._last = refine(known)
-                self._ready.append((ready, self._last))
+                self.ready.append((ready, self._last))
             except Exception as problem:  # the event stays as it was raised
                 self.problems.append(f"event {evidence.event.number} not refined: {problem or type(problem).__name__}")
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from tangere import ends
 from tangere.errors import InvalidValue
+from tangere.kernels.periods import squared
 from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import mcap_sink, once_more
@@ -124,16 +125,15 @@ def run(
         scalars += parts.extra_scalars
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors
-        file = None
+        file, clocked = None, paced or parts.truth is None
         start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
         if log is not None:
             how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "durable": durable}
-            file = mcap_sink(log, columns, most=max_log, **how)
+            file = mcap_sink(log, columns, most=max_log, gently=clocked, **how)
             stack.callback(file.close)
         recorder = Recorder(scalars, vectors, file, keep)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
-        clocked = paced or parts.truth is None
         refining = None if plant is None else Refining.of(felt, clocked)
         if refining is not None:
             stack.callback(refining.close)
@@ -169,7 +169,7 @@ def run(
         if clocked:
             gc.unfreeze()
         stack.pop_all()
-    recorded = replace(recorder.log(), start_ns=start_ns)
+    recorded = recorder.log(start_ns)
     log_error = "" if file is None else file.error
     if keep and log is not None:
         told = () if felt is None else tuple(event.record() for event in felt.events)
@@ -230,7 +230,11 @@ class _Loop:
         cost_log, next_progress, lateness, cpu, first, elapsed = 0.0, 0.0, 0.0, 0.0, True, 0.0
         cpu_begin = thread_time()
         nothing = np.zeros(len(state.q))
-        residuals: tuple[Array, ...] = tuple(getattr(observer, "residual", nothing) for observer in observers)
+        residuals: list[Array] = [getattr(observer, "residual", nothing) for observer in observers]
+        updates = [observer.update for observer in observers]
+        detector, refining, trajectory, extra = self.detector, self.refining, self.trajectory, parts.extra
+        ready, due = ((), ()) if refining is None else (refining.ready, refining.due)
+        touching = detector is not None and detector.touching
         command = reference = truth = None
         try:
             while task is None or not task.finished:
@@ -246,49 +250,54 @@ class _Loop:
                     self._live(now)
                 stage = "observer"
                 t0 = perf_counter()
-                if observers:
+                if updates:
                     if not first:
-                        residuals = tuple([observer.update(state) for observer in observers])
-                    r = residuals[0]
+                        residuals = [update(state) for update in updates]
+                    r, target = residuals[0], state.qd_target
                     # what was wanted a period ago, where nobody says better: it tells a stop from a push
-                    target = state.qd_target if reference is None or state.qd_target is not None else reference.qd
+                    if target is None and reference is not None:
+                        target = reference.qd
                     state = State(now, state.period, state.q, state.qd, state.tau, state.wrench, r, target)
-                    if self.detector is not None:
-                        self._detect(state, r)
+                    if detector is not None:
+                        refined = refining.take(now) if ready and refining is not None else []
+                        event = detector.update(state, r)
+                        before, touching = touching, detector.touching
+                        if event is not None or refined or before is not touching:
+                            self._felt(now, refined, event, before and not touching)
                 stage = "controller"
                 if controller is not None:
                     command = controller.step(state)
                 t1 = perf_counter()
                 stage = "plant"
-                truth = parts.truth() if parts.truth is not None else None
+                if parts.truth is not None:
+                    truth = parts.truth()
                 if plant is not None and command is not None:
-                    if not isfinite(command.tau.dot(command.tau)):
+                    if not isfinite(squared(command.tau)):
                         self._no_torque(command.tau)
                         break
                     plant.write(command)
                 stage = "log"
                 t2 = perf_counter()
-                if self.trajectory is not None:
-                    reference = self.trajectory.at(elapsed)
-                scalars: tuple[float, ...] = (now, state.period, t1 - t0, cost_log)
+                scalars = [now, state.period, t1 - t0, cost_log]
                 if pacer is not None:
                     scalars += (lateness, cpu)
-                row: tuple[Array, ...] = (state.q, state.qd, state.tau)
+                row: list[Array] = [state.q, state.qd, state.tau]
                 if parts.wrench:
-                    row += (lost_wrench if state.wrench is None else state.wrench,)
+                    row.append(lost_wrench if state.wrench is None else state.wrench)
                 row += residuals
                 if command is not None:
-                    row += (command.tau,)
-                if reference is not None:
+                    row.append(command.tau)
+                if trajectory is not None:
+                    reference = trajectory.at(elapsed)
                     row += (reference.q, reference.qd, reference.qdd)
                     if reference.T is not None:
-                        row += (reference.T.ravel()[:12],)
+                        row.append(reference.T[:3])
                 if truth is not None:
-                    row += (truth.q, truth.qd, truth.tau_ext, truth.T.ravel()[:12], truth.wrench)
-                if parts.extra is not None:
-                    extra = parts.extra()
-                    scalars += tuple([extra[name] for name in parts.extra_scalars])
-                    row += tuple([extra[name] for name in parts.extra_vectors])
+                    row += (truth.q, truth.qd, truth.tau_ext, truth.T[:3], truth.wrench)
+                if extra is not None:
+                    more = extra()
+                    scalars += [more[name] for name in parts.extra_scalars]
+                    row += [more[name] for name in parts.extra_vectors]
                 recorder.append(scalars, row, t2)
                 for feed in feeds:
                     feed.row(state, command, residuals[0] if residuals else None, reference, truth)
@@ -304,8 +313,8 @@ class _Loop:
                     self.abort = guard.abort
                     self.aborted = f"the controller gave up: {self.abort}"
                     end = min(end, elapsed + WIND_DOWN)
-                if self.refining is not None:
-                    self.refining.work(now)
+                if due and refining is not None:
+                    refining.work(now)
                 stage = "plant"
                 if pacer is not None:
                     cpu = thread_time() - cpu_begin
@@ -342,22 +351,18 @@ class _Loop:
         for item in self.live.take(time):
             self.recorder.note(time, apply(item, time, self.plant, self.controller))
 
-    def _detect(self, state: State, residual: Array) -> None:
-        detector = self.detector
-        assert detector is not None
-        touching = detector.touching
-        events = [] if self.refining is None else self.refining.take(state.time)
-        event = detector.update(state, residual)
-        if event is not None:
-            events.append(event)
-        elif touching and not detector.touching:
-            self.recorder.note(state.time, "touch: ended")
-            events.append(detector.events[-1])
+    def _felt(self, time: float, events: list[Event], new: Event | None, ended: bool) -> None:
+        """Tell of events: those that were refined meanwhile, and what the newest sample raised or ended."""
+        if new is not None:
+            events.append(new)
+        elif ended and self.detector is not None:
+            self.recorder.note(time, "touch: ended")
+            events.append(self.detector.events[-1])
         for event in events:
             if event.begins:
                 word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
                 size = float(event.residual_nm[event.joint - 1])
-                self.recorder.note(state.time, f"{word}: joint {event.joint}, {size:.3g} Nm")
+                self.recorder.note(time, f"{word}: joint {event.joint}, {size:.3g} Nm")
             if self.reaction is not None and event.alarm and event.phase != "ended":
                 self.reaction.on_event(event)
             self._tell(event)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, NoSolution
+from tangere.kernels.periods import Records
 from tangere.planning.paths import positive
 from tangere.robots import Robot
 from tangere.types import Array, Reference
@@ -45,8 +46,8 @@ class Sampled:
     """
 
     __slots__ = (
-        "_T", "_a", "_after", "_before", "_last", "_rate", "_samples", "_v", "duration", "period", "q", "qd", "qdd",
-        "robot",
+        "_after", "_before", "_end", "_last", "_newest", "_on_grid", "_rate", "_samples", "duration", "period", "q",
+        "qd", "qdd", "robot",
     )  # fmt: skip
 
     def __init__(self, robot: Robot, q: Array, qd: Array, qdd: Array, period: float, duration: float) -> None:
@@ -65,14 +66,16 @@ class Sampled:
         q, qd, qdd = (self._samples[:, i] for i in range(3))
         self.q, self.qd, self.qdd = q, qd, qdd
         J = robot.jacobian(q)
-        self._T = robot.pose(q)
-        self._v = (J @ qd[:, :, None])[:, :, 0]
-        self._a = (J @ qdd[:, :, None])[:, :, 0] + robot.jacobian_rate_times_velocity(q, qd)
-        for array in (self._T, self._v, self._a):
+        v = (J @ qd[:, :, None])[:, :, 0]
+        tool = (robot.pose(q), v, (J @ qdd[:, :, None])[:, :, 0] + robot.jacobian_rate_times_velocity(q, qd))
+        for array in tool:
             array.flags.writeable = False
+        self._on_grid = Records(Reference, q, qd, qdd, *tool)
         self._rate = 1.0 / self.period
         self._last = len(q) - 1
         self._before = at_rest(robot, q[0])
+        self._newest = (-1.0, self._before)  # a time and its reference: controller and log ask for the same
+        self._end = self.duration + ON_GRID * self.period
         end = self.duration * self._rate
         i = round(end)
         self._after = at_rest(robot, q[i] if abs(end - i) < ON_GRID else self._between(end).q)
@@ -84,15 +87,18 @@ class Sampled:
 
     def at(self, time: float) -> Reference:
         """The reference at that time [s]; the start at rest before 0, the end at rest after the duration."""
+        when, newest = self._newest
+        if time == when:
+            return newest
         x = time * self._rate
         if not x >= 0.0:
             return self._before
-        if time > self.duration + ON_GRID * self.period:
+        if time > self._end:
             return self._after
         i = int(x + 0.5)
-        if -ON_GRID < x - i < ON_GRID:
-            return Reference(self.q[i], self.qd[i], self.qdd[i], self._T[i], self._v[i], self._a[i])
-        return self._between(x)
+        newest = self._on_grid(i) if -ON_GRID < x - i < ON_GRID else self._between(x)
+        self._newest = (time, newest)
+        return newest
 
     def _between(self, x: float) -> Reference:
         i = min(int(x), self._last - 1)

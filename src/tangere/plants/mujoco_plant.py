@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.kernels.periods import squared
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.scene.bodies import Body
@@ -192,7 +193,7 @@ class MujocoPlant(SimulatedArm):
         self._mj_step(self.model, self.data)
         self._q, self._qd = self._qpos.copy(), self._qvel.copy()
         self._count += 1
-        if not math.isfinite(self._qd.dot(self._qd)):
+        if not math.isfinite(squared(self._qd)):
             self._failed = True
             return
         if self.data.ncon:

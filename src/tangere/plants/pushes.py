@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue, unknown
+from tangere.kernels.periods import clipped, squared
 from tangere.robots import Robot
 from tangere.settings import Setting
 from tangere.types import Array
@@ -102,7 +103,7 @@ class Pushes:
         self._nothing = np.zeros(robot.dof)
         self._nothing.flags.writeable = False
         self._all = [_checked(push, robot.dof) for push in pushes]
-        self._torque = self._nothing  # of the joint pushes at work
+        self._torque, self._active = self._nothing, False  # of the joint pushes at work; whether any push is
         self._forces: list[tuple[PushForce, Array, Array]] = []
         self._turned: dict[int, Array] = {}  # by id of the push: its force in base axes
         self._unturned = False  # whether one of them waits for the posture at which it begins
@@ -118,7 +119,7 @@ class Pushes:
         """Take up the pushes whose interval holds `middle` [s]; whether any is at work."""
         if not self._since <= middle < self._until:
             self._look(middle)
-        return self._torque is not self._nothing or bool(self._forces)
+        return self._active
 
     def torque(self, q: Array) -> Array:
         """tau_ext (n,) of the scheduled pushes at q. Not to be written to."""
@@ -152,7 +153,7 @@ class Pushes:
         edges = [edge for push in self._all for edge in (push.start, push.start + push.duration)]
         self._since = max((edge for edge in edges if edge <= middle), default=-math.inf)
         self._until = min((edge for edge in edges if edge > middle), default=math.inf)
-        self._torque, self._forces = self._nothing, []
+        self._torque, self._forces, self._active = self._nothing, [], bool(active)
         for push in active:
             if isinstance(push, Push):
                 self._torque = self._torque.copy()
@@ -224,21 +225,21 @@ class Actuators:
     """
 
     def __init__(self, tau_max: Array, faults: Sequence[Fault] = ()) -> None:
-        self._high, self._low = np.array(tau_max), -np.array(tau_max)
+        self._most = np.array(tau_max)
         self._faults = [_possible(fault, len(tau_max)) for fault in faults]
         self.stuck: tuple[int, ...] = ()  # joints (from 0) whose brake is closed
         self.reset()
 
     def reset(self) -> None:
         """No torque yet, every brake open."""
-        self.reported = np.zeros(len(self._high))
+        self.reported = np.zeros(len(self._most))
         self.stuck = ()
 
     def apply(self, tau: Array, middle: float) -> Array:
         """The torque (n,) that acts in the period around `middle` [s]; sets `reported` and `stuck`."""
         # one product tells whether all are finite; an overflow of it (1e154 Nm) would be refused as well
-        if math.isfinite(tau.dot(tau)):
-            self.reported = np.minimum(np.maximum(tau, self._low), self._high)
+        if math.isfinite(squared(tau)):
+            self.reported = clipped(tau, self._most)
         if not self._faults:
             return self.reported
         applied = self.reported.copy()

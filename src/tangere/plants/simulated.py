@@ -81,18 +81,21 @@ class SimulatedArm:
         self._actuators.reset()
         self._push, self._wrench = np.zeros(self.dof), self._nothing
         self._pull = self.pulled = self._load = self._held = None
-        self._state = self._sensors.first(q, qd, self._actuators.reported, self._felt())
+        felt = self._wrench if self._force_sensor else None
+        self._state = self._sensors.first(q, qd, self._actuators.reported, felt)
         return self._state
 
     def _loaded(self, command: Command) -> tuple[Array, float]:
         """The torque that the actuators make of a command, and the middle of the period [s]; pushes are at work."""
         middle = (self._count + 0.5) * self.period
-        tau = self._actuators.apply(command.tau, middle)
-        self._pushed = self._pushes.schedule(middle)
-        self._push = self._pushes.torque(self._q)
-        self._wrench = self._pushes.wrench(self._q) if self._pushed else self._nothing
+        tau, pushes = self._actuators.apply(command.tau, middle), self._pushes
+        self._pushed = pushes.schedule(middle)
+        self._push = pushes.torque(self._q)
+        self._wrench = pushes.wrench(self._q) if self._pushed else self._nothing
+        self.pulled, self._held = None, self._load
+        if self._pull is None and self._load is None:
+            return tau, middle
         self.pulled = None if self._pull is None else pulled(self._pull, self.robot, self._q, self._qd)
-        self._held = self._load
         if self._pull is not None and self.pulled is not None:
             self._held = self.pulled.torque if self._load is None else self.pulled.torque + self._load
             if self._pull.link == self.dof:
@@ -104,12 +107,9 @@ class SimulatedArm:
 
     def _sampled(self) -> None:
         """The sample at the end of a period."""
-        self._state = self._sensors.next(
-            self._count * self.period, self._q, self._qd, self._actuators.reported, self._felt()
-        )
-
-    def _felt(self) -> Array | None:
-        return self._wrench if self._force_sensor else None
+        felt = self._wrench if self._force_sensor else None
+        time = self._count * self.period
+        self._state = self._sensors.next(time, self._q, self._qd, self._actuators.reported, felt)
 
 
 def changeable(name: str, value: float) -> str:

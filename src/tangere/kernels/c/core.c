@@ -19,7 +19,7 @@
 
 typedef struct {
     const char *name;
-    int inputs, sizes[4]; /* arguments of a sample, and the numbers in each */
+    int inputs, sizes[7]; /* arguments of a sample, and the numbers in each */
     int state, parameters, outputs;
 } tg_law_shape;
 

@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from tangere.kernels.periods import fill
 from tangere.kernels.step import joints_of
 from tangere.types import Array
 
@@ -33,7 +34,7 @@ class Samples:
 class _Block:
     first: int  # number of its first sample
     lines: Array  # (BLOCK, wide + 2): the observer's input, stamp, stamp before; as kernels.laws.onset takes them
-    rows: Array  # (BLOCK, 5, n): ROWS
+    rows: Array  # (BLOCK, 5, n): ROWS, beside the lines in one table
 
     @property
     def end(self) -> int:
@@ -43,10 +44,11 @@ class _Block:
 class Past:
     """Samples by their number, counted from 0; those before the window are let go of, but from `keep` on."""
 
-    __slots__ = ("_block", "_blocks", "_left", "_n", "_time", "_wide", "count", "first", "keep")
+    __slots__ = ("_blocks", "_left", "_n", "_rest", "_table", "_time", "_wide", "count", "first", "keep")
 
     def __init__(self, n: int) -> None:
         self._n, self._wide, self.count = n, joints_of(n), 0
+        self._rest = (0.0,) * (self._wide - n)
         self.clear()
 
     def clear(self) -> None:
@@ -61,11 +63,8 @@ class Past:
         """One sample, copied; given (2, n): residual and qd."""
         if self._left == 0:
             self._open(time)
-        block = self._block
-        k = BLOCK - self._left
-        line, row = block.lines[k], block.rows[k]
-        line[: self._n], line[-2], line[-1] = raw, time, self._time
-        row[:2], row[2], row[3], row[4] = given, baseline, q, tau
+        # an arm of fewer joints than the law was compiled for: the others stand
+        fill(self._table, BLOCK - self._left, raw, *self._rest, time, self._time, given, baseline, q, tau)
         self._time = time
         self._left -= 1
         self.count += 1
@@ -74,8 +73,9 @@ class Past:
         blocks = self._blocks
         while blocks and time - blocks[0].lines[-1, -2] > WINDOW and (self.keep is None or blocks[0].end <= self.keep):
             self.first = blocks.popleft().end
-        self._block = _Block(self.count, np.zeros((BLOCK, self._wide + 2)), np.empty((BLOCK, 5, self._n)))
-        blocks.append(self._block)
+        lines = self._wide + 2
+        self._table = np.zeros((BLOCK, lines + 5 * self._n))
+        blocks.append(_Block(self.count, self._table[:, :lines], self._table[:, lines:].reshape(BLOCK, 5, self._n)))
         self._left = BLOCK
 
     def lines(self) -> list[Array]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tangere.kernels.laws import detection as law
 from tangere.kernels.laws.detection import CHANNELS, NUMBERS, REGIMES, ROWS
+from tangere.kernels.periods import squared
 from tangere.kernels.step import joints_of, step
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
@@ -119,7 +120,7 @@ class Signals:
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not isfinite(residual.dot(residual) + qd.dot(qd)):
+        if not isfinite(squared(residual) + squared(qd)):
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time

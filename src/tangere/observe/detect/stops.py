@@ -6,6 +6,7 @@ from collections import deque
 
 import numpy as np
 
+from tangere.kernels.periods import squared
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
 
@@ -49,7 +50,7 @@ class StopWatch:
     def update(self, time: float, qd: Array, target_qd: Array | None = None) -> bool:
         """Whether a stop is going on."""
         v = qd if target_qd is None else target_qd
-        speed = float(v @ v)
+        speed = squared(v)
         history = self._history
         if history and not 0.0 <= time - history[-1][0] <= LOOK_BACK:
             history.clear()

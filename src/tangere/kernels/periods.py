@@ -1,0 +1,53 @@
+"""What a control loop does in every period beside the kernels: compiled where it was built, else in numpy.
+
+A small numpy call takes half a microsecond, a period of a simulated arm some ten: these take the place of several each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tangere import types
+from tangere.kernels import backend
+from tangere.types import Array
+
+__all__ = ["Records", "clipped", "fill", "squared"]
+
+if TYPE_CHECKING:
+    from tangere._periods import Records, clipped, fill, squared
+else:
+    try:
+        if not backend.COMPILED:
+            raise ImportError
+        from tangere._periods import Records, clipped, fill, quick, squared
+    except ImportError:
+
+        def fill(block: Array, k: int, *things: Any) -> None:
+            """Numbers and arrays side by side into row k of the block."""
+            np.concatenate([np.ravel(thing) for thing in things], out=block[k])
+
+        def squared(x: Array, scale: Array | None = None, y: Array | None = None) -> float:
+            """Sum of ((x - y) scale)^2: whether anything is too large or no number; (n,) each."""
+            value = x if y is None else x - y
+            value = value if scale is None else value * scale
+            return float(value.dot(value))
+
+        def clipped(x: Array, most: Array) -> Array:
+            """x (n,) within +-most (n,)."""
+            return np.minimum(np.maximum(x, -most), most)
+
+        class Records:
+            """Called with i it is cls(array[i], ...) of each of the arrays (N, ...)."""
+
+            def __init__(self, cls: Any, *arrays: Array) -> None:
+                self._cls, self._arrays = cls, arrays
+
+            def __call__(self, i: int) -> Any:
+                return self._cls(*[array[i] for array in self._arrays])
+
+    else:
+        # values of which a loop makes one or two in every period: a frozen dataclass costs a setattr for each field
+        for one in (types.State, types.Reference, types.Command, types.Truth):
+            quick(one)

@@ -1,0 +1,148 @@
+"""What a loop does in every period: the compiled form against numpy, and values that are made in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tangere
+from tangere.control.computed_torque import ComputedTorque
+from tangere.dynamics.laws import servo_acceleration
+from tangere.kernels import backend
+from tangere.kernels.periods import Records, clipped, fill, squared
+from tangere.types import Command, Reference, State, Truth
+
+pytestmark = pytest.mark.skipif(not backend.COMPILED, reason="numpy itself computes")
+
+
+def forms(x: np.ndarray) -> list[Any]:
+    """The same numbers as they may come: as they are, every second of more, backwards, not writeable, as float32."""
+    still = x.copy()
+    still.flags.writeable = False
+    return [x, np.repeat(x, 2)[::2], x[::-1].copy()[::-1], still, x.tolist()]
+
+
+def test_fill_is_numpys_concatenate() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        parts: list[Any] = [random.normal(size=random.integers(1, 9)) for _ in range(4)]
+        parts += [random.normal(size=(3, 4)), random.normal(size=(4, 3)).T, float(random.normal()), np.float64(2.0), 3]
+        expected = np.concatenate([np.ravel(part) for part in parts])
+        for k, first in enumerate(forms(parts[0])):
+            block = np.zeros((5, len(expected)))
+            fill(block, k, first, *parts[1:])
+            assert np.array_equal(block[k], expected)
+            assert not block[:k].any()
+            assert not block[k + 1 :].any()
+
+
+@pytest.mark.parametrize("things", [(np.zeros(3),), (np.zeros(5),), (np.zeros(4), 1.0), (1.0,) * 5, ()])
+def test_a_row_that_does_not_fit_is_refused(things: Any) -> None:
+    with pytest.raises(ValueError, match="4 numbers"):
+        fill(np.zeros((2, 4)), 0, *things)
+
+
+@pytest.mark.parametrize("k", [-1, 2])
+def test_there_is_no_such_row(k: int) -> None:
+    with pytest.raises(ValueError, match="one of them"):
+        fill(np.zeros((2, 1)), k, 1.0)
+
+
+def test_squared_and_clipped_are_numpys() -> None:
+    random = np.random.default_rng(2)
+    for n in (1, 6, 7):
+        x, y, scale = random.normal(size=(3, n))
+        for form in forms(x):
+            assert squared(form) == pytest.approx(float(x @ x), rel=1e-14)
+            assert squared(form, scale) == pytest.approx(float((x * scale) @ (x * scale)), rel=1e-14)
+            assert squared(form, None, y) == pytest.approx(float((x - y) @ (x - y)), rel=1e-14)
+            assert squared(form, scale, y) == pytest.approx(float(((x - y) * scale) @ ((x - y) * scale)), rel=1e-14)
+            most = np.abs(y)
+            assert np.array_equal(clipped(form, most), np.minimum(np.maximum(x, -most), most))
+    assert np.isnan(squared(np.array([1.0, np.nan])))
+    assert squared(np.array([1.0, np.inf])) == np.inf
+    with pytest.raises(ValueError, match="2 and 3"):
+        squared(np.zeros(2), np.zeros(3))
+    with pytest.raises(ValueError, match="same length"):
+        clipped(np.zeros(2), np.zeros(3))
+
+
+MADE = ((State, 5, 8), (Reference, 3, 6), (Command, 1, 2), (Truth, 5, 5))
+
+
+@pytest.mark.parametrize(("cls", "needed", "most"), MADE)
+def test_values_are_made_as_dataclasses_are(cls: Any, needed: int, most: int) -> None:
+    names = [field.name for field in dataclasses.fields(cls)]
+    given = [object() for _ in names]
+    for count in range(needed, most + 1):
+        for positional in range(count + 1):
+            value = cls(*given[:positional], **dict(zip(names[positional:count], given[positional:count], strict=True)))
+            for name, thing in zip(names[:count], given[:count], strict=True):
+                assert getattr(value, name) is thing
+            for field in dataclasses.fields(cls)[count:]:
+                assert getattr(value, field.name) == field.default
+    value = cls(*range(most))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, names[0], 1.0)
+    assert pickle.loads(pickle.dumps(value)) == value == dataclasses.replace(value)
+    assert getattr(dataclasses.replace(value, **{names[-1]: "x"}), names[-1]) == "x"
+    name = "".join(["q", "_", "new"])  # not interned
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((0,) * (needed - 1), {}), ((0,) * (most + 1), {}), ((0,) * needed, {names[0]: 1}), ((0,) * needed, {name: 1}),
+    ]  # fmt: skip
+    for arguments, keywords in wrong:
+        with pytest.raises(TypeError, match="__init__"):
+            cls(*arguments, **keywords)
+
+
+def test_nothing_is_kept_or_lost_of_what_a_value_was_given() -> None:
+    import sys
+
+    thing = object()
+    before = sys.getrefcount(thing)
+    for _ in range(100):
+        Command(thing, note="x")  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            Command(thing, tau=thing)  # type: ignore[call-arg,misc]
+    assert sys.getrefcount(thing) == before
+
+
+def test_records_are_rows_of_arrays() -> None:
+    random = np.random.default_rng(3)
+    q, T = random.normal(size=(5, 3)), random.normal(size=(5, 4, 4))
+    T.flags.writeable = False
+    every_second = np.repeat(q, 2, axis=1)[:, ::2]
+    copied = pickle.loads(pickle.dumps(Records(Reference, q, q, q, T)))
+    for records in (Records(Reference, q, every_second, q, T), copied):
+        for k in range(5):
+            one = records(k)
+            assert isinstance(one, Reference)
+            assert np.array_equal(one.q, q[k])
+            assert np.array_equal(one.qd, q[k])
+            assert one.T is not None
+            assert np.array_equal(one.T, T[k])
+    assert not Records(Reference, q, q, q, T)(1).T.flags.writeable  # type: ignore[union-attr]
+    for k in (-1, 5):
+        with pytest.raises(IndexError):
+            Records(Command, q)(k)
+    with pytest.raises(TypeError, match="up to 12"):
+        Records(Command, np.zeros(3))
+
+
+def test_gains_that_change_reach_the_compiled_servo() -> None:
+    """Same bits as the law in numpy, with gains set anew while it runs."""
+    random = np.random.default_rng(4)
+    arm = tangere.robot("ur5e")
+    controller = ComputedTorque(arm, random.normal(size=6))
+    state = State(0.0, 1e-3, *random.normal(size=(3, 6)))
+    controller.start(state)
+    for _ in range(5):
+        controller.kp, controller.kv = random.uniform(1.0, 100.0, (2, 6))
+        reference = controller.trajectory.at(0.0)
+        wanted = (reference.q, reference.qd, reference.qdd)
+        qdd = servo_acceleration(controller.kp, controller.kv, state.q, state.qd, *wanted)
+        assert np.array_equal(controller.step(state).tau, arm.inverse_dynamics(state.q, state.qd, qdd))
