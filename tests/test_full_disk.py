@@ -10,6 +10,8 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,8 @@ import pytest
 from tangere.cli.main import main
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import Attempts, replacing
-from tangere.logs.log import Log
-from tangere.logs.mcap_log import McapFile, once_more, write_mcap
+from tangere.logs.log import Log, Note
+from tangere.logs.mcap_log import McapFile, write_mcap
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop.claim import Claim
 from tangere.loop.folder import OURS, Manifest, holds, write_manifest
@@ -155,7 +157,7 @@ def test_half_a_chunk_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real = file._file
 
     class Full:
-        closed, close, truncate = False, real.close, real.truncate
+        closed, close, truncate, seek = False, real.close, real.truncate, real.seek
 
         def write(self, data: bytes) -> int:
             if len(data) < 100:
@@ -168,10 +170,60 @@ def test_half_a_chunk_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real.close()
     assert (tmp_path / "log.mcap").stat().st_size == size
     assert len(read_mcap(tmp_path / "log.mcap")) == 100
-    # and where there is room again, the whole log takes its place
-    assert once_more("No space left on device", log, tmp_path / "log.mcap") == ""
-    assert read_mcap(tmp_path / "log.mcap").complete
-    assert once_more("full", log, tmp_path / "nowhere" / "log.mcap") == "full"
+
+
+def test_rows_wait_for_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full for a while costs nothing; one that stays full costs what does not fit into memory."""
+    from tangere.logs import mcap_log
+
+    monkeypatch.setattr(mcap_log, "RETRY", 0.0)
+    monkeypatch.setattr(mcap_log, "ASK_AFTER", 0.01)
+    full, tried = threading.Event(), threading.Semaphore(0)
+    write = mcap_log.McapFile._write
+
+    def limited(self: McapFile, data: bytes) -> None:
+        if full.is_set():
+            tried.release()
+            raise OSError(28, "No space left on device")
+        write(self, data)
+
+    monkeypatch.setattr(mcap_log.McapFile, "_write", limited)
+    table = np.arange(700.0)[:, None] * np.ones(7)
+
+    def recorded(name: str, room_again: bool) -> mcap_log.McapSink:
+        full.clear()
+        sink = mcap_log.mcap_sink(tmp_path / name, {"time": 0, "q": 6})
+        sink.rows(table[:100])
+        sink.note(Note(1.0, "before"))
+        while not (tmp_path / name).stat().st_size > size:
+            time.sleep(0.001)
+        full.set()
+        for first in range(100, 700, 100):
+            sink.rows(table[first : first + 100])
+            tried.acquire()
+        assert "No space left" in sink.error
+        if room_again:
+            full.clear()
+        sink.close()
+        return sink
+
+    probe = McapFile(tmp_path / "probe.mcap", {"time": 0, "q": 6})
+    size = probe.size
+    probe.close()
+    sink = recorded("a.mcap", room_again=True)
+    log = read_mcap(tmp_path / "a.mcap")
+    assert (sink.error, log.complete, len(log)) == ("", True, 700)
+    np.testing.assert_array_equal(log.time, table[:, 0])
+    assert [note.text for note in log.notes] == ["before"]
+    assert "No space left" in recorded("b.mcap", room_again=False).error
+    assert len(read_mcap(tmp_path / "b.mcap")) == 100
+    monkeypatch.setattr(mcap_log, "WAITING", 250)
+    monkeypatch.setattr(mcap_log, "CHUNK_ROWS", 100)
+    sink = recorded("c.mcap", room_again=True)
+    log = read_mcap(tmp_path / "c.mcap")
+    assert len(log) == 400
+    assert log.complete
+    assert sink.error == "300 rows are missing from the log: the disk was full for too long"
 
 
 def test_two_at_once_use_names_of_their_own(tmp_path: Path) -> None:

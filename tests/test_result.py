@@ -138,28 +138,67 @@ def test_a_folder_of_others_is_left_alone(result: RunResult, tmp_path: Path) -> 
     assert json.loads((other / "summary.json").read_text())["events"]
 
 
-def test_a_long_run_keeps_its_overview_and_reads_rows_when_asked(
+def test_a_long_run_leaves_its_rows_in_the_file(
     result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Summary, page, overview and rows are those of the same run in memory, though few rows are ever held."""
     from tangere.logs import log as stored
+    from tangere.logs.thinned import thinned
+    from tangere.loop import recorder
 
-    monkeypatch.setattr(stored, "LONG", 500)
+    monkeypatch.setattr(stored, "LONG", 300)
+    monkeypatch.setattr(stored, "PIECE", 130)
+    monkeypatch.setattr(recorder, "BLOCK", 100)
+    held = []
+    concatenated = recorder.Recorder._log
+    monkeypatch.setattr(
+        recorder.Recorder, "_log", lambda self, blocks: held.append(sum(map(len, blocks))) or concatenated(self, blocks)
+    )
     long = made(log=tmp_path / "log.mcap")
     columns = long.log.columns
     assert isinstance(columns, stored.StoredColumns)
-    assert columns.held
+    assert max(held) <= 400
+    assert not columns.held or set(columns.held) <= {"period", "cost", "cost_log"}  # no wide column stays
+    measured = {"realtime_factor", "period_us", "step_us"}
+    same(*({k: v for k, v in one.summary.items() if k not in measured} for one in (long, result)))
     long.report(tmp_path / "page.html")
-    assert not columns.held  # the page is made: the rows may go
-    assert long.summary["events"]
-    assert long.overview.time[0] == 0.0
-    assert not columns.held  # known without them
+    assert "touch" in (tmp_path / "page.html").read_text().lower()
     assert len(long.log) == 1000
-    np.testing.assert_array_equal(long.log["q"], result.log["q"])  # read from the file
-    assert columns.held
+    assert all(len(part) <= 130 + 512 for part in long.log.pieces())
+    for name in ("q", "residual", "T_true", "time"):
+        np.testing.assert_array_equal(long.log[name], result.log[name])  # read from the file
+    some = long.log[203:800:7]
+    np.testing.assert_array_equal(some["tau"], result.log["tau"][203:800:7])
+    np.testing.assert_array_equal(long.log.between(0.2, 0.31)["q"], result.log.between(0.2, 0.31)["q"])
+    few, whole = thinned(long.log, 10), result.log
+    assert len(few) < 1000
+    for name in ("q", "tau", "residual"):
+        for k in range(10):  # every peak of a span is among the rows that a page draws
+            span = slice(100 * k, 100 * k + 100)
+            there = few.between(float(whole.time[span][0]), float(whole.time[span][-1]) + 1e-9)
+            np.testing.assert_array_equal(there[name].max(axis=0), whole[name][span].max(axis=0))
+            np.testing.assert_array_equal(there[name].min(axis=0), whole[name][span].min(axis=0))
+    for name in ("q", "qd"):
+        np.testing.assert_array_equal(long.overview.low[name], result.overview.low[name])
+        np.testing.assert_array_equal(long.overview.high[name], result.overview.high[name])
     (tmp_path / "log.mcap").unlink()
-    columns.release()
-    with pytest.raises(InvalidValue):
+    with pytest.raises(InvalidValue, match=r"log\.mcap"):
         long.log["q"]
+
+
+def same(one: object, other: object) -> None:
+    """Figures of a summary agree to 12 digits, all else wholly."""
+    if isinstance(other, dict):
+        assert isinstance(one, dict)
+        assert one.keys() == other.keys()
+        one, other = list(one.values()), list(other.values())
+    if isinstance(other, list):
+        assert isinstance(one, list)
+        assert len(one) == len(other)
+        for pair in zip(one, other, strict=True):
+            same(*pair)
+    else:
+        assert one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
 
 
 def test_an_overview_holds_every_peak() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +49,10 @@ class Log:
     start_ns: int = 0  # [ns] since 1970: what time 0 is; 0 where not known
 
     def __post_init__(self) -> None:
+        if isinstance(self.columns, StoredColumns):
+            units = {name: self.units.get(name, unit_of(name)) for name in self.columns}
+            object.__setattr__(self, "units", MappingProxyType(units))
+            return
         columns: dict[str, Array] = {}
         for name, values in self.columns.items():
             array = np.asarray(values, dtype=np.float64)
@@ -128,9 +131,27 @@ class Log:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def pieces(self) -> Iterator[Log]:
+        """The log in parts, one behind the other: of one whose file holds the rows never more than PIECE rows of them.
+
+        A log in memory is one part.
+        """
+        if not isinstance(self.columns, StoredColumns):
+            yield self
+            return
+        for columns in self.columns.parts(PIECE):
+            yield Log(columns, self.units)
+
+    def each(self, of: Callable[[Log], Array]) -> Array:
+        """What a function makes of the rows (N, ...), part by part."""
+        return np.concatenate([of(part) for part in self.pieces()])
+
     def _rows(self, which: slice) -> Log:
         """The rows of a slice; notes stay where their time lies within them."""
-        columns = {name: array[which] for name, array in self.columns.items()}
+        if isinstance(self.columns, StoredColumns):
+            columns: Mapping[str, Array] = self.columns.rows(which)
+        else:
+            columns = {name: array[which] for name, array in self.columns.items()}
         time = columns["time"]
         low, high = (time.min(), time.max()) if len(time) else (np.inf, -np.inf)
         notes = tuple(note for note in self.notes if low <= note.time <= high)
@@ -140,6 +161,12 @@ class Log:
         """The rows with start <= time < end [s]. Time must not run backwards, as it does not in a run."""
         first, last = np.searchsorted(self.time, [start, end], side="left")
         return self._rows(slice(int(first), int(last)))
+
+    def shapes(self) -> dict[str, int]:
+        """Name -> k of every column, 0 for a column (N,)."""
+        if isinstance(self.columns, StoredColumns):
+            return dict(self.columns.widths)
+        return {name: array.shape[1] if array.ndim == 2 else 0 for name, array in self.columns.items()}
 
     def table(self) -> Array:
         """All columns (N, width) side by side, in their order."""
@@ -211,9 +238,10 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
     return {name: array.shape[1:] for name, array in log.columns.items()}
 
 
-# Samples from which on a run whose file holds its rows does not keep them in memory: 160 MB at some 0.8 kB each, three
-# minutes at 1 kHz.
-LONG = 200_000
+# Samples from which on a run whose file holds its rows does not keep them in memory: 50 MB at some 0.8 kB each, one
+# minute at 1 kHz. What a page or a summary computes of them takes several times that.
+LONG = 60_000
+PIECE = 20_000  # rows of such a log that are read at once: 16 MB
 BINS = 2000  # of an overview: about two per pixel of a wide figure
 
 
@@ -229,12 +257,20 @@ class Overview:
     def of(cls, log: Log, bins: int = BINS) -> Overview:
         """Of every column but the time."""
         first = np.unique(np.linspace(0, len(log), min(bins, len(log)), endpoint=False).astype(int))
-        low, high = {}, {}
-        for name, column in log.columns.items():
-            if name != "time":
-                known = np.where(np.isfinite(column), column, np.nan)
-                low[name] = np.fmin.reduceat(known, first, axis=0) if len(first) else known
-                high[name] = np.fmax.reduceat(known, first, axis=0) if len(first) else known
+        widths = {name: k for name, k in log.shapes().items() if name != "time"}
+        shape = {name: (len(first), k) if k else len(first) for name, k in widths.items()}
+        low, high = ({name: np.full(shape[name], np.nan) for name in widths} for _ in range(2))
+        at = 0
+        for part in log.pieces():
+            bin0 = max(int(np.searchsorted(first, at, side="right")) - 1, 0)  # in which the part begins
+            here = first[bin0 : np.searchsorted(first, at + len(part))] - at
+            here[:1] = 0
+            into = slice(bin0, bin0 + len(here))
+            for name in widths if len(here) else ():
+                known = np.where(np.isfinite(part[name]), part[name], np.nan)
+                low[name][into] = np.fmin(low[name][into], np.fmin.reduceat(known, here, axis=0))
+                high[name][into] = np.fmax(high[name][into], np.fmax.reduceat(known, here, axis=0))
+            at += len(part)
         return cls(log.time[first], low, high)
 
     def __repr__(self) -> str:
@@ -242,48 +278,96 @@ class Overview:
 
 
 class StoredColumns(Mapping[str, Array]):
-    """Columns of a log whose file holds them: time stays in memory, the others are read when one is asked for.
+    """Columns of a log whose MCAP file holds them: time stays in memory, any other is read when it is asked for.
 
-    columns: those in memory now; they stay until `release`.
+    widths: name -> k, 0 for a column (N,). Columns (N,) are read together and stay until `release`; wide ones do not.
     """
 
-    def __init__(self, path: str | os.PathLike[str], columns: Mapping[str, Array]) -> None:
-        self._path = Path(path)
-        self._names, self._time = tuple(columns), columns["time"]
-        self._held: Mapping[str, Array] | None = columns
+    def __init__(self, path: str | os.PathLike[str], widths: Mapping[str, int], time: Array, own: bool = True) -> None:
+        self._path, self._own, self._time = Path(path), own, time
+        self.widths = dict(widths)
+        self._held: dict[str, Array] = {}
 
     @property
-    def held(self) -> bool:
-        """Whether the rows are in memory now."""
-        return self._held is not None
+    def held(self) -> tuple[str, ...]:
+        """Names of the columns that are in memory beside the time."""
+        return tuple(self._held)
 
     def release(self) -> None:
-        """Let the rows go; the next use reads the file."""
-        self._held = None
+        """Let the columns go; the next use reads the file."""
+        self._held = {}
+
+    def parts(self, rows: int) -> Iterator[dict[str, Array]]:
+        """All columns, at most so many rows at a time."""
+        from tangere.logs.mcap_read import pieces_of
+
+        waiting: list[dict[str, Array]] = []
+        count = total = 0
+        for part in pieces_of(self._path, own=self._own):
+            if set(part) != set(self.widths):
+                raise self._other()
+            waiting.append(part)
+            count += len(part["time"])
+            if count >= rows:
+                total += count
+                yield {name: np.concatenate([one[name] for one in waiting]) for name in self.widths}
+                waiting, count = [], 0
+        if waiting:
+            total += count
+            yield {name: np.concatenate([one[name] for one in waiting]) for name in self.widths}
+        if total != len(self._time):
+            raise self._other()
+
+    def rows(self, which: slice) -> dict[str, Array]:
+        """All columns of these rows."""
+        start, stop, step = which.indices(len(self._time))
+        if step < 0:
+            raise InvalidValue(f"rows of a log that stays in its file go forwards, got a step of {step}")
+        found: list[dict[str, Array]] = []
+        at = 0
+        for part in self.parts(PIECE):
+            first = start - at if at <= start else (start - at) % step
+            inside = slice(first, max(stop - at, 0), step)
+            found.append({name: values[inside].copy() for name, values in part.items()})
+            at += len(part["time"])
+            if at >= stop:
+                break
+        return {name: np.concatenate([part[name] for part in found]) for name in self.widths}
+
+    def _other(self) -> InvalidValue:
+        return InvalidValue(f"{self._path} is no longer the log of this run")
 
     def __getitem__(self, name: str) -> Array:
         if name == "time":
             return self._time
-        if name not in self._names:
-            raise KeyError(name)
-        if self._held is None:
-            from tangere.logs.mcap_read import read_mcap
-
-            read = read_mcap(self._path, own=True).columns
-            if set(read) != set(self._names) or len(read["time"]) != len(self._time):
-                raise InvalidValue(f"{self._path} is no longer the log of this run")
-            self._held = read
-        return self._held[name]
+        if name in self._held:
+            return self._held[name]
+        names = [name] if self.widths[name] else [one for one, k in self.widths.items() if not k and one != "time"]
+        size = len(self._time)
+        found = {one: np.empty((size, self.widths[one]) if self.widths[one] else size) for one in names}
+        at = 0
+        for part in self.parts(PIECE):
+            to = min(at + len(part["time"]), size)
+            for one, values in found.items():
+                values[at:to] = part[one][: to - at]
+            at = to
+        for values in found.values():
+            values.flags.writeable = False
+        if not self.widths[name]:
+            self._held |= found
+        return found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.widths)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.widths  # without reading it
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.widths)
 
 
 def stored(log: Log, path: str | os.PathLike[str]) -> Log:
-    """The same log; its rows are read again from the MCAP file `path` once they were released."""
-    same = copy(log)
-    object.__setattr__(same, "columns", StoredColumns(path, log.columns))
-    return same
+    """The same log; its rows are read again from the MCAP file `path` when they are asked for."""
+    columns: Any = StoredColumns(path, log.shapes(), log.time)
+    return replace(log, columns=columns)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import sleep, time_ns
+from time import monotonic, sleep, time_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,9 @@ PAUSE = 2e-4
 CHUNK_ROWS = 512
 # zstd's level: 1 takes half the time of 3 (its default) for 1 % more bytes; noise does not get smaller at any
 COMPRESSION = 1
+# rows that wait where they cannot be written (a full disk): some 160 MB
+WAITING = 200_000
+RETRY = 1.0  # [s] until the next try
 # [s] without anything to write after which rows are asked for that somebody still holds back
 ASK_AFTER = 0.2
 PLAIN = "this log is not compressed: zstandard is not installed (pip install 'tangere[log]')"
@@ -190,7 +194,12 @@ class McapFile:
     def _close(self, chunk: Chunk) -> None:
         """Write a chunk, in one call: a kill between two calls would leave a longer tail that cannot be read."""
         if chunk.pieces:
-            self._write(b"".join(self._summary.chunk(self._size, chunk)))
+            before = self._summary.state
+            try:
+                self._write(b"".join(self._summary.chunk(self._size, chunk)))
+            except OSError:
+                self._summary.forget(before)
+                raise
 
     def close(self) -> None:
         """Write the end of the file: only now it is whole. May be called twice."""
@@ -210,6 +219,7 @@ class McapFile:
         except OSError:
             with suppress(OSError):  # half a chunk is no use, and its room may be needed for a summary
                 self._file.truncate(self._size)
+                self._file.seek(self._size)
             raise
         self._size += len(data)
         if self._durable:
@@ -224,7 +234,8 @@ class McapFile:
 class McapSink:
     """Writes rows that a Recorder hands on, in a thread of its own; the loop pays for a queue entry.
 
-    Never raises in the loop: `error` says what went wrong (a full disk), and nothing more is written then.
+    Never raises in the loop: `error` says what goes wrong (a full disk). What could not be written waits, and is tried
+    again every second and at the end, when `error` is "" again. More than WAITING rows do not wait: they are lost.
     turn: makes the next file where this one has grown to `most` bytes; notes and events go into the one that is open.
     gently: in small goes, for a loop that a clock drives; one that runs as fast as it can is sooner done without.
     """
@@ -241,6 +252,11 @@ class McapSink:
         self._nothing: Array = np.empty((0, file.width))
         self._queue: SimpleQueue[Array | Note | Event | None] = SimpleQueue()
         self._idle: Callable[[], None] = lambda: None
+        self._notes: list[Note] = []
+        self._events: list[Mapping[str, Any]] = []
+        self._rows: deque[Array] = deque()  # chunks that are still to be written
+        self._lost = 0  # rows
+        self._retry = 0.0  # [s] of the monotonic clock: not before, where something went wrong
         self._thread = threading.Thread(target=self._work, name="tangere-log", daemon=True)
         self._thread.start()
 
@@ -276,27 +292,46 @@ class McapSink:
             return self._nothing if self._queue.empty() else self._queue.get()
 
     def _work(self) -> None:
-        notes: list[Note] = []
-        events: list[Mapping[str, Any]] = []
         try:
             while (item := self._next()) is not None:
                 if isinstance(item, Note):
-                    notes.append(item)
+                    self._notes.append(item)
                 elif isinstance(item, np.ndarray):
-                    if self._turn is not None and len(item) and self._file.size > self._most:
-                        self._file.close()
-                        self._file = self._turn()
-                    for first in range(0, max(len(item), 1), CHUNK_ROWS):
-                        self._file.write(item[first : first + CHUNK_ROWS], notes, events=events, gently=self._gently)
-                        notes, events = [], []
+                    self._take(item)
                 else:
-                    events.append(item.record())
-            self._file.write(self._nothing, notes, events=events)
-            self._file.close()
+                    self._events.append(item.record())
+            self._retry = 0.0
+            self._take(self._nothing)
+            if not self._rows:
+                self._file.close()
         except Exception as problem:  # a thread has nobody to raise to
-            why = getattr(problem, "strerror", None) or problem
-            self.error = f"the log could not be written: {why}"
-            self._file.abandon()
+            self._failed(problem)
+        self._file.abandon()
+        if self._lost:
+            self.error = self.error or f"{self._lost} rows are missing from the log: the disk was full for too long"
+
+    def _take(self, block: Array) -> None:
+        if len(self._rows) * CHUNK_ROWS > WAITING:
+            self._lost += len(block)
+        elif len(block) or not self._rows:
+            self._rows.extend(block[first : first + CHUNK_ROWS] for first in range(0, max(len(block), 1), CHUNK_ROWS))
+        if self.error and monotonic() < self._retry:
+            return
+        while self._rows:
+            try:
+                if self._turn is not None and len(self._rows[0]) and self._file.size > self._most:
+                    self._file.close()
+                    self._file = self._turn()
+                self._file.write(self._rows[0], self._notes, events=self._events, gently=self._gently)
+            except (OSError, CannotWrite) as problem:
+                self._failed(problem)
+                self._retry = monotonic() + RETRY
+                return
+            self._rows.popleft()
+            self._notes, self._events, self.error = [], [], ""
+
+    def _failed(self, problem: Exception) -> None:
+        self.error = f"the log could not be written: {getattr(problem, 'strerror', None) or problem}"
 
 
 def mcap_sink(
@@ -316,7 +351,8 @@ def mcap_sink(
     target = Path(path)
 
     def turn() -> McapFile:
-        target.replace(target.with_name(f"{target.stem}.1{target.suffix}"))
+        if target.exists():  # not where the new one could not be made the time before
+            target.replace(target.with_name(f"{target.stem}.1{target.suffix}"))
         return McapFile(target, columns, **how)
 
     return McapSink(McapFile(path, columns, **how), turn, 0.5 * most, gently)
@@ -326,31 +362,19 @@ def write_mcap(
     log: Log, path: str | os.PathLike[str], *, joints: Sequence[str] | None = None, robot: Robot | None = None
 ) -> None:
     """Write a whole log; the file appears when it is complete. joints, robot: as for McapFile."""
-    columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
-    rows = log.table()
     with replacing(path) as temporary:
-        file = McapFile(temporary, columns, log.units, joints=joints, start_ns=log.start_ns, robot=robot)
+        file = McapFile(temporary, log.shapes(), log.units, joints=joints, start_ns=log.start_ns, robot=robot)
         try:
-            # chunks of about 2 MB before compression: readers load one at a time
-            for first in range(0, max(len(rows), 1), 1024):
-                once: dict[str, Any] = {"notes": log.notes, "events": log.events} if first == 0 else {}
-                file.write(rows[first : first + 1024], **once)
+            once: dict[str, Any] = {"notes": log.notes, "events": log.events}
+            for part in log.pieces():
+                rows = part.table()
+                # chunks of about 2 MB before compression: readers load one at a time
+                for first in range(0, max(len(rows), 1), 1024):
+                    file.write(rows[first : first + 1024], **once)
+                    once = {}
             file.close()
         finally:
             file.abandon()
-
-
-def once_more(error: str, log: Log, path: str | os.PathLike[str], **how: Any) -> str:
-    """Write a log whose sink failed again, from memory: what hindered it may be over. Why it is cut, "" if it is whole.
-
-    Where it fails again, what the sink left stays.
-    """
-    if error:
-        try:
-            write_mcap(log, path, **how)
-        except CannotWrite:
-            return error
-    return ""
 
 
 def _compressor() -> Any:

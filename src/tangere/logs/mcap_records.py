@@ -6,7 +6,10 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 Buffer = bytes | memoryview
 
@@ -18,6 +21,8 @@ STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0B, 0x0C, 0x0
 # opcode, length, channel, sequence, log time, publish time: what stands before the bytes of a message
 LAST_OPCODE = DATA_END
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+_READ = (HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, METADATA)  # records that a reader of logs asks for
+_WINDOW = 1 << 20  # [bytes] that are searched at once for the next chunk
 CHUNK_HEAD = struct.Struct("<QQQI")  # first and last time, size, crc of what is inside
 
 
@@ -86,6 +91,16 @@ class Summary:
     counts: dict[int, int] = field(default_factory=dict)  # messages per channel
     start: int = 2**64 - 1
     end: int = 0
+
+    def forget(self, before: tuple[int, dict[int, int], int, int]) -> None:
+        """Be as `state` was: a chunk could not be written."""
+        length, self.counts, self.start, self.end = before
+        del self.chunks[length:]
+
+    @property
+    def state(self) -> tuple[int, dict[int, int], int, int]:
+        """What `forget` goes back to."""
+        return len(self.chunks), dict(self.counts), self.start, self.end
 
     def chunk(self, offset: int, chunk: Chunk) -> list[Buffer]:
         """The records of a chunk that begins at `offset` of the file: itself, then its message indexes."""
@@ -161,30 +176,63 @@ def records(data: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
         at += 9 + length
 
 
-def surviving(data: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
-    """As `records`, but past bytes that are no record, to the next chunk: there an opcode of 0 is yielded."""
-    while at + 9 <= len(data):
-        opcode, length = struct.unpack_from("<BQ", data, at)
-        if 0 < opcode <= LAST_OPCODE and at + 9 + length <= len(data):
-            yield opcode, data[at + 9 : at + 9 + length]
+def repeated(data: memoryview) -> tuple[dict[int, NDArray[np.uint8]], int]:
+    """The messages at the beginning that repeat a pattern of channels and sizes, as rows of a log do: channel number ->
+    their bytes (rows, size). And where what is no such message begins."""
+    places: dict[int, tuple[int, int]] = {}  # channel -> where its record begins in a row, and its size
+    at = 0
+    for opcode, content in records(data, 0):
+        number = content[0] | content[1] << 8 if opcode == MESSAGE and len(content) >= 2 else -1
+        if number < 0 or number in places:
+            break
+        places[number] = at, 9 + len(content)
+        at += 9 + len(content)
+    if not places or at > len(data) or any(size < MESSAGE_HEAD.size for _, size in places.values()):
+        return {}, 0
+    table = np.frombuffer(data, dtype=np.uint8)[: len(data) // at * at].reshape(-1, at)
+    heads = [slice(first, first + 11) for first, _ in places.values()]  # opcode, length and channel
+    same = np.all([(table[:, head] == table[0, head]).all(axis=1) for head in heads], axis=0)
+    rows = len(table) if same.all() else int(np.argmin(same))
+    parts = {n: table[:rows, first + MESSAGE_HEAD.size : first + size] for n, (first, size) in places.items()}
+    return parts, rows * at
+
+
+def surviving(file: BinaryIO, size: int) -> Iterator[tuple[int, memoryview]]:
+    """As `records`, of a file behind its first bytes, and past bytes that are no record to the next chunk: there an
+    opcode of 0 is yielded. Of records that nobody asks for (indexes, attachments) only the place is looked at."""
+    at = len(MAGIC)
+    while at + 9 <= size:
+        file.seek(at)
+        opcode, length = struct.unpack("<BQ", file.read(9).ljust(9, b"\0"))
+        if 0 < opcode <= LAST_OPCODE and at + 9 + length <= size:
+            if opcode in _READ:
+                content = file.read(length)
+                if len(content) < length:  # somebody has cut the file meanwhile
+                    return
+                yield opcode, memoryview(content)
             at += 9 + length
             continue
-        found = _next_chunk(data, at + 1)
+        found = _next_chunk(file, size, at + 1)
         if found < 0:
             return
-        yield 0, data[at:found]
+        yield 0, memoryview(b"")
         at = found
 
 
-def _next_chunk(data: memoryview, at: int) -> int:
+def _next_chunk(file: BinaryIO, size: int, at: int) -> int:
     """Where the next chunk begins, -1 if none does: opcode, a length that fits, times in order, a known compression."""
-    whole = data.obj if isinstance(data.obj, bytes) else bytes(data)
-    while (at := whole.find(CHUNK, at)) >= 0 and at + 41 <= len(whole):
-        length, start, end, _, _, word = struct.unpack_from("<QQQQII", whole, at + 1)
-        named = whole[at + 41 : at + 41 + min(word, 4)]
-        if at + 9 + length <= len(whole) and start <= end and (word, named) in ((0, b""), (3, b"lz4"), (4, b"zstd")):
-            return at
-        at += 1
+    while at + 45 <= size:
+        file.seek(at)
+        window = file.read(_WINDOW + 45)
+        here = 0
+        while 0 <= (here := window.find(CHUNK, here)) < _WINDOW and here + 41 <= len(window):
+            length, start, end, _, _, word = struct.unpack_from("<QQQQII", window, here + 1)
+            named = window[here + 41 : here + 41 + min(word, 4)]
+            fits = at + here + 9 + length <= size and start <= end
+            if fits and (word, named) in ((0, b""), (3, b"lz4"), (4, b"zstd")):
+                return at + here
+            here += 1
+        at += _WINDOW
     return -1
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tangere import foreign
 from tangere.errors import InvalidValue
@@ -46,15 +47,16 @@ class Recording:
 
 
 def read(
-    source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None,
+    source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None, long: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Log:  # fmt: skip
     """The log in a file: FILE.csv, FILE.mcap (ours, or a ROS 2 bag of anybody), FILE.npz:KEY; every number as it is.
 
-    columns, rate: as for `recordings`. progress: is given the share of a csv that is read, now and then. What could
-    not be read, and which columns hold NaN, is in log.problems.
+    columns, rate: as for `recordings`. long: rows of a long .mcap of ours stay in the file (read_mcap). progress: is
+    given the share of a csv that is read, now and then. What could not be read, and which columns hold NaN, is in
+    log.problems.
     """
-    logs = _logs(source, columns, rate, progress)
+    logs = _logs(source, columns, rate, progress, long)
     if len(logs) != 1:
         known = ", ".join(name for name, _ in logs[:8]) + (" ..." if len(logs) > 8 else "")
         raise InvalidValue(f"{os.fspath(source)}: holds {len(logs)} logs, name one as FILE.npz:KEY; it has {known}")
@@ -64,13 +66,22 @@ def read(
 
 def _not_finite(log: Log) -> list[str]:
     """Which cells are NaN or infinite, in a sentence for each column that has some."""
+    found: dict[str, tuple[int, int, NDArray[np.bool_]]] = {}  # column -> first row, how many, which of its cells
+    at = 0
+    for part in log.pieces():
+        for name, values in part.columns.items():
+            bad = ~np.isfinite(values)
+            rows = np.flatnonzero(bad if values.ndim == 1 else bad.any(axis=1))
+            if len(rows):
+                first, count, cells = found.get(name, (at + int(rows[0]), 0, np.zeros(values.shape[1:], dtype=bool)))
+                found[name] = first, count + len(rows), cells | bad.any(axis=0)
+        at += len(part)
     said = []
-    for name, values in log.columns.items():
-        bad = ~np.isfinite(values)
-        rows = np.flatnonzero(bad if values.ndim == 1 else bad.any(axis=1))
-        if len(rows):
-            where = "" if values.ndim == 1 else f" ({', '.join(map(str, np.flatnonzero(bad.any(axis=0)) + 1))})"
-            said.append(f"{name}{where}: NaN or infinity in {len(rows)} rows, the first is row {rows[0] + 1}")
+    for name in log.columns:
+        if name in found:
+            first, count, cells = found[name]
+            where = f" ({', '.join(map(str, np.flatnonzero(cells) + 1))})" if cells.ndim else ""
+            said.append(f"{name}{where}: NaN or infinity in {count} rows, the first is row {first + 1}")
     return said
 
 
@@ -98,7 +109,7 @@ def _parts(source: str | os.PathLike[str]) -> tuple[Path, str]:
 
 def _logs(
     source: str | os.PathLike[str], columns: str | None, rate: float | None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | None = None, long: bool = False,
 ) -> list[tuple[str, Log]]:  # fmt: skip
     """Name and log of everything that is in a file."""
     file, pattern = _parts(source)
@@ -107,7 +118,7 @@ def _logs(
     if file.suffix == ".mcap":
         from tangere.logs.mcap_read import read_mcap
 
-        return [(file.name, read_mcap(file))]
+        return [(file.name, read_mcap(file, long=long))]
     return [(file.name, read_csv(file, columns=columns, rate=rate, progress=progress))]
 
 

@@ -8,17 +8,29 @@ from tangere.logs.log import Log
 from tangere.robots import Robot
 
 
-def limits_reached(log: Log, robot: Robot) -> list[tuple[float, str, int]]:
-    """Limits of the arm that were reached: when first [s], what, in how many periods."""
-    found = []
-    reached = {
-        "speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
-        "torque": (np.abs(log["tau_cmd"]) > robot.tau_max, robot.tau_max, "Nm"),
-        "lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
-        "upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
-    }
-    for what, (beyond, limit, unit) in reached.items():
-        for j in np.flatnonzero(beyond.any(axis=0)).tolist():
-            text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {unit}"
-            found.append((float(log.time[int(np.argmax(beyond[:, j]))]), text, int(beyond[:, j].sum())))
-    return sorted(found)
+class Limits:
+    """Which limits were reached, from the rows of a run in their order."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        self._found: dict[str, tuple[float, int]] = {}  # what -> when first [s], in how many periods
+
+    def take(self, log: Log) -> None:
+        """Look at some rows."""
+        robot = self._robot
+        reached = {
+            "speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
+            "torque": (np.abs(log["tau_cmd"]) > robot.tau_max, robot.tau_max, "Nm"),
+            "lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
+            "upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
+        }
+        for what, (beyond, limit, unit) in reached.items():
+            for j in np.flatnonzero(beyond.any(axis=0)).tolist():
+                text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {unit}"
+                first, periods = self._found.get(text, (float(log.time[int(np.argmax(beyond[:, j]))]), 0))
+                self._found[text] = first, periods + int(beyond[:, j].sum())
+
+    @property
+    def reached(self) -> list[tuple[float, str, int]]:
+        """When first [s], what, in how many periods."""
+        return sorted((first, text, periods) for text, (first, periods) in self._found.items())

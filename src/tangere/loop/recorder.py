@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.kernels.periods import fill
+from tangere.logs import log as logs  # LONG is looked up when it is needed
 from tangere.logs.log import Log, Note
 from tangere.types import Array, Controller, Event, State, Trajectory, Truth
 
@@ -44,11 +46,17 @@ class Recorder:
 
     scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
     `append`. sink: where rows go as well, about five times a second. keep: False for a run without end, whose rows only
-    the sink gets; `log` then holds the newest.
+    the sink gets; `log` then holds the newest. Where there is a sink, rows before the newest LONG are let go, but for
+    their time; `gone` is given them then.
     """
 
     def __init__(
-        self, scalars: Sequence[str], vectors: Mapping[str, int], sink: Writer | None = None, keep: bool = True
+        self,
+        scalars: Sequence[str],
+        vectors: Mapping[str, int],
+        sink: Writer | None = None,
+        keep: bool = True,
+        gone: Callable[[Log], None] = lambda log: None,
     ) -> None:
         names = [*scalars, *vectors]
         if "time" not in scalars or len(set(names)) != len(names):
@@ -57,8 +65,9 @@ class Recorder:
         self._vectors = dict(vectors)
         self._first = len(self._scalars)
         self._width = self._first + sum(vectors.values())
-        self._sink, self._keep = sink, keep
-        self._blocks: list[Array] = []  # full ones
+        self._sink, self._keep, self._gone = sink, keep, gone
+        self._blocks: deque[Array] = deque()  # full ones
+        self._times: list[Array] = []  # of those that were let go
         self._notes: list[Note] = []
         self._made: tuple[int, Log] | None = None  # with how many rows, without notes
         self._handed = self._full = 0
@@ -106,14 +115,25 @@ class Recorder:
             self._sink.event(event)
 
     def log(self, start_ns: int = 0) -> Log:
-        """Everything so far, as a log of its own, whose time 0 is start_ns [ns since 1970]."""
+        """Everything so far that was not let go, as a log of its own, whose time 0 is start_ns [ns since 1970]."""
         if self._made is None or self._made[0] != self.samples:
-            blocks, columns = [*self._blocks, self._block[: self._count]], {}
-            for name, where in self.layout.items():
-                part = where.start if name in self._scalars else where
-                columns[name] = np.concatenate([block[:, part] for block in blocks])
-            self._made = self.samples, Log(columns)
+            self._made = self.samples, self._log([*self._blocks, self._block[: self._count]])
         return replace(self._made[1], notes=tuple(self._notes), start_ns=start_ns)
+
+    def times(self) -> Array | None:
+        """Time (N,) [s] of all rows, where some were let go."""
+        if not self._times:
+            return None
+        at = self._scalars.index("time")
+        held = [block[:, at] for block in (*self._blocks, self._block[: self._count])]
+        return np.concatenate([*self._times, *held])
+
+    def _log(self, blocks: Sequence[Array]) -> Log:
+        columns = {}
+        for name, where in self.layout.items():
+            part = where.start if name in self._scalars else where
+            columns[name] = np.concatenate([block[:, part] for block in blocks])
+        return Log(columns)
 
     def flush(self) -> None:
         """Hand on what has not been; the sink may call it too, where no row has come for a while."""
@@ -131,6 +151,10 @@ class Recorder:
                 if self._keep:
                     self._blocks.append(self._block)
                 self._new_block()
+            if self._sink is not None and len(self._blocks) * BLOCK > logs.LONG:
+                old = self._blocks.popleft()
+                self._times.append(old[:, self._scalars.index("time")].copy())
+                self._gone(self._log([old]))
 
     def _new_block(self) -> None:
         self._block: Array = np.zeros((BLOCK, self._width))  # zeros: pages are mapped when they are first written

@@ -15,7 +15,7 @@ import numpy as np
 
 from tangere.kinematics.rotation import ur_from_pose
 from tangere.logs.files import Attempts, plain
-from tangere.logs.log import Log, Overview, StoredColumns
+from tangere.logs.log import Log, Overview
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
@@ -183,7 +183,7 @@ class Told:
 class RunResult:
     """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
-    log: Log  # of a long run (logs.stored.LONG) whose file holds the rows: read again when asked for after its page
+    log: Log  # of a run of more than logs.log.LONG rows, whose file holds them: read from there when asked for
     events: tuple[Event, ...]
     aborted: str  # "": it ran to its end; else why not
     timing: Timing
@@ -254,12 +254,8 @@ class RunResult:
         """Write the page of the run to `path` and say where it is; changes: fields of report.RunData known better."""
         from tangere.report.page import write_report
 
-        self._remember()
         named = self if self.told.name else replace(self, told=replace(self.told, name=Path(path).stem))
-        written = write_report(named.data(), path, **changes)
-        if isinstance(self.log.columns, StoredColumns):
-            self.log.columns.release()
-        return written
+        return write_report(named.data(), path, **changes)
 
     def save(
         self,
@@ -281,7 +277,6 @@ class RunResult:
         from tangere.loop.claim import Claim
         from tangere.loop.folder import CSV, CSV_MAX, LOG, OURS, REPORT, SUMMARY
 
-        self._remember()
         place, own = Path(folder), self.log_file
         named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))
         tried = Attempts() if attempt is None else attempt
@@ -303,11 +298,6 @@ class RunResult:
         if attempt is None:
             tried.settle(place)
         return place
-
-    def _remember(self) -> None:
-        """Compute what stays in memory of a long run when its rows go."""
-        if isinstance(self.log.columns, StoredColumns):
-            _ = self.summary, self.overview
 
     def show(self, **options: Any) -> Any:
         """The run again in the studio, in the browser or in a notebook (`tangere.show`, which takes the options).

@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from tangere import ends
 from tangere.errors import InvalidValue
 from tangere.kernels.periods import squared
-from tangere.logs import log as logs  # LONG is looked up when it is needed
-from tangere.logs.log import Log
-from tangere.logs.mcap_log import mcap_sink, once_more
+from tangere.logs.log import Log, StoredColumns
+from tangere.logs.mcap_log import mcap_sink
+from tangere.logs.mcap_read import read_mcap
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, parts_of, started
-from tangere.loop.limits import limits_reached
+from tangere.loop.limits import Limits
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
@@ -131,7 +131,8 @@ def run(
             how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "durable": durable}
             file = mcap_sink(log, columns, most=max_log, gently=clocked, **how)
             stack.callback(file.close)
-        recorder = Recorder(scalars, vectors, file, keep)
+        limits = None if plant is None or robot is None or not keep else Limits(robot)
+        recorder = Recorder(scalars, vectors, file, keep, (lambda rows: None) if limits is None else limits.take)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
         refining = None if plant is None else Refining.of(felt, clocked)
@@ -155,11 +156,11 @@ def run(
             except Exception as problem:
                 recorder.note(loop.time, f"{what} could not be closed: {problem}")
         loop.refined()
-        if plant is not None and robot is not None and keep:
-            beyond = limits_reached(recorder.log(), robot)
-            for time, text, _ in beyond:
+        if limits is not None:
+            limits.take(recorder.log())
+            for time, text, _ in limits.reached:
                 recorder.note(time, text)
-            loop.interventions |= {text: periods for _, text, periods in sorted(beyond, key=lambda one: one[1])}
+            loop.interventions |= {text: n for _, text, n in sorted(limits.reached, key=lambda one: one[1])}
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.flush()
@@ -171,12 +172,15 @@ def run(
         stack.pop_all()
     recorded = recorder.log(start_ns)
     log_error = "" if file is None else file.error
-    if keep and log is not None:
-        told = () if felt is None else tuple(event.record() for event in felt.events)
-        log_error = once_more(log_error, replace(recorded, events=told), log, joints=joints, robot=robot)
-    held = file is not None and not log_error and len(recorded) >= logs.LONG
+    times = recorder.times()
+    if times is not None and log is not None:  # a long run: its file has the rows
+        if log_error:  # as far as it goes
+            recorded = replace(read_mcap(log, own=True, long=True), notes=recorded.notes)
+        else:
+            rows: Any = StoredColumns(log, columns, times)
+            recorded = replace(recorded, columns=rows)
     result = RunResult(
-        logs.stored(recorded, log) if held and log is not None else recorded,
+        recorded,
         () if felt is None else felt.events,
         loop.aborted,
         Timing.of(recorded, period, pacer),

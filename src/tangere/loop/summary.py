@@ -46,16 +46,13 @@ def summarise(
     error = tracking_error(log, robot)
     pushed = _pushed(log, pushes)
     counted = ~pushed & (log.time >= settle)
-    quiet = log.time < min((push.start for push in pushes), default=np.inf)
-    residual = log.get("residual")
     timing = result.timing
-    rms = None if residual is None or not quiet.any() else np.sqrt(np.mean(residual[quiet] ** 2, axis=0)).tolist()
     return {
         "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
         "tracking_max_mm": _millimetres(error, counted, np.max),
         "tracking_push_max_mm": _millimetres(error, pushed, np.max),
-        "residual_rms_nm": rms,
-        "events": [_event(log, event, pushes, gain) for event in result.events],
+        "residual_rms_nm": _quiet_rms(log, min((push.start for push in pushes), default=np.inf)),
+        "events": _events(log, result.events, pushes, gain),
         "realtime_factor": result.realtime_factor,
         "duration_s": result.duration,
         "samples": len(log),
@@ -78,19 +75,39 @@ def summarise(
 
 def tracking_error(log: Log, robot: Robot | None = None) -> Array | None:
     """Distance (N,) [m] of the tcp (true, else measured) from its reference; None where the log cannot tell."""
-    if "T_des" in log:
-        wanted = log.position("T_des")
-    elif "q_des" in log and robot is not None:
-        wanted = robot.pose(log["q_des"])[:, :3, 3]
-    else:
+    if not ("T_des" in log or ("q_des" in log and robot is not None)) or not ("T_true" in log or robot is not None):
         return None
-    if "T_true" in log:
-        actual = log.position("T_true")
-    elif robot is not None:
-        actual = robot.pose(log["q"])[:, :3, 3]
-    else:
+
+    def distance(part: Log) -> Array:
+        wanted, actual = (_position(part, pose, q, robot) for pose, q in (("T_des", "q_des"), ("T_true", "q")))
+        return np.asarray(np.linalg.norm(actual - wanted, axis=1))
+
+    return log.each(distance)
+
+
+def _position(log: Log, pose: str, q: str, robot: Robot | None) -> Array:
+    """(N, 3) [m] of the tcp, from a column of poses or else of joints."""
+    if pose in log or robot is None:
+        return log.position(pose)
+    return np.asarray(robot.pose(log[q])[:, :3, 3])
+
+
+def _quiet_rms(log: Log, end: float) -> list[float] | None:
+    """RMS of the residual (n) before a time [s]; None where nothing is."""
+    if "residual" not in log:
         return None
-    return np.asarray(np.linalg.norm(actual - wanted, axis=1))
+    squares, rows = [], []
+    for part in log.pieces():
+        quiet = part.time < end
+        if quiet.any():
+            squares.append(np.mean(part["residual"][quiet] ** 2, axis=0))
+            rows.append(int(quiet.sum()))
+    return np.sqrt(joined_mean(squares, rows)).tolist() if rows else None
+
+
+def joined_mean(means: Sequence[Any], rows: Sequence[int]) -> Array:
+    """The mean over parts of a log, of so many rows each, from theirs."""
+    return np.asarray(means[0] if len(means) == 1 else np.average(means, axis=0, weights=rows))
 
 
 def _pushed(log: Log, pushes: Sequence[Push]) -> Mask:
@@ -104,24 +121,49 @@ def _millimetres(error: Array | None, where: Mask, reduce: Any) -> float | None:
     return None if error is None or not where.any() else float(1e3 * reduce(error[where]))
 
 
-def _event(log: Log, event: Event, pushes: Sequence[Push], gain: ArrayLike) -> dict[str, Any]:
-    j = event.joint - 1
-    settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (event.residual_nm.size,))[j])
-    end = float(log.time[-1]) if event.end_s is None else event.end_s
-    push = _answered(event, pushes, settling)
-    if push is not None:
-        end = min(end, push.start + push.duration)
-    elif event.end_s is not None:
-        end -= settling
-    window = (log.time >= event.time_s + settling) & (log.time <= end)
-    felt, true = log.get("residual"), log.get("tau_ext_true")
+def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> list[dict[str, Any]]:
+    """The entries of all events, in one pass over the log."""
+    windows: list[tuple[int, float, float]] = []  # joint, from, to [s]: where an event's torque is a steady one
+    answered = []
+    for event in events:
+        j = event.joint - 1
+        settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (event.residual_nm.size,))[j])
+        end = float(log.time[-1]) if event.end_s is None else event.end_s
+        push = _answered(event, pushes, settling)
+        if push is not None:
+            end = min(end, push.start + push.duration)
+        elif event.end_s is not None:
+            end -= settling
+        answered.append(push)
+        windows.append((j, event.time_s + settling, end))
+    felt, true = (_means(log, name, windows) for name in ("residual", "tau_ext_true"))
+    return [_entry(*one) for one in zip(events, answered, felt, true, strict=True)]
+
+
+def _means(log: Log, column: str, windows: Sequence[tuple[int, float, float]]) -> list[float | None]:
+    """The mean of a column's joint within each window; None where there is no row."""
+    means: list[list[Array]] = [[] for _ in windows]
+    rows: list[list[int]] = [[] for _ in windows]
+    for part in log.pieces() if windows and column in log else ():
+        first, last = (float(part.time[0]), float(part.time[-1])) if len(part) else (np.inf, -np.inf)
+        for k, (j, start, end) in enumerate(windows):
+            if start > last or end < first:
+                continue
+            inside = (part.time >= start) & (part.time <= end)
+            if inside.any():
+                means[k].append(part[column][inside, j].mean())
+                rows[k].append(int(inside.sum()))
+    return [float(joined_mean(*pair)) if pair[1] else None for pair in zip(means, rows, strict=True)]
+
+
+def _entry(event: Event, push: Push | None, felt: float | None, true: float | None) -> dict[str, Any]:
     return {
         "time_s": event.time_s,
         "end_s": event.end_s,
         "delay_ms": None if push is None else 1e3 * (event.time_s - push.start),
         "joint": event.joint,
-        "torque_nm": None if felt is None or not window.any() else float(felt[window, j].mean()),
-        "true_torque_nm": None if true is None or not window.any() else float(true[window, j].mean()),
+        "torque_nm": felt,
+        "true_torque_nm": true,
         "kind": event.kind,
         "alarm": event.alarm,
         "reason": event.reason,

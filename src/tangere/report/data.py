@@ -18,6 +18,7 @@ from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
 from tangere.logs.recordings import read
+from tangere.logs.thinned import thinned
 from tangere.types import KINDS, Array, Event
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def run_data(source: str | os.PathLike[str] | Log, *, log: Log | None = None, **
         raise InvalidValue(f"a report is made of a run's folder, log file, Log or result, got {type(source).__name__}")
     path = Path(source)
     if path.is_file():
-        return put_together(read(path), **({"name": path.stem} | changes))
+        return put_together(read(path, long=True), **({"name": path.stem} | changes))
     if not path.is_dir():
         raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
     logs = sorted([*path.glob("*.mcap"), *path.glob("*.csv")], key=lambda p: (p.suffix != ".mcap", p.name))
@@ -177,7 +178,7 @@ def run_data(source: str | os.PathLike[str] | Log, *, log: Log | None = None, **
     if not logs and not summary and not manifest:
         raise InvalidValue(f"no run in {path}: no log (*.mcap, *.csv), no summary.json, no manifest.json")
     named = {"name": _name(manifest) or path.resolve().name, "video": clip_of(path)}
-    found = log if log is not None or not logs else read(logs[0])
+    found = log if log is not None or not logs else read(logs[0], long=True)
     return put_together(found, manifest, summary, **(named | changes))
 
 
@@ -213,8 +214,9 @@ def clip_of(folder: Path) -> bytes | None:
     return clip.read_bytes() if clip.is_file() and clip.stat().st_size <= _CLIP else None
 
 
-def of_log(log: Log) -> dict[str, Any]:
-    """The columns of a log under the report's names."""
+def of_log(whole: Log) -> dict[str, Any]:
+    """The columns of a log under the report's names; of a long one the rows that tell most (thinned)."""
+    log = thinned(whole)
     found: dict[str, Any] = {name: log[name] for name in _SAME if name in log} | {"time": log.time}
     for name, column in (("tcp_des", "T_des"), ("tcp", "T_true")):
         if column in log:
@@ -230,15 +232,15 @@ def of_log(log: Log) -> dict[str, Any]:
     residuals = {"": log["residual"]} if "residual" in log else {}
     residuals |= {name.removeprefix("residual_"): log[name] for name in log.columns if name.startswith("residual_")}
     found["residuals"] = residuals
-    if "cost" in log:
-        cost = np.array(log["cost"])
-        if "cost_log" in log:
-            cost[:-1] += log["cost_log"][1:]  # the time of recording a row is known with the next one
+    if "cost" in whole:
+        cost = np.array(whole["cost"])
+        if "cost_log" in whole:
+            cost[:-1] += whole["cost_log"][1:]  # the time of recording a row is known with the next one
         found["timing_us"] = 1e6 * cost
-    if "lateness" in log:
-        found["lateness_us"] = 1e6 * log["lateness"]
-    if len(log) > 1:
-        found["period"] = float(np.median(np.diff(log.time)))
+    if "lateness" in whole:
+        found["lateness_us"] = 1e6 * whole["lateness"]
+    if len(whole) > 1:
+        found["period"] = float(np.median(np.diff(whole.time)))
     found["notes"] = tuple((note.time, note.text) for note in log.notes)
     if not log.complete:
         last = f"{log.time[-1]:.3f} s" if len(log) else "the start"

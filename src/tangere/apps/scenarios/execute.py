@@ -27,7 +27,7 @@ from tangere.loop.folder import LOG, OURS, SUMMARY, Manifest, load_manifest, scr
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.sinks import Sink
-from tangere.loop.summary import summarise
+from tangere.loop.summary import joined_mean, summarise
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
@@ -59,6 +59,27 @@ def error_shares(
     with the error that was measured. Samples before `settle` [s] do not count. To first order in e; pushes and torque
     limits are not in it.
     """
+    squares: dict[str, list[Any]] = {}  # cause -> mean of the squares of its error, part by part
+    rows, loop = [], _Response(kp, 3 * log.shapes()["q_des"])
+    for part in log.pieces():
+        errors = _errors(part, true, believed, friction, believed_friction, loop)
+        after = part.time >= settle
+        rows += [int(after.sum())] if after.any() else []
+        for cause, error in errors.items():
+            squares.setdefault(cause, [])
+            squares[cause] += [np.mean(np.sum(error[after] ** 2, axis=1))] if after.any() else []
+    return {cause: float(1e3 * np.sqrt(joined_mean(means, rows))) if rows else 0.0 for cause, means in squares.items()}
+
+
+def _errors(
+    log: Log,
+    true: Robot,
+    believed: Robot,
+    friction: _Friction | None,
+    believed_friction: _Friction | None,
+    loop: _Response,
+) -> dict[str, Array]:
+    """Error of the tool (N, 3) [m] by its cause, of some rows that follow those before."""
     q, qd, qdd = log["q_des"], log["qd_des"], log["qdd_des"]
     Mhat = believed.mass_matrix(q)
     gravity = true.gravity_torque(q) - believed.gravity_torque(q)
@@ -73,32 +94,35 @@ def error_shares(
     }
     J = true.jacobian(q)[:, :3]
     drives = [np.linalg.solve(Mhat, torque[..., None])[..., 0] for torque in causes.values()]
-    lags = np.split(_response(log.time, np.concatenate(drives, axis=1), kp), len(drives), axis=1)  # all in one pass
+    lags = np.split(loop.to(log.time, np.concatenate(drives, axis=1)), len(drives), axis=1)  # all in one pass
     # the tool lags where the joints lag
     errors = {cause: -(J @ e[..., None])[..., 0] for cause, e in zip(causes, lags, strict=True)}
     errors["kinematics_mm"] = true.pose(q)[:, :3, 3] - log.position("T_des")
     errors["together_mm"] = np.sum(list(errors.values()), axis=0)
-    counted = log.time >= settle
-    return {cause: _rms_mm(error[counted]) for cause, error in errors.items()}
+    return errors
 
 
-def _response(time: Array, drive: Array, kp: float) -> Array:
+class _Response:
     """e (N, n) of edd + 2 sqrt(kp) ed + kp e = drive, from rest; drive (N, n) held from sample to sample.
 
     Semi-implicit steps with both gains implicit: stable at any step, first order (1 % at 1 ms and kp = 100).
     """
-    kv = 2.0 * math.sqrt(kp)
-    e, rate = np.zeros(drive.shape[1]), np.zeros(drive.shape[1])
-    out = np.empty_like(drive)
-    for k, h in enumerate(np.diff(time, prepend=time[0])):
-        rate = (rate + h * (drive[k] - kp * e)) / (1.0 + h * kv + h * h * kp)
-        e = e + h * rate
-        out[k] = e
-    return out
 
+    def __init__(self, kp: float, n: int) -> None:
+        self._kp, self._kv = kp, 2.0 * math.sqrt(kp)
+        self._e, self._rate = np.zeros(n), np.zeros(n)
+        self._last: float | None = None  # [s] the stamp before
 
-def _rms_mm(error: Array) -> float:
-    return float(1e3 * np.sqrt(np.mean(np.sum(error**2, axis=1)))) if len(error) else 0.0
+    def to(self, time: Array, drive: Array) -> Array:
+        """The response to the next samples."""
+        kp, kv, e, rate = self._kp, self._kv, self._e, self._rate
+        out = np.empty_like(drive)
+        for k, h in enumerate(np.diff(time, prepend=time[:1] if self._last is None else self._last)):
+            rate = (rate + h * (drive[k] - kp * e)) / (1.0 + h * kv + h * h * kp)
+            e = e + h * rate
+            out[k] = e
+        self._e, self._rate, self._last = e, rate, float(time[-1])
+        return out
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,11 @@ def force_summary(log: Log, wanted: float, settle: float, robot: Robot) -> dict[
     lever_m: the longest lever of any joint for a force across the wall, over the run: where it is nearly zero no drive
     can make the force. controllable: the same numbers where the lever exceeds 0.05 m.
     """
-    force = log["wrench_true"] @ np.array((*NORMAL, 0.0, 0.0, 0.0))
-    lever = np.max(np.abs(np.swapaxes(robot.jacobian(log["q"]), -1, -2)[..., :3] @ np.array(NORMAL)), axis=-1)
+    force = log.each(lambda part: part["wrench_true"] @ np.array((*NORMAL, 0.0, 0.0, 0.0)))
+    normal = np.array(NORMAL)
+    lever = log.each(
+        lambda part: np.max(np.abs(np.swapaxes(robot.jacobian(part["q"]), -1, -2)[..., :3] @ normal), axis=-1)
+    )
     after = log.time >= settle
     if not after.any():
         return {"samples": 0}
