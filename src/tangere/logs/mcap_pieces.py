@@ -13,7 +13,7 @@ from tangere import foreign
 from tangere.logs import mcap_records
 from tangere.logs.channels import EVENTS_TOPIC, NOTES_TOPIC
 from tangere.logs.log import Log
-from tangere.logs.mcap_read import _Reader
+from tangere.logs.mcap_read import McapReader
 from tangere.logs.mcap_records import Fields
 
 IN_PIECES = 50_000_000  # [bytes] unpacked, from which a log is looked at in pieces: about two seconds of reading
@@ -69,7 +69,7 @@ class Pieces:
         """Some rows of all the time, and every note and event."""
         count = max(2, round(len(self._chunks) * min(1.0, OVERVIEW / max(self.size, 1))))
         evenly = set(np.linspace(0, len(self._chunks) - 1, count).round().astype(int).tolist())
-        topics = self._reader([]).channels
+        topics = self._reader().channels
         told = {number for number, (topic, _, _) in topics.items() if topic in (NOTES_TOPIC, EVENTS_TOPIC)}
         telling = [k for k, chunk in enumerate(self._chunks) if chunk.channels & told]
         evenly |= set(telling[:count])  # a log that notes something all the time stays an overview
@@ -85,17 +85,18 @@ class Pieces:
         return near if len(near) else self._log([min(self._chunks, key=lambda chunk: abs(chunk.start - low))])
 
     def _log(self, chunks: list[_Chunk]) -> Log:
-        return self._reader(chunks).log(self.complete)
-
-    def _reader(self, chunks: list[_Chunk]) -> _Reader:
-        reader = _Reader(self.path, foreign.allowed())
-        reader.about = self._about
-        for opcode, content in self._head:
-            reader._take(opcode, content)
+        reader, held = self._reader(), []
         for chunk in chunks:
-            inside = reader._inside(Fields(chunk.content))
-            for opcode, content in () if inside is None else mcap_records.records(inside, 0):
-                reader._take(opcode, content)
+            inside = reader.inside(Fields(chunk.content), whole=True)
+            held += [] if inside is None else list(reader.rows(inside))
+        reader.ended = self.complete
+        return reader.log(held)
+
+    def _reader(self) -> McapReader:
+        reader = McapReader(self.path, foreign.allowed())
+        reader.declared(self._about)
+        for opcode, content in self._head:
+            reader.take(opcode, content)
         return reader
 
 

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,8 +50,8 @@ def read_mcap(path: str | os.PathLike[str], *, own: bool = False, long: bool = F
     path = Path(path)
     held: list[Rows] = []
     rows, stays = 0, False
-    with _reading(path, own) as reader:
-        for part in reader.pieces(whole=not long):
+    with _reading(path, own) as (reader, file):
+        for part in reader.pieces(file, whole=not long):
             held.append({"time": part["time"]} if stays else part)
             rows += len(part["time"])
             if long and not stays and rows >= logs.LONG:
@@ -59,22 +60,21 @@ def read_mcap(path: str | os.PathLike[str], *, own: bool = False, long: bool = F
             from tangere.logs.mcap_bag import Bag
 
             return Bag(reader).log(reader.ended)
-        found = reader.joined(held)
-        about = (reader.units, tuple(reader.notes), reader.complete, reader.problems, tuple(reader.events))
+        log = reader.log(held)
         if stays:
-            own_columns: Any = StoredColumns(path, reader.columns, found["time"], own=own)
-            return Log(own_columns, *about, reader.start_ns)
-        return Log({name: found[name] for name in reader.columns}, *about, reader.start_ns)
+            columns: Any = StoredColumns(path, reader.columns, log.time, own=own)
+            return replace(log, columns=columns)
+        return log
 
 
 def pieces_of(path: str | os.PathLike[str], *, own: bool = False) -> Iterator[Rows]:
     """The rows of a log that tangere wrote, some at a time: no more than one chunk is in memory."""
-    with _reading(Path(path), own) as reader:
-        yield from reader.pieces(whole=False)
+    with _reading(Path(path), own) as (reader, file):
+        yield from reader.pieces(file, whole=False)
 
 
 @contextmanager
-def _reading(path: Path, own: bool) -> Iterator[McapReader]:
+def _reading(path: Path, own: bool) -> Iterator[tuple[McapReader, BinaryIO]]:
     try:
         file = path.open("rb")
     except (OSError, ValueError) as problem:
@@ -86,14 +86,14 @@ def _reading(path: Path, own: bool) -> Iterator[McapReader]:
             magic = file.read(len(mcap_records.MAGIC))
             if magic != mcap_records.MAGIC:
                 raise InvalidValue(f"{path} is not an MCAP file: it begins with {magic!r}")
-            yield McapReader(path, file, size, sys.maxsize if own else foreign.budget(size))
+            yield McapReader(path, sys.maxsize if own else foreign.budget(size)), file
 
 
 class McapReader:
     """What an MCAP file holds; after `pieces`: notes, events, what is missing, and messages of a bag of others."""
 
-    def __init__(self, path: Path, file: BinaryIO, size: int, room: int) -> None:
-        self.path, self._file, self._size = path, file, size
+    def __init__(self, path: Path, room: int) -> None:
+        self.path = path
         self._most = self._room = room  # [bytes] that chunks may still unpack to
         self.about: dict[str, str] = {}
         self.schemas: dict[int, dict[str, Any]] = {}  # the fields of each, by its number
@@ -112,17 +112,16 @@ class McapReader:
         self._holes: list[tuple[int, int | None]] = []  # [ns] last time before damage, first one behind it
         self._before = 0  # [ns] the last time in the chunks so far
 
-    def pieces(self, whole: bool) -> Iterator[Rows]:
+    def pieces(self, file: BinaryIO, whole: bool) -> Iterator[Rows]:
         """Rows as they come; none of a bag of others, whose messages are kept. whole: somebody will hold all of it."""
-        for opcode, content in mcap_records.surviving(self._file, self._size):
+        for opcode, content in mcap_records.surviving(file):
             fields = Fields(content)
             if opcode == 0:
                 self._damaged()
             elif opcode == mcap_records.METADATA and fields.string() == "tangere":
-                self.about = fields.mapping()
-                self._declared()
+                self.declared(fields.mapping())
             elif opcode == mcap_records.CHUNK:
-                inside = self._inside(fields, whole or not self.about)
+                inside = self.inside(fields, whole or not self.about)
                 if inside is None:
                     self._damaged()
                     continue
@@ -130,21 +129,25 @@ class McapReader:
                 if self._holes and self._holes[-1][1] is None:
                     self._holes[-1] = (self._holes[-1][0], start)
                 self._before = max(self._before, end)
-                at = self._table(inside) if self.about else 0
-                for inner, record in mcap_records.records(inside, at):
-                    self._take(inner, record)
-                yield from self._ready()
+                yield from self.rows(inside)
             elif opcode == mcap_records.FOOTER:
                 self.ended = not self._holes
                 break
             else:
-                self._take(opcode, content)
+                self.take(opcode, content)
         yield from self._ready()
         if not self.about and not any(kind == JOINT_STATE for _, kind, _ in self.channels.values()):
             topics = ", ".join(topic for topic, _, _ in self.channels.values()) or "none"
             raise InvalidValue(
                 f"{self.path} holds no log: not of tangere, and no topic is of {JOINT_STATE}; it has {topics}"
             )
+
+    def rows(self, inside: memoryview) -> Iterator[Rows]:
+        """What a chunk holds; the rows that are whole with it."""
+        at = self._table(inside) if self.about else 0
+        for opcode, record in mcap_records.records(inside, at):
+            self.take(opcode, record)
+        yield from self._ready()
 
     @property
     def complete(self) -> bool:
@@ -161,14 +164,18 @@ class McapReader:
             said.append(f"damaged: rows from {begin:.3f} s {end} are missing")
         return tuple(said) or (() if self.complete else (CUT,))
 
-    def joined(self, parts: list[Rows]) -> Rows:
-        """Pieces one behind the other."""
-        empty = {name: np.zeros((0, k) if k else 0) for name, k in self.columns.items()}
-        names = parts[0] if parts else empty
-        return {name: np.concatenate([part[name] for part in parts]) if parts else empty[name] for name in names}
+    def log(self, parts: list[Rows]) -> Log:
+        """Pieces one behind the other, all of them with the same columns, and what else was found."""
+        found: Rows = {name: np.zeros((0, k) if k else 0) for name, k in self.columns.items()}
+        if parts:
+            names = [name for name in self.columns if name in parts[0]]
+            found = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        notes, events = tuple(self.notes), tuple(self.events)
+        return Log(found, self.units, notes, self.complete, self.problems, events, self.start_ns)
 
-    def _declared(self) -> None:
-        """The columns, as the file says them."""
+    def declared(self, about: dict[str, str]) -> None:
+        """The columns, as a file of ours says them."""
+        self.about = about
         try:
             self.columns = json.loads(self.about["columns"])
             self._joints = json.loads(self.about["joints"])
@@ -182,7 +189,7 @@ class McapReader:
         if not self._holes or self._holes[-1][1] is not None:
             self._holes.append((self._before, None))
 
-    def _inside(self, fields: Fields, whole: bool) -> memoryview | None:
+    def inside(self, fields: Fields, whole: bool) -> memoryview | None:
         """What a chunk holds, None if it is damaged."""
         _, _, size, crc = fields.numbers("QQQI")
         compression = fields.string()
@@ -212,7 +219,8 @@ class McapReader:
             self._known[number] = channel_of(topic, kind, json.loads(holes), self.columns, self._joints)
         return self._known.get(number)
 
-    def _take(self, opcode: int, content: memoryview) -> None:
+    def take(self, opcode: int, content: memoryview) -> None:
+        """A record that is no chunk."""
         fields = Fields(content)
         if opcode == mcap_records.SCHEMA:
             (number,) = fields.numbers("H")

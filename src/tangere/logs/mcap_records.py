@@ -197,10 +197,10 @@ def repeated(data: memoryview) -> tuple[dict[int, NDArray[np.uint8]], int]:
     return parts, rows * at
 
 
-def surviving(file: BinaryIO, size: int) -> Iterator[tuple[int, memoryview]]:
+def surviving(file: BinaryIO) -> Iterator[tuple[int, memoryview]]:
     """As `records`, of a file behind its first bytes, and past bytes that are no record to the next chunk: there an
     opcode of 0 is yielded. Of records that nobody asks for (indexes, attachments) only the place is looked at."""
-    at = len(MAGIC)
+    at, size = len(MAGIC), file.seek(0, 2)
     while at + 9 <= size:
         file.seek(at)
         opcode, length = struct.unpack("<BQ", file.read(9).ljust(9, b"\0"))
