@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 HERE = Path(__file__).parent.parent
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; ([^\\]+?))? \\$")
 LISTS = [HERE / ".ci" / name for name in ("locked.txt", "locked_clients.txt")]
@@ -61,3 +63,17 @@ def test_no_package_twice_and_no_index_named():
     assert not set(texts[0]) & set(texts[1]), "a package is in both lists"
     for file in [*LISTS, HERE / "constraints.txt"]:
         assert "://" not in file.read_text()
+
+
+def test_workflows_name_actions_by_commit_and_may_only_read():
+    """A tag of somebody else's action can be moved to other code, a commit cannot."""
+    files = sorted((HERE / ".github" / "workflows").glob("*.yml"))
+    assert files
+    for file in files:
+        flow = yaml.safe_load(file.read_text())
+        assert flow["permissions"] == {"contents": "read"}
+        for job in flow["jobs"].values():
+            steps = job["steps"]
+            assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+            for script in re.findall(r"\.ci/[\w.]+", " ".join(step.get("run", "") for step in steps)):
+                assert (HERE / script).is_file(), f"{file.name} names {script}"
