@@ -43,7 +43,7 @@ def test_a_long_file_has_the_events_of_a_short_one(
     assert seen.log.motion.digest == whole.log.motion.digest
     assert len(seen.log.motion.time) <= 310
     event = seen.alarms[0]
-    assert np.min(np.abs(seen.log.motion.time - event.residual_s)) < 0.0026  # half a period: the sample that the arm is drawn at
+    assert np.min(np.abs(seen.log.motion.time - event.residual_s)) < 0.0026  # it is drawn there
     assert event.kind in watched_html([seen])
 
 
