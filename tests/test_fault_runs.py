@@ -101,7 +101,7 @@ def test_a_push_stays_a_push_beside_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("robot", ["ur10e", "pendulum", "scara"])
 def test_the_scenario_runs_on_every_kind_of_arm(robot: str, tmp_path: Path) -> None:
     given = {"robot": robot, "duration": 2.2, "plant": "rigid", "period": 2e-3}
-    done = execute("fault", given, out=tmp_path, csv=False)
+    done = execute("joint-fault", given, out=tmp_path, csv=False)
     assert done.result.aborted == ""
     assert done.summary["faults"][0]["joint"] == min(3, done.built.world.true.dof)
 

@@ -217,7 +217,7 @@ def build(
     settings = _fitted(chosen, told)
     said = doubts(settings, told)
     try:
-        return _built(chosen, settings, "push" in told, (*said, *_assumed(settings)), arm)
+        return _built(chosen, settings, frozenset(told), (*said, *_assumed(settings)), arm)
     except InvalidValue as problem:
         if not said:
             raise
@@ -225,26 +225,26 @@ def build(
         raise InvalidValue("; ".join((str(problem), *said))) from problem
 
 
-def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...], arm: OnArm | None) -> Built:
-    """The parts; push_told: whether the push was asked for, or is the scenario's own."""
+def _built(chosen: Scenario, settings: Any, told: frozenset[str], said: tuple[str, ...], arm: OnArm | None) -> Built:
+    """The parts; told: which settings were asked for, and are not the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)
     law: Friction | None = friction if known is None else known.drive
     world = World(true, believed, friction, law if settings.friction_model == "same" else None, settings, known)
     motion = chosen.motion(world)
     end = settings.duration or motion.trajectory.duration
-    if settings.fault and settings.push and not push_told:
+    if settings.fault and settings.push and "push" not in told:
         settings = replace(settings, push=())
         said += (f"nothing pushes: the push of {chosen.name} is left out, as a drive fails; --push says another",)
-    late = [push for push in settings.push if push.start >= end]
-    if late and push_told:
-        raise InvalidValue(f"push: it starts at {late[0].start:g} s, after the end of the run ({end:g} s)")
-    if late:  # the scenario's own push, in a run that is too short for it
-        settings = replace(settings, push=tuple(push for push in settings.push if push not in late))
-        said += (f"nothing pushes: the push of {chosen.name} starts at {late[0].start:g} s, the run ends at {end:g} s",)
-    faults = [fault for fault in settings.fault if fault.start >= end]
-    if faults:
-        raise InvalidValue(f"fault: it starts at {faults[0].start:g} s, after the end of the run ({end:g} s)")
+    for name, nothing in (("push", "nothing pushes"), ("fault", "no drive fails")):
+        every: tuple[Any, ...] = getattr(settings, name)
+        late = [one for one in every if one.start >= end]
+        if late and name in told:
+            raise InvalidValue(f"{name}: it starts at {late[0].start:g} s, after the end of the run ({end:g} s)")
+        if late:  # the scenario's own, in a run that is too short for it
+            settings = replace(settings, **{name: tuple(one for one in every if one not in late)})
+            begins = f"the {name} of {chosen.name} starts at {late[0].start:g} s"
+            said += (f"{nothing}: {begins}, the run ends at {end:g} s",)
     gain, law = settings.observer_gain, world.believed_friction
     observers: dict[str, Observer] = {"momentum": MomentumObserver(believed, gain, friction=law)}
     if settings.acceleration_residual:
