@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue, unknown
-from tangere.kernels.periods import clipped, squared
+from tangere.kernels.periods import clipped, finite
 from tangere.robots import Robot
 from tangere.settings import Setting
 from tangere.types import Array
@@ -285,8 +285,7 @@ class Actuators:
 
     def apply(self, tau: Array, middle: float) -> Array:
         """The torque (n,) that acts in the period around `middle` [s]; sets `reported` and `stuck`."""
-        # one product tells whether all are finite; an overflow of it (1e154 Nm) would be refused as well
-        if math.isfinite(squared(tau)):
+        if finite(tau):
             self.reported = clipped(tau, self._most)
         if not self._faults:
             return self.reported
