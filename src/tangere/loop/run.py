@@ -266,7 +266,7 @@ class _Loop:
                         refined = refining.take(now) if ready and refining is not None else []
                         event = detector.update(state, r)
                         before, touching = touching, detector.touching
-                        if event is not None or refined or before is not touching:
+                        if event is not None or refined or before != touching:
                             self._felt(now, refined, event, before and not touching)
                 stage = "controller"
                 if controller is not None:
