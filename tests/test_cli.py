@@ -69,6 +69,8 @@ def test_alone_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "hold", "--plant", "rigd"], "did you mean 'rigid'?"),
         (["draw", "snail", "--contrller", "both"], "did you mean '--controller'?"),
         (["fmu", "dynamic"], "did you mean 'dynamics'?"),
+        (["run", "hold", "--push", "joint=2", "torque=20"], "with commas and without blanks: joint=2,torque=20"),
+        (["export", "ur5e", "--format", "urdf"], "an arm is given as --robot ur5e"),
         (["check", "ur5e", "--tpi", "x"], "usage: tangere check"),  # of the command that was typed
     ],
 )
@@ -79,6 +81,13 @@ def test_a_wrong_word_is_answered_with_the_nearest(
         main(arguments)
     assert stop.value.code == 2
     assert meant in capsys.readouterr().err
+
+
+def test_a_block_is_no_arm_and_one_letter_is_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "nosuch.fmu"]) != 0
+    assert "`tangere fmu check nosuch.fmu` examines it" in capsys.readouterr().err
+    assert main(["check", "ur5f"]) != 0
+    assert "did you mean 'ur5e'?" in capsys.readouterr().err
 
 
 def test_no_option_of_another_command_is_meant(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@ computers, search finds, and every public name has its docstring and its place i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import importlib
@@ -78,10 +79,11 @@ def test_a_browser_asks_nobody_else_and_search_finds(site: Path, address: str) -
         context.on("weberror", lambda error: errors.append(str(error.error)))
         page = context.new_page()
         page.goto(f"{address}/index.html")
-        for _ in range(60):  # what is typed before the page's script listens is lost
+        for seconds in (2, 60, 120):  # what is typed before the page's script listens is lost
             page.fill("input.md-search__input", "")
             page.fill("input.md-search__input", "momentum observer")
-            page.wait_for_timeout(1000)
+            with contextlib.suppress(api.TimeoutError):  # a busy machine needs longer to find
+                page.wait_for_selector(".md-search-result__link", state="attached", timeout=1e3 * seconds)
             if page.query_selector(".md-search-result__link"):
                 break
         else:

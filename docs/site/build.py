@@ -26,6 +26,7 @@ import links  # noqa: E402
 import reference  # noqa: E402
 import runs  # noqa: E402
 
+REAL_TIME = {"integrator"}  # records a moving arm for minutes: the long form of the tests runs it
 # files of the repository that are pages of the site
 MOVED = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 
@@ -77,10 +78,31 @@ def gather(stage: Path, thin: bool) -> None:
         text = rewritten(source.read_text(), source, page)
         if thin:
             text = re.sub(r"!\[([^\]]*)\]\((?:\.\./)?examples/[^)]*\)", r"\1", text)
+        if page.parts[0] == "tutorials":
+            text += f"\nThis page is also a notebook: [{page.stem}.ipynb]({page.stem}.ipynb)\n"
         (stage / page).write_text(text)
     for picture in (ROOT / "docs").glob("*.png"):
         shutil.copy(picture, stage / picture.name)
     shutil.copy(ROOT / "docs" / "site" / "site.css", stage)
+
+
+def tutorials(stage: Path, keep: Path, run: bool) -> list[str]:
+    """Each tutorial as a notebook beside its page, run where it takes seconds; lines of those that failed."""
+    failed = []
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        words = [sys.executable, str(ROOT / "docs" / "site" / "notebooks.py"), str(page)]
+        place = keep / f"tutorial-{page.stem}-{runs.fingerprint(ROOT, page)}"
+        if not (place / "done").is_file():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            words += [str(place / f"{page.stem}.ipynb"), *(["--run"] if run and page.stem not in REAL_TIME else [])]
+            environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+            done = subprocess.run(words, check=False, env=environment, capture_output=True, text=True)
+            failed += [done.stderr] if done.returncode else []
+            if run and not done.returncode:
+                (place / "done").touch()
+        shutil.copy(place / f"{page.stem}.ipynb", stage / "tutorials")
+    return failed
 
 
 def expanded(entry: Any, stage: Path, named: set[str]) -> Any:
@@ -122,7 +144,9 @@ def main() -> int:
     out = chosen.out.resolve()
     stage = out.with_name(out.name + "-source")
     gather(stage, chosen.thin)
-    failed = runs.examples(stage, ROOT, out.with_name(out.name + "-runs"), run=not chosen.thin)
+    keep = out.with_name(out.name + "-runs")
+    failed = runs.examples(stage, ROOT, keep, run=not chosen.thin)
+    failed += tutorials(stage, keep, run=not chosen.thin)
     commands.write(stage)
     reference.write(stage, thin=chosen.thin)
     if failed:

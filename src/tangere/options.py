@@ -42,6 +42,11 @@ class Parser(argparse.ArgumentParser):
         word, names = (found[1], [a or b for a, b in known]) if found else ("", [])
         if wrong := re.search(r"unrecognized arguments: (--[\w-]+)", message):
             word, names = wrong[1], [name for action in self._actions for name in action.option_strings]
+        stray = re.search(r"unrecognized arguments: (\w\S*)", message)
+        if stray and "=" in stray[1]:
+            message += "; parts of one value stand together, with commas and without blanks: joint=2,torque=20"
+        elif stray and "--robot" in self._option_string_actions and re.fullmatch(r"ur\d+\w*|\S+\.urdf", stray[1]):
+            message += f"; an arm is given as --robot {stray[1]}"
         bare = {name.lstrip("-"): name for name in names}  # the dashes make any two options alike
         close = difflib.get_close_matches(word.lstrip("-"), bare, 1)
         super().error(f"{message}; did you mean {bare[close[0]]!r}?" if close else message)

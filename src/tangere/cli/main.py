@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from tangere import ends, foreign
-from tangere.errors import TangereError
+from tangere.errors import InvalidValue, TangereError
 from tangere.options import Parser, add_json
 from tangere.report.terminal import paint, say, show, table, terminal_width, wants_colour
 
@@ -112,6 +112,8 @@ def check(arguments: argparse.Namespace) -> int:
     from tangere.model.checked import check_text
     from tangere.model.loading import load
 
+    if arguments.model.lower().endswith(".fmu"):
+        raise InvalidValue(f"{arguments.model}: no arm but a block: `tangere fmu check {arguments.model}` examines it")
     options = {key: getattr(arguments, key) for key in ("parameters", "calibration", "tip")}
     text = check_text(arguments.model, **options)
     show(asdict(load(arguments.model, **options)) if arguments.json else {}, text, arguments.json)
