@@ -219,10 +219,39 @@ def shared(arm: tangere.Robot, out: dict[str, Any]) -> None:
     out["mistakes"] = said
 
 
+def in_jax(arm: tangere.Robot, out: dict[str, Any]) -> None:
+    """The CUDA kernel under jit, vmap and grad: answers, and the rate of a million rows."""
+    import jax
+
+    import tangere.jax
+
+    jax.config.update("jax_enable_x64", True)
+    own = tangere.jax.robot(arm)
+    x = np.random.default_rng(2).uniform(-3, 3, (3, 1000, 6))
+    want, call = arm.inverse_dynamics(*x), jax.jit(own.inverse_dynamics)
+    out["jax, CPU's bits"] = bool(np.array_equal(np.asarray(call(*x)), want))
+    out["jax, without jit"] = bool(np.array_equal(np.asarray(own.inverse_dynamics(*x)), want))
+    out["jax, vmap"] = bool(np.array_equal(np.asarray(jax.vmap(own.inverse_dynamics)(*x)), want))
+    slope = jax.vmap(jax.jacfwd(own.inverse_dynamics))(*x)
+    back = jax.vmap(jax.jacrev(own.inverse_dynamics))(*x)
+    truth = arm.inverse_dynamics_derivatives(*x)[0]
+    out["jax, derivatives, largest error"] = [float(np.abs(np.asarray(d) - truth).max()) for d in (slope, back)]
+    for dtype in (np.float32, np.float64):
+        many = [jax.numpy.asarray(a, dtype) for a in np.random.default_rng(3).uniform(-3, 3, (3, 1_000_000, 6))]
+        begin = time.perf_counter()
+        jax.jit(own.inverse_dynamics)(*many).block_until_ready()
+        out[f"jax, first call s {dtype.__name__}"] = round(time.perf_counter() - begin, 2)
+        begin = time.perf_counter()
+        for _ in range(50):
+            last = call(*many)
+        last.block_until_ready()
+        out[f"jax, G/s at 1e6 {dtype.__name__}"] = round(50e6 / (time.perf_counter() - begin) / 1e9, 2)
+
+
 def main() -> None:
     arm = tangere.robot("ur10e", rotor_inertia=True)
     out: dict[str, Any] = {"device": device().name, "compiled": host.COMPILED}
-    for part in (shared, inverse, environments, kernels, rollouts):
+    for part in (shared, in_jax, inverse, environments, kernels, rollouts):
         try:
             part(arm, out)
         except Exception as error:  # the others go on

@@ -143,6 +143,21 @@ def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: boo
     assert np.isfinite(results[:, 33]).all()
 
 
+def inverse_on_the_host(folder: Path, arm: tangere.Robot, T: Array, reference: Array | None = None) -> list[Any]:
+    """q, correction, distance, valid and flags of the host-compiled text, and how many poses were listed."""
+    n, kind = len(T), T.dtype
+    run = built(folder, cuda_ik.text(kind == np.float32)).tg_ik
+    u = cuda_ik.constants(ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia).tolist(), kind == np.float32)
+    small, lists = np.zeros((2, n, 8), np.uint8), np.zeros((2, n + 1), np.int32)
+    out = [np.zeros((n, 8, 6), kind), *np.zeros((2, n), kind), *small]
+    at, listed = [a.ctypes.data for a in out], lists.ctypes.data
+    held = None if reference is None else reference.ctypes.data
+    step = 0 if reference is None or reference.ndim == 1 else 6
+    poses = batch._Poses(T.ctypes.data, held, *at, listed + 8, listed, listed + 4 * (n + 2), listed + 4, n, step)
+    run(ctypes.byref(poses), u)
+    return [*out[:3], out[3].astype(bool), out[4], lists.ravel()[:2].tolist()]
+
+
 def test_inverse_kinematics_on_the_host_has_the_same_bits(arm: tangere.Robot, tmp_path: Path) -> None:
     """Branches, flags and distances; far from singularities, at them and next to them, with and without a reference."""
     rng, kinds = np.random.default_rng(0), ("wrist", "elbow", "shoulder")
@@ -151,22 +166,32 @@ def test_inverse_kinematics_on_the_host_has_the_same_bits(arm: tangere.Robot, tm
     T = arm.pose(q)
     T[5, :3, 3] *= 4.0  # out of reach
     T[6, :3, :3] += 1e-7  # to be projected
-    n, run = len(T), built(tmp_path, cuda_ik.text(False)).tg_ik
-    u = np.array(cuda_ik.constants(ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia).tolist()))
     for reference in (None, q[3], q[::-1].copy()):
-        angles, floats, small = np.zeros((n, 8, 6)), np.zeros((2, n)), np.zeros((2, n, 8), np.uint8)
-        listed = np.zeros(n + 1, np.int32)
-        at = [a.ctypes.data for a in (angles, *floats, *small)]
-        held = None if reference is None else reference.ctypes.data
-        step = 0 if reference is None or reference.ndim == 1 else 6
-        poses = batch._Poses(T.ctypes.data, held, *at, listed.ctypes.data + 4, listed.ctypes.data, n, step)
-        run(ctypes.byref(poses), ctypes.c_void_p(u.ctypes.data))
+        angles, correction, distance, valid, flags, listed = inverse_on_the_host(tmp_path, arm, T, reference)
         want = arm.inverse_kinematics(T, reference)
+        assert listed[1] == 0
         assert 180 <= listed[0] < 200
-        assert np.array_equal(small[0].astype(bool), want.valid)
-        assert np.array_equal(small[1], want.flags)
+        assert np.array_equal(valid, want.valid)
+        assert np.array_equal(flags, want.flags)
         assert np.array_equal(angles, want.q)
-        assert np.array_equal(floats, [want.correction, want.distance])
+        assert np.array_equal([correction, distance], [want.correction, want.distance])
+
+
+@pytest.mark.parametrize("name", ["ur10e", "ur3"])
+def test_inverse_kinematics_in_single_precision(name: str, tmp_path: Path) -> None:
+    """The same solutions as in float64 of the same float32 poses, each angle within 1e-5 rad; singular poses too."""
+    arm, rng = tangere.robot(name), np.random.default_rng(3)
+    near = [singular_states(arm, kind, 1e-2, 50, rng) for kind in ("wrist", "elbow", "shoulder")]
+    T = arm.pose(np.concatenate([rng.uniform(-np.pi, np.pi, (20_000, 6)), *near])).astype(np.float32)
+    T[7, :3, 3] *= 4.0  # out of reach
+    angles, _, distance, valid, flags, listed = inverse_on_the_host(tmp_path, arm, T)
+    want = arm.inverse_kinematics(T.astype(np.float64))
+    assert listed[0] < 500 < 1000 < listed[1] < 6000  # of 20 150: the short form in float32 answers most poses
+    assert np.array_equal(valid, want.valid)
+    assert np.array_equal(flags[valid], want.flags[valid])
+    gap = (angles.astype(np.float64) - want.q + np.pi) % (2.0 * np.pi) - np.pi
+    assert np.abs(gap[valid]).max() <= 1e-5
+    assert distance == pytest.approx(want.distance, abs=1e-6)
 
 
 @pytest.mark.skipif(not rollouts.COMPILED, reason="the compiled rollouts are not built")

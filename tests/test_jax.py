@@ -147,3 +147,35 @@ def test_mistakes_have_sentences(arm: tangere.Robot, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "jax.numpy", None)
     with pytest.raises(MissingExtra, match=r"pip install 'tangere\[jax\]'"):
         tangere.jax.robot("ur5e")
+
+
+def test_a_custom_call_of_xla_is_given_addresses_and_shapes() -> None:
+    """As a GPU's kernel is called, here with a function of numpy on the CPU: rows, vmap, and an error's sentence."""
+    import ctypes
+
+    from tangere.kernels import xla
+
+    arm = tangere.robot("ur5e")
+
+    def array(rows: xla.Rows) -> Any:
+        size = int(np.prod(rows.shape))
+        return np.ctypeslib.as_array((ctypes.c_double * size).from_address(rows.pointer)).reshape(rows.shape)
+
+    def start(inputs: Any, outputs: Any, stream: int) -> None:
+        if inputs[0].shape[0] == 3:
+            raise ValueError("three are too many")
+        assert stream == 0
+        array(outputs[0])[...] = arm.bias_torque(*(array(rows) for rows in inputs))
+
+    xla.register("tangere_test", start, "cpu")
+
+    def call(q: Any, qd: Any) -> Any:
+        wanted = jax.ShapeDtypeStruct(q.shape, q.dtype)
+        return jax.ffi.ffi_call("tangere_test", wanted, vmap_method="broadcast_all")(q, qd)
+
+    q, qd = np.random.default_rng(0).normal(size=(2, 5, 6))
+    assert np.array_equal(jax.jit(call)(q, qd), arm.bias_torque(q, qd))
+    spread = jax.vmap(call, (0, None))(q, qd[0])
+    assert np.array_equal(spread, arm.bias_torque(q, np.broadcast_to(qd[0], (5, 6))))
+    with pytest.raises(Exception, match="tangere: three are too many"):
+        jax.jit(call)(q[:3], qd[:3]).block_until_ready()

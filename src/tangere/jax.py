@@ -7,14 +7,15 @@
 
 They are printed from the same traces as the compiled kernels, and agree with them within 1e-12 in float64, which JAX
 computes in once it was told so: jax.config.update("jax_enable_x64", True). A function cannot look at the numbers of an
-array that is being traced: NaN goes through, only shapes are refused.
+array that is being traced: NaN goes through, only shapes are refused. Where JAX computes on a GPU, a function is the
+CUDA kernel itself, called through XLA's FFI, and its derivative the printed form.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from tangere import robots
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, TangereError
 from tangere.kernels import ur
+from tangere.kernels.device import device
 from tangere.kernels.emit import jax as emit
 from tangere.kernels.payloads import payload_map
 from tangere.kernels.solutions import Branches
@@ -61,7 +63,9 @@ class JaxRobot:
         self._kernels = _named(of.dof)
         own = ur.parameters_of(of.model, rotor_inertia=of.rotor_inertia).tolist() if self._is_ur else []
         self._parameters: Any = own if parameters is None else parameters
+        self._own = parameters is None
         self._forms: dict[str, Form] = {}
+        self._calls_on_gpu: dict[str, Form] = {}
 
     def __repr__(self) -> str:
         return f"tangere.jax.robot({self.name!r})"
@@ -228,13 +232,44 @@ class JaxRobot:
         except ValueError:
             shapes = ", ".join(str(a.shape) for a in arrays)
             raise InvalidValue(f"leading axes do not fit together: shapes {shapes}") from None
+        kind = jnp.result_type(*arrays)
+        if self._own and kind in (np.float32, np.float64) and prod(lead) and _on_gpu():
+            whole = [jnp.broadcast_to(jnp.asarray(a, kind), (*lead, a.shape[-1])) for a in arrays]
+            done: tuple[JaxArray, ...] = self._quick(name, kind.name)(*whole)
+            return done
+        return self._printed(name, lead, arrays)
+
+    def _printed(self, name: str, lead: tuple[int, ...], arrays: Sequence[JaxArray]) -> tuple[JaxArray, ...]:
+        """The outputs by the printed form."""
         columns = [a[..., i] for a in arrays for i in range(a.shape[-1])]
         y = self._rows(self._form(name)(columns, self._parameters), lead)
         out, start = [], 0
-        for shape in kernel.outputs(self.dof):
+        for shape in self._kernels[name].outputs(self.dof):
             out.append(y[..., start : start + prod(shape)].reshape(*lead, *shape))
             start += prod(shape)
         return tuple(out)
+
+    def _quick(self, name: str, dtype: str) -> Form:
+        """The CUDA kernel where XLA compiles for a GPU, the printed form elsewhere and for derivatives."""
+        key = f"{name} {dtype}"
+        if key in self._calls_on_gpu:
+            return self._calls_on_gpu[key]
+        import jax
+
+        target, shapes = self.robot.batch(device="cuda", dtype=dtype).for_xla(name)
+
+        def there(*arrays: JaxArray) -> Any:
+            lead = arrays[0].shape[:-1]
+            wanted = [jax.ShapeDtypeStruct((*lead, *shape), dtype) for shape in shapes]
+            return tuple(jax.ffi.ffi_call(target, wanted, vmap_method="broadcast_all")(*arrays))
+
+        def printed(*arrays: JaxArray) -> Any:
+            return self._printed(name, arrays[0].shape[:-1], arrays)
+
+        call: Any = jax.custom_jvp(lambda *arrays: jax.lax.platform_dependent(*arrays, cuda=there, default=printed))
+        call.defjvp(lambda given, change: jax.jvp(printed, given, change))
+        self._calls_on_gpu[key] = jax.jit(call)
+        return self._calls_on_gpu[key]
 
     def _rows(self, columns: tuple[Any, ...], lead: tuple[int, ...]) -> JaxArray:
         """Columns, some of them plain numbers, as one array (..., m)."""
@@ -268,6 +303,20 @@ def _ur_form(name: str) -> Form:
 @cache
 def _ik_forms() -> dict[str, Form]:
     return {name: _form_of(t) for name, t in trace_ik(ur.PARAMETER_COUNT).items()}
+
+
+@cache
+def _on_gpu() -> bool:
+    """Whether JAX computes on a GPU that our kernels reach as well."""
+    import jax
+
+    if jax.default_backend() != "gpu":
+        return False
+    try:
+        device()
+    except TangereError:
+        return False
+    return True
 
 
 _said = False

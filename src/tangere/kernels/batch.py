@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
@@ -12,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, unknown
-from tangere.kernels import cuda_ik, dlpack, ur
-from tangere.kernels.device import DEVICES, device
+from tangere.kernels import cuda_ik, dlpack, ur, xla
+from tangere.kernels.device import DEVICES, addresses, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.emit import python as emit_python
 from tangere.kernels.payloads import payload_map
@@ -51,10 +53,13 @@ class Batch:
             raise InvalidValue(f"dtype: float64 or float32, got {dtype!r}")
         self.robot, self.device = robot, device
         self._kernels = {k.name: k for k in all_kernels(robot.dof)}
+        self._sizes = {name: k.input_sizes(robot.dof) for name, k in self._kernels.items()}
         self._parameters = parameters  # (N, k), of a UR
         if device == "cuda":
             _open()
-        self._ready: dict[str, tuple[Any, Any]] = {}  # function on the device and its constants
+        self._ready: dict[str, _Ready] = {}
+        self._torch: Any = None  # torch's name of the dtype
+        self._inverse: Any = None  # both functions of the inverse kinematics, and their constants
 
     def __repr__(self) -> str:
         many = "" if self._parameters is None else f", {len(self._parameters)} robots"
@@ -136,24 +141,25 @@ class Batch:
     # ------------------------------------------------------------------------------------------------------- the call
 
     def _call(self, kernel: Kernel, args: Sequence[Any], out: Any, stream: Any) -> Any:
-        shapes = kernel.outputs(self.robot.dof)
         outs = None if out is None else list(out) if isinstance(out, tuple | list) else [out]
-        if outs is not None and len(outs) != len(shapes):
+        if outs is not None and len(outs) != len(shapes := kernel.outputs(self.robot.dof)):
             raise InvalidValue(f"out: {kernel.name} gives {len(shapes)} arrays, got {len(outs)}")
         cuda_wanted = self.device == "cuda"
         answer = self._on_device(kernel, args, outs, stream) if cuda_wanted else self._on_host(kernel, args, outs)
         return answer[0] if len(answer) == 1 else tuple(answer)
 
     def _lead(self, kernel: Kernel, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        sizes = kernel.input_sizes(self.robot.dof)
+        sizes = self._sizes[kernel.name]
         for shape, name, size in zip(shapes, kernel.inputs, sizes, strict=True):
             if shape[-1:] != (size,):
                 raise InvalidValue(f"{name}: expected shape (..., {size}), got {shape}")
-        leads = {shape[:-1] for shape in shapes} - {(), (1,)} or {shapes[0][:-1]}
+        own, first = self._parameters, shapes[0][:-1]
+        if own is None and all(shape[:-1] == first for shape in shapes):
+            return first
+        leads = {shape[:-1] for shape in shapes} - {(), (1,)} or {first}
         if len(leads) > 1:
             raise InvalidValue(f"leading axes do not fit together: shapes {', '.join(map(str, shapes))}")
         (lead,) = leads
-        own = self._parameters
         if own is not None and lead != (len(own),):
             if lead in ((), (1,)):
                 return (len(own),)
@@ -199,55 +205,66 @@ class Batch:
     # ------------------------------------------------------------------------------------------------------ the device
 
     def _on_device(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None, stream: Any) -> list[Any]:
-        gpu = _open()
+        gpu, kind = _open(), dlpack.kind_of(args[0])
         number = dlpack.current(args[0]) if stream is None else _stream(stream)
-        own = stream is None and dlpack.kind_of(args[0]) == "torch"
+        if kind == "torch" and self._torch is None:
+            self._torch = dlpack.torch_type(self.dtype)
+        own = self._torch if stream is None and kind == "torch" else None
         views = [dlpack.view(a, n, self.dtype, number, own=own) for a, n in zip(args, kernel.inputs, strict=True)]
-        lead = self._lead(kernel, [v.shape for v in views])
-        kind, shapes = dlpack.kind_of(args[0]), [(*lead, *s) for s in kernel.outputs(self.robot.dof)]
+        ready = self._ready.get(kernel.name) or self._prepared(kernel)
+        first = views[0].shape
+        usual = ready.usual == first[-1:] and self._parameters is None and all(v.shape == first for v in views)
+        lead = first[:-1] if usual else self._lead(kernel, [v.shape for v in views])
+        shapes = [lead + s for s in ready.shapes]
         if outs is None:
-            made, places = zip(*(dlpack.like(args[0], shape, self.dtype) for shape in shapes), strict=True)
+            pairs = [dlpack.like(args[0], shape, self.dtype) for shape in shapes]
+            made, places = [p[0] for p in pairs], [p[1] for p in pairs]
         else:
             if "jax" in map(dlpack.kind_of, outs):
                 raise InvalidValue("out: JAX's arrays cannot be written to; take what the call returns")
-            made, places = tuple(outs), tuple(dlpack.view(o, "out", self.dtype, number, own=own) for o in outs)
+            made, places = outs, [dlpack.view(o, "out", self.dtype, number, own=own) for o in outs]
             for place, shape in zip(places, shapes, strict=True):
                 if place.shape != shape:
                     raise InvalidValue(f"out: expected shape {shape}, got {place.shape}")
-        function, constants = self._prepared(kernel)
-        count = prod(lead)
-        arguments: list[Any] = []
-        for v, size in zip(views, kernel.input_sizes(self.robot.dof), strict=True):
-            arguments += [ctypes.c_void_p(v.pointer), ctypes.c_longlong(size if prod(v.shape[:-1]) == count else 0)]
-        arguments += [ctypes.c_void_p(p.pointer) for p in places]
-        many = self._parameters is not None
-        each = ctypes.c_void_p(constants.pointer if many else 0)
-        arguments += [ctypes.c_longlong(count), each, (ctypes.c_double * 1)() if many else constants]
-        if count:
-            gpu.enter()
-            gpu.launch(function, count, cuda.BLOCK, arguments, number)
-        return [dlpack.given_back(m, kind) for m in made]
+        ready.start(gpu, views, places, prod(lead), number)
+        return [dlpack.given_back(m, kind) for m in made] if kind == "jax" else made
 
-    def _prepared(self, kernel: Kernel) -> tuple[Any, Any]:
-        """The function on the device, and its constants: a ctypes array, or memory with a column for each."""
-        if kernel.name not in self._ready:
-            own, single = self._parameters is not None, self.dtype == np.float32
-            t = self._trace(kernel)
-            text = cuda.batch(t, kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof), single, own)
-            function = _open().function(text, "tg_batch", OPTIONS)
-            if own:
-                P = self._parameters
-                assert P is not None
-                columns = constant_values(t, [P[:, i] for i in range(P.shape[1])], own)
-                rows = np.stack([np.broadcast_to(c, (len(P),)) for c in columns] or [np.zeros(len(P))])
-                constants: Any = _open().put(np.ascontiguousarray(rows, dtype=self.dtype))
-            else:
-                P = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
-                given = P.tolist() if ur.is_ur(self.robot.model) else []
-                values = np.array([*constant_values(t, given, own)] or [0.0], dtype=self.dtype)
-                constants = (ctypes.c_char * values.nbytes).from_buffer_copy(values.tobytes())
-            self._ready[kernel.name] = (function, constants)
+    def _prepared(self, kernel: Kernel) -> _Ready:
+        """The function on the device with its constants: a ctypes array, or memory with a column for each."""
+        sizes, shapes = kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof)
+        own, single = self._parameters is not None, self.dtype == np.float32
+        t = self._trace(kernel)
+        function = _open().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", OPTIONS)
+        if own:
+            P = self._parameters
+            assert P is not None
+            columns = constant_values(t, [P[:, i] for i in range(P.shape[1])], own)
+            rows = np.stack([np.broadcast_to(c, (len(P),)) for c in columns] or [np.zeros(len(P))])
+            each: Any = _open().put(np.ascontiguousarray(rows, dtype=self.dtype))
+            constants: Any = (ctypes.c_double * 1)()
+        else:
+            P = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
+            given = P.tolist() if ur.is_ur(self.robot.model) else []
+            values = np.array([*constant_values(t, given, own)] or [0.0], dtype=self.dtype)
+            each, constants = None, (ctypes.c_char * values.nbytes).from_buffer_copy(values.tobytes())
+        self._ready[kernel.name] = _Ready(function, sizes, shapes, each, constants)
         return self._ready[kernel.name]
+
+    def for_xla(self, name: str) -> tuple[str, tuple[tuple[int, ...], ...]]:
+        """The kernel of that name as a custom call of XLA on this device: its name there, and its outputs' shapes."""
+        ready = self._ready.get(name) or self._prepared(self._kernels[name])
+        key = hashlib.sha256(f"{name} {self.dtype.name}".encode() + bytes(ready.constants)).hexdigest()[:24]
+        known = f"tangere_{key}"
+        if known not in _known_to_xla:
+            rank = len(ready.shapes[0])
+
+            def start(inputs: Sequence[xla.Rows], outputs: Sequence[xla.Rows], stream: int) -> None:
+                shape = outputs[0].shape
+                ready.start(_open(), inputs, outputs, prod(shape[: len(shape) - rank]), stream)
+
+            xla.register(known, start)
+            _known_to_xla.add(known)
+        return known, tuple(ready.shapes)
 
     def _trace(self, kernel: Kernel) -> Trace:
         if ur.is_ur(self.robot.model):
@@ -256,9 +273,42 @@ class Batch:
         return trace(kernel, self.robot.dof, lambda _: chain, 0)
 
 
+class _Ready:
+    """A kernel that can be started: its function, and its arguments as ctypes values that are filled for each start."""
+
+    def __init__(
+        self, function: Any, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]], each: Any, constants: Any
+    ) -> None:
+        self._function, self.shapes, self._lock = function, [tuple(s) for s in shapes], threading.Lock()
+        self._sizes, self._each = sizes, each
+        self.usual = (sizes[0],) if len(set(sizes)) == 1 else ()  # the last axis of every input, where it is the same
+        self._inputs = [(ctypes.c_void_p(), ctypes.c_longlong()) for _ in sizes]
+        self._outputs = [ctypes.c_void_p() for _ in shapes]
+        self._count, self._column = ctypes.c_longlong(), ctypes.c_void_p(each.pointer if each else 0)
+        self.constants = constants
+        rows = [part for pair in self._inputs for part in pair]
+        self._pointers = addresses([*rows, *self._outputs, self._count, self._column, constants])
+
+    def start(self, gpu: Any, inputs: Sequence[Any], outputs: Sequence[Any], count: int, stream: int) -> None:
+        """Start it over `count` rows; inputs and outputs have pointers and shapes, an input of one row serves all."""
+        if not count:
+            return
+        gpu.enter()
+        with self._lock:  # the driver has copied the arguments when it returns
+            for (pointer, step), given, size in zip(self._inputs, inputs, self._sizes, strict=True):
+                pointer.value = given.pointer
+                step.value = size if prod(given.shape) == count * size else 0
+            for place, given in zip(self._outputs, outputs, strict=True):
+                place.value = given.pointer
+            self._count.value = count
+            gpu.start(self._function, count, cuda.BLOCK, self._pointers, stream)
+
+
+_known_to_xla: set[str] = set()
+
 # products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
 OPTIONS = ("-fmad=false",)
-CAREFUL = 1 << 16  # threads that work off the list of careful poses: how long it is, only the device knows
+LISTED = 1 << 18  # threads that work off a list of poses: how long it is, only the device knows
 
 
 def constant_values(t: Trace, parameters: Sequence[Any], each: bool) -> tuple[Any, ...]:
@@ -286,7 +336,8 @@ class _Poses(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("T", "reference", "q", "correction", "distance", "valid", "flags")),
-        *((name, ctypes.c_void_p) for name in ("list", "count")), ("n", ctypes.c_longlong), ("step", ctypes.c_longlong),
+        *((name, ctypes.c_void_p) for name in ("careful", "count", "again", "again_count")),
+        *((name, ctypes.c_longlong) for name in ("n", "step")),
     ]  # fmt: skip
 
 
@@ -306,28 +357,30 @@ def inverse_on_device(batch: Batch, T: Any, reference: Any, stream: Any) -> Bran
     small = np.dtype(np.uint8)
     wanted = {
         "q": ((*lead, 8, 6), dtype), "valid": ((*lead, 8), np.dtype(bool)), "flags": ((*lead, 8), small),
-        "correction": (lead, dtype), "distance": (lead, dtype), "list": ((max(prod(lead), 1) + 1,), np.dtype(np.int32)),
+        "correction": (lead, dtype), "distance": (lead, dtype),
+        "lists": ((2, prod(lead) + 1), np.dtype(np.int32)),
     }  # fmt: skip
     made = {name: dlpack.like(T, shape, kind) for name, (shape, kind) in wanted.items()}
     place = {name: pair[1].pointer for name, pair in made.items()}
     count = prod(lead)
-    if "inverse_kinematics" not in batch._ready:
+    if batch._inverse is None:
         text = cuda_ik.text(dtype == np.float32)
-        functions = [gpu.function(text, name, OPTIONS) for name in ("tg_ik", "tg_ik_careful")]
+        functions = [gpu.function(text, name, OPTIONS) for name in ("tg_ik", "tg_ik_again", "tg_ik_careful")]
         own = ur.parameters_of(robot.model, rotor_inertia=robot.rotor_inertia).tolist()
-        values = np.array(cuda_ik.constants(own)).tobytes()
-        batch._ready["inverse_kinematics"] = (functions, (ctypes.c_char * len(values)).from_buffer_copy(values))
-    (first, second), u = batch._ready["inverse_kinematics"]
+        values = cuda_ik.constants(own, dtype == np.float32)
+        batch._inverse = (functions, (ctypes.c_char * len(values)).from_buffer_copy(values))
+    (short, again, careful), u = batch._inverse
     job = _Poses(
         poses.pointer, None if held is None else held.pointer, place["q"], place["correction"], place["distance"],
-        place["valid"], place["flags"], place["list"] + 4, place["list"], count,
-        0 if held is None or held.shape == (6,) else 6,
+        place["valid"], place["flags"], place["lists"] + 8, place["lists"],
+        place["lists"] + 4 * (count + 2), place["lists"] + 4, count, 0 if held is None or held.shape == (6,) else 6,
     )  # fmt: skip
     gpu.enter()
-    gpu.zero(place["list"], 1, number)
+    gpu.zero(place["lists"], 2, number)  # how long they are stands before them
     if count:
-        gpu.launch(first, count, cuda.BLOCK, [job, u], number)
-        gpu.launch(second, min(count, CAREFUL), cuda.BLOCK, [job, u], number)
+        gpu.launch(short, count, cuda.BLOCK, [job, u], number)
+        for kernel in (again, careful)[dtype == np.float64 :]:
+            gpu.launch(kernel, min(count, LISTED), cuda.BLOCK, [job, u], number)
     kind = dlpack.kind_of(T)
     return Branches(*(dlpack.given_back(made[name][0], kind) for name in Branches._fields))
 

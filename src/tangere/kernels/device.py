@@ -20,6 +20,7 @@ from typing import Any
 from tangere.errors import MissingExtra, TangereError
 
 DEVICES = ("cpu", "cuda")
+OWN_STREAM = 2  # the driver's number for the stream that belongs to the thread that asks
 _P, _INT = ctypes.c_void_p, ctypes.c_int
 
 
@@ -102,6 +103,7 @@ class Device:
     def __init__(self) -> None:
         try:
             self._driver = ctypes.CDLL("libcuda.so.1")
+            self._start, self._enter = self._driver.cuLaunchKernel, self._driver.cuCtxSetCurrent
         except OSError:
             raise DeviceError(
                 "device 'cuda': no CUDA driver is installed here (libcuda.so.1); device 'cpu' works everywhere"
@@ -132,7 +134,8 @@ class Device:
 
     def enter(self) -> None:
         """Make the context that of this thread."""
-        self._ok(self._driver.cuCtxSetCurrent(self._context))
+        if code := self._enter(self._context):
+            self._ok(code)
 
     def function(self, text: str, name: str, options: Sequence[str] = ()) -> Any:
         """A kernel of a text, compiled and loaded once."""
@@ -148,9 +151,14 @@ class Device:
 
     def launch(self, function: Any, count: int, block: int, arguments: Sequence[Any], stream: int = 0) -> None:
         """Start `count` threads with these ctypes values as arguments."""
-        pointers = (_P * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+        self.start(function, count, block, addresses(arguments), stream)
+
+    def start(self, function: Any, count: int, block: int, pointers: Any, stream: int = 0) -> None:
+        """The same with the addresses of the arguments, which the driver copies before this returns."""
         blocks = -(-count // block)
-        self._ok(self._driver.cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None))
+        code = self._start(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None)
+        if code:
+            self._ok(code)
 
     def zero(self, pointer: int, count: int, stream: int = 0) -> None:
         """Set `count` numbers of 32 bits to 0."""
@@ -166,44 +174,60 @@ class Device:
         self._ok(self._driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
         return free.value
 
-    def allocate(self, size: int) -> Memory:
-        """Memory of that many bytes; what is too large says how much there is."""
-        pointer = ctypes.c_uint64()
+    def allocate(self, size: int, stream: int = 0) -> Memory:
+        """Memory of that many bytes, which only this stream uses, if one is named; too much says how much there is."""
+        pointer, room = ctypes.c_uint64(), ctypes.c_size_t(max(size, 1))
         self.enter()
-        if self._driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(max(size, 1))):
+        if stream:  # giving other memory back waits for everything on the device
+            failed = self._driver.cuMemAllocAsync(ctypes.byref(pointer), room, _P(stream))
+        else:
+            failed = self._driver.cuMemAlloc_v2(ctypes.byref(pointer), room)
+        if failed:
             raise DeviceError(
                 f"the GPU has {self.free() / 1e9:.3g} GB free, {size / 1e9:.3g} GB are needed: ask for fewer robots"
             )
-        return Memory(self, pointer.value, size)
+        return Memory(self, pointer.value, size, stream)
 
-    def put(self, array: Any) -> Memory:
+    def put(self, array: Any, stream: int = 0) -> Memory:
         """A contiguous numpy array, copied to the device."""
-        memory = self.allocate(array.nbytes)
-        self.fill(memory, array)
+        memory = self.allocate(array.nbytes, stream)
+        self.fill(memory, array, stream)
         return memory
 
-    def fill(self, memory: Memory, array: Any) -> None:
+    def fill(self, memory: Memory, array: Any, stream: int = 0) -> None:
         """A contiguous numpy array, copied into memory of the device."""
-        self._ok(self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(memory.pointer), _P(array.ctypes.data), array.nbytes))
+        to, start, size = ctypes.c_uint64(memory.pointer), _P(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+        self._ok(self._driver.cuMemcpyHtoDAsync_v2(to, start, size, _P(stream)))
+        self._ok(self._driver.cuStreamSynchronize(_P(stream)))
 
-    def get(self, memory: Memory, array: Any) -> None:
+    def get(self, memory: Memory, array: Any, stream: int = 0) -> None:
         """Memory of the device into a contiguous numpy array; waits for what was launched before."""
-        self._ok(self._driver.cuMemcpyDtoH_v2(_P(array.ctypes.data), ctypes.c_uint64(memory.pointer), array.nbytes))
+        to, start, size = _P(array.ctypes.data), ctypes.c_uint64(memory.pointer), ctypes.c_size_t(array.nbytes)
+        self._ok(self._driver.cuMemcpyDtoHAsync_v2(to, start, size, _P(stream)))
+        self._ok(self._driver.cuStreamSynchronize(_P(stream)))
 
-    def release(self, pointer: int) -> None:
+    def release(self, pointer: int, stream: int = 0) -> None:
         """Give memory back."""
         self.enter()
-        self._driver.cuMemFree_v2(ctypes.c_uint64(pointer))
+        if stream:
+            self._driver.cuMemFreeAsync(ctypes.c_uint64(pointer), _P(stream))
+        else:
+            self._driver.cuMemFree_v2(ctypes.c_uint64(pointer))
+
+
+def addresses(arguments: Sequence[Any]) -> Any:
+    """Where ctypes values lie, as a kernel's start wants to know it; they must outlive the start."""
+    return (_P * len(arguments))(*[ctypes.addressof(a) for a in arguments])
 
 
 class Memory:
     """Memory of a device, given back when nobody holds it any more."""
 
-    def __init__(self, device: Device, pointer: int, size: int) -> None:
-        self._device, self.pointer, self.size = device, pointer, size
+    def __init__(self, device: Device, pointer: int, size: int, stream: int = 0) -> None:
+        self._device, self.pointer, self.size, self._stream = device, pointer, size, stream
 
     def __del__(self) -> None:
-        self._device.release(self.pointer)
+        self._device.release(self.pointer, self._stream)
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.kernels.closed_loop import WATCHED, N, parts
-from tangere.kernels.device import DeviceError, device
+from tangere.kernels.device import OWN_STREAM, DeviceError, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.laws import detection
 from tangere.kernels.rollouts import Answer, Job
@@ -52,7 +52,10 @@ def told(job: Job, single: bool) -> bytes:
 
 
 class Prepared:
-    """A job whose numbers are on the device: `launch` it as often as wanted, then `answer`."""
+    """A job whose numbers are on the device: `launch` it as often as wanted, then `answer`, all in one thread.
+
+    Jobs of different threads run beside each other, which fills a GPU with small ones.
+    """
 
     def __init__(self, job: Job, *, first: int = 0, single: bool = False, every: int = 0, exact: bool = True) -> None:
         gpu = self._gpu = device()
@@ -67,10 +70,11 @@ class Prepared:
         options = ("-fmad=false",) if exact else ()
         self._function = gpu.function(text(job, single), "tg_rollouts", options)
         columns = np.ascontiguousarray(job.robots.T)
-        self._robots, self._reference = gpu.put(columns), gpu.put(np.ascontiguousarray(job.reference))
-        self._results = gpu.allocate(8 * count * (RESULT + 3 * kinds))
-        self._log = gpu.allocate(8 * count * rows * LOGGED) if every else None
-        self._shape = (count, kinds, rows)
+        self._robots = gpu.put(columns, OWN_STREAM)
+        self._reference = gpu.put(np.ascontiguousarray(job.reference), OWN_STREAM)
+        self._results = gpu.allocate(8 * count * (RESULT + 3 * kinds), OWN_STREAM)
+        self._log = gpu.allocate(8 * count * rows * LOGGED, OWN_STREAM) if every else None
+        self._shape, self._block = (count, kinds, rows), cuda.loop_block(single)
         self._job = _Job(
             None, self._reference.pointer, None, self._robots.pointer, self._results.pointer,
             None if self._log is None else self._log.pointer, None, first, count, steps, max(every, 1), rows, kinds,
@@ -82,17 +86,17 @@ class Prepared:
     def launch(self) -> None:
         """Start the loops; does not wait."""
         self._gpu.enter()
-        self._gpu.launch(self._function, self._shape[0], cuda.BLOCK, [self._job, self._told])
+        self._gpu.launch(self._function, self._shape[0], self._block, [self._job, self._told], OWN_STREAM)
 
     def answer(self) -> Answer:
         """Wait and fetch the results."""
         count, kinds, rows = self._shape
         results = np.empty((count, RESULT + 3 * kinds))
-        self._gpu.get(self._results, results)
+        self._gpu.get(self._results, results, OWN_STREAM)
         log: Any = None
         if self._log is not None:
             log = np.empty((count, rows, LOGGED // N, N))
-            self._gpu.get(self._log, log)
+            self._gpu.get(self._log, log, OWN_STREAM)
         return Answer(results[:, :RESULT], results[:, RESULT:].reshape(count, kinds, 3), log)
 
 

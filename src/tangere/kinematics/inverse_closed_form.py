@@ -20,6 +20,7 @@ made only if that stays below the tolerance.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tangere.codegen.functions import absolute, atan2, cos, maximum, minimum, rounded, sin, sqrt, where
@@ -91,11 +92,13 @@ def _gram(R: Matrix) -> Matrix:
     return [[v.dot(a, b) for b in columns] for a in columns]
 
 
-def regular_branch(lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar, Scalar]) -> list[Scalar]:
+def regular_branch(
+    lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar, Scalar], near: Sequence[float] = (NEAR, NEAR, NEAR)
+) -> list[Scalar]:
     """One solution of a flange pose that is not near a singularity; outputs as `branch`.
 
     In place of `miss` it says 1 where the pose is near one (or the answer near the edge of the reach), so that
-    `branch` must decide.
+    `branch` must decide. near: how near that is, by shoulder [m], wrist and elbow; float32 loses its digits sooner.
     """
     d1, a2, a3, d4, d5, d6 = lengths
     r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
@@ -122,10 +125,11 @@ def regular_branch(lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar,
     q2 = _angle(Y * along - X * across, X * along + Y * across)
     q3 = _angle(s3, c3)
     q4 = wrapped((atan2(s234, c234) - q2) - q3)
-    near = (k2 <= NEAR * NEAR) | (h2 <= NEAR * NEAR) | (absolute(s3_squared) <= NEAR * NEAR)
+    shoulder_near, wrist_near, elbow_near = (x * x for x in near)
+    close = (k2 <= shoulder_near) | (h2 <= wrist_near) | (absolute(s3_squared) <= elbow_near)
     return [
         _angle(s1, c1), q2, q3, q4, _angle(wrist * h, c5), _angle(s6, c6),
-        where((k2 >= 0.0) & (s3_squared >= 0.0), 1.0, 0.0), where(near, 1.0, 0.0),
+        where((k2 >= 0.0) & (s3_squared >= 0.0), 1.0, 0.0), where(close, 1.0, 0.0),
         0.0, 0.0, 0.0, where(s3 * X <= 0.0, 1.0, 0.0),
     ]  # fmt: skip
 

@@ -137,6 +137,20 @@ def link_surfaces(model: Model, spacing: float = 0.02) -> list[LinkSurface]:
     the last link. A link of which nothing is to be seen has no patches."""
     if not (math.isfinite(spacing) and 1e-3 <= spacing <= 0.2):  # below: millions of patches, above: wider than a link
         raise InvalidValue(f"spacing: 0.001 to 0.2 m, got {spacing!r}")
+    known = _known.get((id(model), spacing))
+    if known is None or known[0] is not model:
+        known = (model, _surfaces(model, spacing))
+        _known[id(model), spacing] = known
+        while len(_known) > _KEPT:
+            _known.pop(next(iter(_known)))
+    return list(known[1])
+
+
+_KEPT = 4  # arms whose surfaces are kept: they take a quarter of a second, and studies ask for the same again and again
+_known: dict[tuple[int, float], tuple[Model, list[LinkSurface]]] = {}
+
+
+def _surfaces(model: Model, spacing: float) -> list[LinkSurface]:
     shapes = link_shapes(model)
     tool = model.T_flange_tcp[:3, 3]
     if np.linalg.norm(tool) > _TOOL_LENGTH:

