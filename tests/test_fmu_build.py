@@ -17,6 +17,7 @@ if shutil.which("cc") is None:
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.build import LINUX, WINDOWS, CompilerMissing, Platform, binary, compiler_of
+from tangere.apps.fmu.families import UR
 from tangere.apps.fmu.pages import licence_text
 from tangere.apps.fmu.sources import sources_of
 from tangere.cli.main import main
@@ -137,8 +138,8 @@ def test_writing_from_the_cache_takes_no_time(files, tmp_path):
 def test_refusals(tmp_path):
     with pytest.raises(UnknownName, match="inverse-dynamics"):
         write_fmu("kinematics", ROBOT, tmp_path)
-    with pytest.raises(InvalidValue, match="structure of a UR"):
-        write_fmu("fk", tangere.robot("scara"), tmp_path)
+    with pytest.raises(InvalidValue, match="closed form"):
+        write_fmu("ik", tangere.robot("scara"), tmp_path)
     with pytest.raises(InvalidValue, match="q_start"):
         write_fmu("fk", ROBOT, tmp_path, q_start=[0.0, float("nan"), 0, 0, 0, 0])
     with pytest.raises(InvalidValue, match="joint 2 of ur10e at 400 deg is outside its limits, -360 to 360 deg"):
@@ -150,7 +151,7 @@ def test_refusals(tmp_path):
     table = KINDS["fk"].table(write_fmu("fk", ROBOT, tmp_path, platforms=()).arm)
     nowhere = Platform("atari", ".so", ("no-such-compiler",), ())
     with pytest.raises(CompilerMissing, match="no-such-compiler"):
-        binary(sources_of(KINDS["fk"], table), nowhere)
+        binary(sources_of(KINDS["fk"], table, UR), nowhere)
     with pytest.raises(tangere.TangereError, match="failed"):
         binary({"fmu.c": "this is not C"}, LINUX)
 
@@ -226,7 +227,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["fmu", "fk", "--robot", "ur10e", "--out", str(tmp_path), "--tool", "0,0,0.1,0,90,0"]) == 0
     assert "UR10e_FK.fmu" in capsys.readouterr().out
     assert (tmp_path / "UR10e_FK.fmu").is_file()
-    assert main(["fmu", "fk", "--robot", "scara", "--out", str(tmp_path)]) == 1
+    assert main(["fmu", "ik", "--robot", "scara", "--out", str(tmp_path)]) == 1
     assert main(["fmu", "dynamics", "--robot", "ur20", "--drives", "full", "--out", str(tmp_path)]) == 1
     assert "drives of ur20 are not known" in capsys.readouterr().err
     assert main(["fmu", "fk", "--start", "1,2,3", "--out", str(tmp_path)]) == 1

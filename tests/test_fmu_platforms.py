@@ -122,7 +122,7 @@ def test_without_zig_a_sentence_says_what_to_install(monkeypatch, tmp_path, caps
 def test_windows_gives_the_numbers_of_linux(kind, tmp_path):
     path = write_fmu(kind, ROBOT, tmp_path, friction=FRICTION, platforms=(LINUX, WINDOWS)).path
     found = _windows(opened(path, tmp_path / "x"))
-    assert found.outcome == "good", found.text
+    assert (found.outcome, "to the last bit" in found.text) == ("good", True), found.text
 
 
 @windows
@@ -131,8 +131,7 @@ def test_a_windows_library_of_another_arm_is_found(tmp_path):
     fmu = opened(path, tmp_path / "x")
     text = (fmu.folder / "sources" / "part_mass.h").read_text()
     wrong = {p.name: p.read_text() for p in Path(fmu.folder / "sources").glob("*.[ch]")}
-    assert "viscous" in text.lower()
-    wrong["part_mass.h"] = text.replace("r[VISCOUS + i] * qd[i]", "(r[VISCOUS + i] + 1e-3) * qd[i]")
+    wrong["part_mass.h"] = text.replace("P[2] = r[VISCOUS + i];", "P[2] = r[VISCOUS + i] + 1e-3;")
     assert wrong["part_mass.h"] != text
     fmu.library_of(WINDOWS).write_bytes(build.binary(wrong, WINDOWS))
     found = _windows(fmu)

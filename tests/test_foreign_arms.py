@@ -12,10 +12,10 @@ from foreign_arms import ARMS, written
 
 import tangere
 from tangere.apps.scenarios.build import build
-from tangere.apps.scenarios.common import at_rest, posture
 from tangere.apps.scenarios.execute import summary_of
 from tangere.errors import InvalidValue, NoSolution
 from tangere.loop.run import run
+from tangere.planning.posture import at_rest, posture
 from tangere.planning.tool_motions import plane, room, tool_circle, ways
 
 RUNS = ("hold", "sine", "reach", "impedance", "touch", "circle")

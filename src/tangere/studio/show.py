@@ -142,7 +142,7 @@ def _recorded(thing: Any, robot: Robot | str | None) -> Any:
 
 def resting(robot: Robot) -> Array:
     """Where an arm stands if nothing is said."""
-    from tangere.apps.scenarios.common import at_rest
+    from tangere.planning.posture import at_rest
 
     degrees = np.array(at_rest(robot))
     return np.asarray(np.where(robot.revolute, np.deg2rad(degrees), degrees))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.scenarios.build import build
-from tangere.apps.scenarios.common import at_rest, posture
 from tangere.control.cartesian_impedance import STIFFNESS, CartesianImpedance
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded
@@ -19,6 +18,7 @@ from tangere.observe.detect import Detector
 from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.joint_motions import Sine
+from tangere.planning.posture import at_rest, posture
 from tangere.plants.scene.bodies import Body
 from tangere.plants.sensors import SensorModel
 from tangere.robots import Robot, robot

@@ -48,7 +48,12 @@ def arrays_of(p: Placed) -> list[Array3]:
             runs.append([i])
     if len(runs) == 1:
         return [Array3(p, g.name, g.shape, 0)]
-    return [Array3(p, f"{g.name}.{_word(g.type_of(run[0]))}", _shape(g.shape, len(run)), run[0]) for run in runs]
+    words = [_word(g.type_of(run[0])) for run in runs]
+    if len(set(words)) < len(words):  # a type comes again: counted, q.angle_1, q.position_1, q.angle_2
+        words = [f"{word}_{words[: i + 1].count(word)}" for i, word in enumerate(words)]
+    head, tail = (g.name[:-1], ")") if g.name.startswith("der(") else (g.name, "")
+    shapes = (_shape(g.shape, len(run)) for run in runs)
+    return [Array3(p, f"{head}.{w}{tail}", s, r[0]) for w, s, r in zip(words, shapes, runs, strict=True)]
 
 
 def _shape(whole: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from tangere.kinematics.rotation import matrix_from_rotation_vector
 from tangere.model.assemble import dh_transform
 from tangere.model.frames import transform
 from tangere.model.inertia import inertia_matrix
-from tangere.model.model import DH, Payload
+from tangere.model.model import DH, Drives, Model, Payload
 from tangere.robots import Robot, robot
 from tangere.types import Array
 
@@ -38,25 +38,50 @@ def start_of(variables: list[Variable]) -> Array:
     return np.array([v.number for v in variables])
 
 
-def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
-    """The robot whose numbers the file holds, by way of the library's own model, and its friction."""
-    given = {name: start_of(variables) for name, variables in fmu.groups.items()}
-    base = robot("ur10e").model  # only its shape is taken, where the file holds the numbers
+def _frame(six: Array) -> Array:
+    return transform(matrix_from_rotation_vector(six[3:]), six[:3])
+
+
+def _geometry(fmu: Opened, given: dict[str, Array]) -> Model:
+    """A model with the joints of the file; of everything else only the shape is meant."""
+    base = robot("ur10e").model
+    if "arm.dh" not in given:
+        n = len(given["arm.joints.position"]) // 3
+        parts = [
+            np.hstack([given[f"{name}.{what}"].reshape(n, 3) for what in ("position", "rotation")])
+            for name in ("arm.joints", "arm.links")
+        ]
+        q = next(fmu.groups[name] for name in ("q", "q_start", "q_des") if name in fmu.groups)
+        kinds = ["revolute" if v.attributes.get("declaredType") == "Angle" else "prismatic" for v in q]
+        joints = tuple(
+            replace(base.joints[0], kind=kind, T_parent_joint=_frame(before), T_joint_link=_frame(after), q_min=-np.inf,
+                    q_max=np.inf)
+            for kind, before, after in zip(kinds, *parts, strict=True)
+        )  # fmt: skip
+        nan = np.full(n, np.nan)
+        return replace(base, name="of the file", joints=joints, links=(base.links[0],) * n, dh=None,
+                       drives=Drives(nan, nan, nan, nan))  # fmt: skip
     d1, a2, a3, d4, d5, d6 = given["arm.dh"]
     a, d = np.array([0.0, a2, a3, 0.0, 0.0, 0.0]), np.array([d1, 0.0, 0.0, d4, d5, d6])
     low, high = given.get("q_min", np.full(6, -np.inf)), given.get("q_max", np.full(6, np.inf))
-    joints = tuple(
+    turning = tuple(
         replace(j, T_joint_link=dh_transform(a[i], d[i], _ALPHA[i]), q_min=float(low[i]), q_max=float(high[i]))
         for i, j in enumerate(base.joints)
     )
-    tool = transform(matrix_from_rotation_vector(given["tool"][3:]), given["tool"][:3])
-    model = replace(base, joints=joints, dh=DH(a, d, np.radians(_ALPHA)), T_flange_tcp=tool, payload=None)
+    return replace(base, joints=turning, dh=DH(a, d, np.radians(_ALPHA)))
+
+
+def robot_of(fmu: Opened) -> tuple[Robot, JointFriction | None]:
+    """The robot whose numbers the file holds, by way of the library's own model, and its friction."""
+    given = {name: start_of(variables) for name, variables in fmu.groups.items()}
+    model = replace(_geometry(fmu, given), T_flange_tcp=_frame(given["tool"]), payload=None)
+    n = model.dof
     if "arm.mass" not in given:
         return Robot(model), None
     links = tuple(
         replace(link, mass=float(mass), com=com, inertia=inertia_matrix(*inertia))
-        for link, mass, com, inertia in zip(base.links, given["arm.mass"], given["arm.com"].reshape(6, 3),
-                                            given["arm.inertia"].reshape(6, 6), strict=True)
+        for link, mass, com, inertia in zip(model.links, given["arm.mass"], given["arm.com"].reshape(n, 3),
+                                            given["arm.inertia"].reshape(n, 6), strict=True)
     )  # fmt: skip
     load = Payload(float(given["payload.mass"][0]), given["payload.com"], inertia_matrix(*given["payload.inertia"]))
     model = replace(model, links=links, gravity=given["gravity"], payload=load if load.mass > 0.0 else None)

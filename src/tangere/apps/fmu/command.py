@@ -20,12 +20,14 @@ from tangere.settings import setting, word
 if TYPE_CHECKING:
     from tangere.dynamics.friction import JointFriction
     from tangere.robots import Robot
+    from tangere.types import Array
 
 EXAMPLES = """examples:
   tangere fmu fk --robot ur10e                        UR10e_FK.fmu
   tangere fmu dynamics --robot ur10e --drives full    with rotor inertia and friction of the drives
   tangere fmu controller --payload 2,0,0,0.05 --tool 0,0,0.1
   tangere fmu arm --robot ur16e --out blocks/ur16e.fmu
+  tangere fmu dynamics --robot my_arm.urdf            any serial arm: URDF, TOML, scara, pendulum, planar3r
   tangere fmu all                                     UR10e.fmu: kinematics, inverse kinematics, dynamics"""
 
 CATALOGUE = """examples:
@@ -64,7 +66,7 @@ class BlockSettings:
         ("none", "rotor", "full"),
     )  # fmt: skip
     start: tuple[float, ...] | None = setting(
-        None, "rad", "joints at the start, within limits [deg]", typed="deg", size=(6,), metavar="Q1,...,Q6"
+        None, "deg", "joints at the start, within limits [deg, m where one slides]", size=(), metavar="Q1,...,Qn"
     )
 
 
@@ -112,7 +114,7 @@ def add(commands: Any) -> None:
 
     add = other("catalogue", "write every kind for every arm, with an index page", CATALOGUE, write_all)
     add("--out", default="fmu-catalogue", metavar="DIR", help="where to (default: fmu-catalogue)")
-    add("--robot", action="append", metavar="NAME", help="an arm; may be repeated (default: all)")
+    add("--robot", action="append", metavar="NAME", help="an arm; may be repeated (default: all UR arms)")
     add("--kind", action="append", choices=list(KINDS), metavar="KIND", help="a kind; may be repeated")
     _platforms(add)
     add = other("check", "examine an FMU: checkers, and its answers against the library's", CHECK, check)
@@ -157,6 +159,12 @@ def robot_of(told: BlockSettings) -> tuple[Robot, JointFriction | None]:
     return Robot(made.model, True), None if told.drives == "rotor" else JointFriction.of(drives)
 
 
+def _start(told: BlockSettings, made: Robot) -> Array | None:
+    from tangere.planning.posture import posture
+
+    return None if told.start is None else posture(told.start, made, "start")
+
+
 def write(arguments: argparse.Namespace) -> int:
     """Write one FMU."""
     from tangere.apps.fmu.package import write_fmu
@@ -166,7 +174,7 @@ def write(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(told)
     line = Line()
     try:
-        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "fmi": arguments.fmi,
+        more: dict[str, Any] = {"friction": friction, "q_start": _start(told, made), "fmi": arguments.fmi,
                                 "platforms": _wanted(arguments)}  # fmt: skip
         done = write_fmu(arguments.kind, made, arguments.out, tell=line, **more)
     finally:
@@ -190,7 +198,7 @@ def write_package(arguments: argparse.Namespace) -> int:
     made, friction = robot_of(told)
     line = Line()
     try:
-        more: dict[str, Any] = {"friction": friction, "q_start": told.start, "platforms": _wanted(arguments)}
+        more: dict[str, Any] = {"friction": friction, "q_start": _start(told, made), "platforms": _wanted(arguments)}
         path, wires = write_system(made, arguments.out, tell=line, **more)
     finally:
         line.end()

@@ -78,7 +78,7 @@ def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
 
 def frames_drawing(arm: ArmNumbers) -> Raw:
     """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
-    placed = np.array([np.eye(4), *arm.robot.link_poses(arm.q_start), arm.T_start])  # base, link frames 1 to 6, tcp
+    placed = np.array([np.eye(4), *arm.robot.link_poses(arm.q_start), arm.T_start])  # base, link frames, tcp
     view = np.array([[-0.92, -0.39, 0.0], [0.13, -0.32, 0.94]])  # from the front and right, a little above
     points = np.array([T[:3, 3] for T in placed]) @ view.T
     scale = 330.0 / max(float(np.ptp(points[:, 0])), float(np.ptp(points[:, 1])), 0.3)
@@ -97,14 +97,14 @@ def frames_drawing(arm: ArmNumbers) -> Raw:
             stroke_linecap="round"),
         tag("polyline", points=outline, fill="none", stroke="var(--joint)", stroke_width=1.5),
     ]  # fmt: skip
-    names = ["base", *(f"{i}" for i in range(1, 7)), "tcp"]
-    same = np.allclose(placed[7], placed[6])
-    for k, T in enumerate(placed[: 7 if same else 8]):
+    names = ["base", *(f"{i}" for i in range(1, arm.dof + 1)), "tcp"]
+    same = np.allclose(placed[-1], placed[-2])
+    for k, T in enumerate(placed[: -1 if same else None]):
         x0, y0 = at(T[:3, 3])
         for j, colour in enumerate(("#d64541", "#2e9e5b", "#2f7ed8")):
             x1, y1 = at(T[:3, 3] + axis * T[:3, j])
             parts.append(tag("line", x1=x0, y1=y0, x2=x1, y2=y1, stroke=colour, stroke_width=2.2))
-        name = "6 = tcp" if same and k == 6 else names[k]
+        name = f"{k} = tcp" if same and k == arm.dof else names[k]
         parts.append(_text(name, x0 + 9, y0 + 17, 12.5, "var(--ink)", anchor="start"))
     title = "The arm at its start pose with its frames"
     return drawing(title, round(width), round(height), *parts, style="max-width:520px;width:100%")

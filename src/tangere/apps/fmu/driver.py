@@ -29,7 +29,7 @@ TOTAL = 120.0  # [s] of a whole check, all children together
 WRITES = 100 << 20  # [bytes] of a file that the child may write
 _end: ContextVar[float] = ContextVar("end", default=float("inf"))  # when the check that runs must be over, monotonic
 OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
-_FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "fmi2.h")
+_FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "driver_dice.h", "fmi2.h")
 _FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-lm")
 
 

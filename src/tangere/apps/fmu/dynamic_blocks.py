@@ -8,20 +8,23 @@ import numpy as np
 
 from tangere.apps.fmu.kinematic_blocks import DH_SOURCE, POSE, pose_of, quaternion_sign
 from tangere.apps.fmu.part import (
+    ACCELERATION,
     CLOSE,
-    DYNAMIC,
     EXACT,
     FRICTION,
-    STATIC,
+    POSITION,
+    TORQUE,
     UNLIMITED,
+    VELOCITY,
     Answer,
     ArmNumbers,
     Equations,
     Kind,
     Part,
     arm_parameters,
+    motion_inputs,
 )
-from tangere.apps.fmu.variables import Group, motion_inputs, parameter, real_input, real_output
+from tangere.apps.fmu.variables import Group, parameter, real_input, real_output
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check import Asked
@@ -32,12 +35,12 @@ PERIOD = 1e-3  # [s] of the comparison with the library
 STEPS = 200  # of it
 _FEATHERSTONE = "R. Featherstone: Rigid Body Dynamics Algorithms, 2008"
 
-MASS = Part("MASS", ("parameters",), header="part_mass.h")
+MASS = Part("MASS", ("parameters", "plain_friction", "friction_slope"), header="part_mass.h")
 PLANT = Part(
     "PLANT",
     ("forward_dynamics", "energy", "mass_matrix", "jacobian_rate", "inverse_dynamics_derivatives", "momentum_terms"),
     header="part_plant.h",
-    memory=(("PL_before", 4),),
+    memory=(("PL_before", 0, 4),),
     equations=Equations(
         "Forward dynamics",
         (
@@ -65,7 +68,7 @@ INVERSE = Part(
 )  # fmt: skip
 CONTROL = Part(
     "CONTROL",
-    ("inverse_dynamics", "inverse_dynamics_derivatives", "jacobian", "jacobian_rate"),
+    ("inverse_dynamics", "inverse_dynamics_derivatives", "jacobian", "jacobian_rate", "servo_acceleration"),
     header="part_control.h",
     equations=Equations(
         "Computed torque",
@@ -82,87 +85,87 @@ CONTROL = Part(
 
 
 def held_torque(arm: ArmNumbers) -> Array:
-    """Joint torques (6,) that hold the arm where it begins."""
+    """Joint torques (n,) that hold the arm where it begins."""
     return arm.robot.gravity_torque(arm.q_start)
 
 
 def plant(arm: ArmNumbers, tau: str) -> list[Group]:
     """The arm itself: torques and pushes in, motion out. tau: key of the torque, an input or held by a controller."""
     begin, forces, state = ("PL_q_start", "PL_qd_start"), (tau, "PL_wrench", "PL_tau_ext"), ("PL_q", "PL_qd")
-    tau_max = np.minimum(arm.robot.tau_max, UNLIMITED)
+    tau_max, n = np.minimum(arm.robot.tau_max, UNLIMITED), arm.dof
+    at, speed, rate, torque = (arm.of_joints(*types) for types in (POSITION, VELOCITY, ACCELERATION, TORQUE))
     return [
-        parameter("PL_q_start", "q_start", (6,), "joint positions at the start", "Angle", arm.q_start, tunable=False),
-        parameter("PL_qd_start", "qd_start", (6,), "joint velocities at the start", "AngularVelocity", 0.0,
-                  tunable=False),
+        parameter("PL_q_start", "q_start", (n,), "joint positions at the start", at, arm.q_start, tunable=False),
+        parameter("PL_qd_start", "qd_start", (n,), "joint velocities at the start", speed, 0.0, tunable=False),
         parameter("STEP_MAX", "step_max", (), "longest internal step of the integrator (co-simulation)", "Duration",
                   1e-3, low=1e-6),
         *([] if tau != "PL_tau" else [real_input(
-            "PL_tau", "tau", (6,), "joint torques, gravity included", "Torque", held_torque(arm), nominal=10.0,
+            "PL_tau", "tau", (n,), "joint torques, gravity included", torque, held_torque(arm), nominal=10.0,
             limits=(-tau_max, tau_max))]),
         real_input("PL_wrench", "wrench", (6,), "force and moment of the environment on the tcp, base axes", WRENCH,
                    nominal=10.0),
-        real_input("PL_tau_ext", "tau_ext", (6,), "external torque at the joints, beside the wrench", "Torque",
+        real_input("PL_tau_ext", "tau_ext", (n,), "external torque at the joints, beside the wrench", torque,
                    nominal=10.0),
-        real_output("PL_q", "q", (6,), "joint positions", "Angle", ("=PL_q",), ("PL_q_start",), nominal=1.0,
+        real_output("PL_q", "q", (n,), "joint positions", at, ("=PL_q",), ("PL_q_start",), nominal=1.0,
                     state=True),
-        real_output("PL_qd", "qd", (6,), "joint velocities", "AngularVelocity", ("=PL_qd",), ("PL_qd_start",),
+        real_output("PL_qd", "qd", (n,), "joint velocities", speed, ("=PL_qd",), ("PL_qd_start",),
                     nominal=1.0, state=True),
-        real_output("PL_dq", "der(q)", (6,), "rate of the joint positions", "AngularVelocity", ("=PL_qd",), begin,
+        real_output("PL_dq", "der(q)", (n,), "rate of the joint positions", speed, ("=PL_qd",), begin,
                     causality="local", derivative_of="PL_q"),
-        real_output("PL_qdd", "qdd", (6,), "joint accelerations", "AngularAcceleration", (*state, *forces),
-                    (*DYNAMIC, "TOOL", *FRICTION), nominal=10.0, derivative_of="PL_qd"),
-        real_output("PL_kinetic", "kinetic_energy", (), "kinetic energy", "Energy", state, DYNAMIC, nominal=10.0),
+        real_output("PL_qdd", "qdd", (n,), "joint accelerations", rate, (*state, *forces),
+                    (*arm.dynamic, "TOOL", *FRICTION), nominal=10.0, derivative_of="PL_qd"),
+        real_output("PL_kinetic", "kinetic_energy", (), "kinetic energy", "Energy", state, arm.dynamic, nominal=10.0),
         real_output("PL_potential", "potential_energy", (), "potential energy, 0 with all mass at the base", "Energy",
-                    ("PL_q",), STATIC, nominal=100.0),
-        *pose_of("PL", "PL_q"),
+                    ("PL_q",), arm.static, nominal=100.0),
+        *pose_of(arm, "PL", "PL_q"),
     ]  # fmt: skip
 
 
 def inverse_dynamics(arm: ArmNumbers) -> list[Group]:
     """Motion in, torque out."""
     return [
-        *motion_inputs("ID", arm.q_start),
-        real_output("ID_tau", "tau", (6,), "joint torques that give this motion", "Torque",
-                    ("ID_q", "ID_qd", "ID_qdd"), (*DYNAMIC, *FRICTION), nominal=10.0),
-        real_output("ID_g", "gravity_torque", (6,), "joint torques that hold the arm", "Torque", ("ID_q",), STATIC,
-                    nominal=10.0),
+        *motion_inputs(arm, "ID"),
+        real_output("ID_tau", "tau", (arm.dof,), "joint torques that give this motion", arm.of_joints(*TORQUE),
+                    ("ID_q", "ID_qd", "ID_qdd"), (*arm.dynamic, *FRICTION), nominal=10.0),
+        real_output("ID_g", "gravity_torque", (arm.dof,), "joint torques that hold the arm", arm.of_joints(*TORQUE),
+                    ("ID_q",), arm.static, nominal=10.0),
     ]  # fmt: skip
 
 
-def gains() -> list[Group]:
+def gains(arm: ArmNumbers) -> list[Group]:
     """PD gains of computed torque."""
     from tangere.control.computed_torque import KP  # here: the list of kinds needs no controller
 
     return [
-        parameter("KP", "kp", (6,), "gain of the position error", "SquaredRate", KP, low=0.0),
-        parameter("KV", "kv", (6,), "gain of the velocity error; 2 sqrt(kp) is critical", "Rate", 2.0 * KP**0.5,
-                  low=0.0),
+        parameter("KP", "kp", (arm.dof,), "gain of the position error", "SquaredRate", KP, low=0.0),
+        parameter("KV", "kv", (arm.dof,), "gain of the velocity error; 2 sqrt(kp) is critical", "Rate",
+                  2.0 * KP**0.5, low=0.0),
     ]  # fmt: skip
 
 
 def desired(arm: ArmNumbers) -> list[Group]:
     """Where the arm should be."""
-    return motion_inputs("CT", arm.q_start, "desired ", suffix="_des")
+    return motion_inputs(arm, "CT", "desired ", suffix="_des")
 
 
 def controller(arm: ArmNumbers) -> list[Group]:
     """Computed torque with PD."""
     inputs = ("CT_q_des", "CT_qd_des", "CT_qdd_des", "CT_q", "CT_qd", "CT_wrench")
     return [
-        *gains(),
+        *gains(arm),
         Group("FEED", "feed_wrench", (), "Boolean", "parameter", "tunable",
               "subtract what the measured wrench does to the joints", start=(0,)),
         *desired(arm),
-        *motion_inputs("CT", arm.q_start, "measured ", count=2),
+        *motion_inputs(arm, "CT", "measured ", count=2),
         real_input("CT_wrench", "wrench", (6,), "measured force and moment on the tcp, base axes", WRENCH,
                    nominal=10.0),
-        real_output("CT_tau", "tau", (6,), "joint torques, gravity included", "Torque", inputs,
-                    (*DYNAMIC, "TOOL", *FRICTION, "KP", "KV", "FEED"), nominal=10.0),
+        real_output("CT_tau", "tau", (arm.dof,), "joint torques, gravity included", arm.of_joints(*TORQUE), inputs,
+                    (*arm.dynamic, "TOOL", *FRICTION, "KP", "KV", "FEED"), nominal=10.0),
     ]  # fmt: skip
 
 
 def torque_of(b: Asked, q: Array, qd: Array, qdd: Array) -> Array:
-    """tau (6,) [Nm] that the motion needs, friction included."""
+    """tau (n,) [Nm] that the motion needs, friction included."""
     tau = b.robot.inverse_dynamics(q, qd, qdd)
     return np.asarray(tau if b.friction is None else tau + b.friction.torque(qd))
 
@@ -200,11 +203,19 @@ class Motion:
             self.qd = v + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
 
 
+def pushed(dof: int, k: int) -> Array:
+    """tau_ext (n,) [Nm] of period k: 20 Nm on the second joint for a while (on the only one of an arm that has one)."""
+    push = np.zeros(dof)
+    push[min(1, dof - 1)] = 20.0 if 50 <= k < 100 else 0.0
+    return push
+
+
 def _ask_dynamics(b: Asked) -> str:
     motion = Motion(b)
+    heavy = np.diag(b.robot.mass_matrix(motion.q))
     for k in range(STEPS):
-        tau = b.robot.gravity_torque(motion.q) + b.rng.normal(size=6) * [20, 20, 10, 2, 2, 2]
-        push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
+        tau = b.robot.gravity_torque(motion.q) + 2.0 * b.rng.normal(size=b.robot.dof) * heavy
+        push = pushed(b.robot.dof, k)
         b.set(tau=tau, tau_ext=push)
         b.step()
         motion.step(tau + push)
@@ -219,7 +230,7 @@ def _ask_dynamics(b: Asked) -> str:
 
 def _ask_inverse_dynamics(b: Asked) -> str:
     for _k in range(40):
-        q, qd, qdd = b.rng.uniform(-6, 6, 6), b.rng.uniform(-2, 2, 6), b.rng.uniform(-9, 9, 6)
+        q, qd, qdd = (b.rng.uniform(-most, most, b.robot.dof) for most in (6.0, 2.0, 9.0))
         b.set(q=q, qd=qd, qdd=qdd)
         b.compare("tau", torque_of(b, q, qd, qdd))
         b.compare("gravity_torque", b.robot.gravity_torque(q))
@@ -229,7 +240,7 @@ def _ask_inverse_dynamics(b: Asked) -> str:
 def _ask_controller(b: Asked) -> str:
     kp, kv = b.start("kp"), b.start("kv")
     for _k in range(40):
-        q, qd, q_des, qd_des, qdd_des = b.rng.uniform(-2, 2, (5, 6))
+        q, qd, q_des, qd_des, qdd_des = b.rng.uniform(-2, 2, (5, b.robot.dof))
         b.set(q=q, qd=qd, q_des=q_des, qd_des=qd_des, qdd_des=qdd_des)
         b.compare("tau", torque_of(b, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd)))
     return "40 random errors: computed torque"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tangere.apps.fmu.part import (
     EXACT,
-    KINEMATIC,
+    POSITION,
     UNLIMITED,
     Answer,
     ArmNumbers,
@@ -33,7 +33,7 @@ POSE = Part("POSE", ("kinematic_parameters", "pose", "jacobian"))
 FK = Part(
     "FK",
     ("jacobian_rate",),
-    memory=(("FK_before", 4),),
+    memory=(("FK_before", 0, 4),),
     equations=Equations(
         "Forward kinematics",
         (
@@ -47,12 +47,27 @@ FK = Part(
         "of the step before; a canonical one has its first nonzero component positive.",
         (DH_SOURCE, _WILLIAMS),
     ),
+    serial=Equations(
+        "Forward kinematics",
+        (
+            "A_i = T_link_joint(i) motion(q_i) T_joint_link(i),   motion: a turn about z, or a shift along it",
+            "T_base_tcp = A_1 A_2 ... A_n T_flange_tcp",
+            "(v, w) = J(q) qd   at the tcp, base axes",
+            "R = Rz(yaw) Ry(pitch) Rx(roll);   quaternion (w, x, y, z), w = cos(angle / 2)",
+        ),
+        "arm.joints holds where each joint stands in the frame of the link before it, arm.links where the frame of its "
+        "link is, seen from the joint. At pitch = +-90 deg only yaw -+ roll is defined, roll is then 0. A "
+        "continuous quaternion keeps the sign of the step before; a canonical one has its first nonzero component "
+        "positive.",
+        ("the arm's own file",),
+    ),
 )  # fmt: skip
 IK = Part(
     "IK",
     ("kinematic_parameters", "pose", "jacobian", "ik_prepare", "ik_project", "ik_regular", "ik_branch", "ik_merge"),
     header="part_ik.h",
-    memory=(("IK_before", 6),),
+    closed=True,
+    memory=(("IK_before", 6, 0),),
     equations=Equations(
         "Inverse kinematics",
         (
@@ -78,9 +93,9 @@ def quaternion_sign() -> Group:
                  "which of the two quaternions of a rotation is put out", "QuaternionSign", (1,))  # fmt: skip
 
 
-def pose_of(prefix: str, q: str, *, begin: tuple[str, ...] = ()) -> list[Group]:
+def pose_of(arm: ArmNumbers, prefix: str, q: str, *, begin: tuple[str, ...] = ()) -> list[Group]:
     """The pose of the tcp in four forms, computed from the joint positions `q` (a key)."""
-    first = (*KINEMATIC, *begin)
+    first = (*arm.kinematic, *begin)
     return [
         real_output(f"{prefix}_position", "position", (3,), "position of the tcp, base axes", "Position", (q,), first),
         real_output(f"{prefix}_R", "R", (3, 3), "rotation of the tcp: columns are its axes in base axes", "Cosine",
@@ -97,12 +112,16 @@ def _limits(arm: ArmNumbers) -> tuple[Array, Array]:
 
 def forward(arm: ArmNumbers) -> list[Group]:
     """Joint positions in, pose and Jacobian out."""
-    q = real_input("FK_q", "q", (6,), "joint positions", "Angle", arm.q_start, nominal=1.0, limits=_limits(arm))
-    J = real_output("FK_J", "J", (6, 6), "geometric Jacobian at the tcp: velocity over angular velocity", JACOBIAN,
-                    ("FK_q",), (*KINEMATIC, "OFFSETS"))  # fmt: skip
-    offsets = Group("OFFSETS", "offsets", (), "Boolean", "parameter", "fixed",
-                    "false: the pose without base height d1, flange d6 and tool", start=(1,))  # fmt: skip
-    return [quaternion_sign(), offsets, q, *pose_of("FK", "FK_q", begin=("OFFSETS",)), J]
+    offsets = [Group("OFFSETS", "offsets", (), "Boolean", "parameter", "fixed",
+                     "false: the pose without base height d1, flange d6 and tool", start=(1,))]  # fmt: skip
+    offsets = offsets if arm.family.closed else []
+    begin = tuple(g.key for g in offsets)
+    q = real_input("FK_q", "q", (arm.dof,), "joint positions", arm.of_joints(*POSITION), arm.q_start, nominal=1.0,
+                   limits=_limits(arm))  # fmt: skip
+    turning = bool(arm.robot.revolute.all())
+    J = real_output("FK_J", "J", (6, arm.dof), "geometric Jacobian at the tcp: velocity over angular velocity",
+                    JACOBIAN if turning else "", ("FK_q",), (*arm.kinematic, *begin))  # fmt: skip
+    return [quaternion_sign(), *offsets, q, *pose_of(arm, "FK", "FK_q", begin=begin), J]
 
 
 def inverse(arm: ArmNumbers) -> list[Group]:
@@ -151,12 +170,12 @@ def inverse(arm: ArmNumbers) -> list[Group]:
 
 
 def _ask_fk(b: Asked) -> str:
-    if not b.get("offsets")[0]:
+    if "offsets" in b.groups and not b.get("offsets")[0]:
         return "not checked: the file leaves the offsets out"
     continuous = b.start("quaternion_sign")[0] == 1
     before = b.get("quaternion")  # no step is made: its sign goes on from here
     for _k in range(40):
-        q = b.rng.uniform(-6.0, 6.0, 6)
+        q = b.rng.uniform(-6.0, 6.0, b.robot.dof)
         b.set(q=q)
         T = b.robot.pose(q)
         b.compare("position", T[:3, 3])

@@ -17,11 +17,23 @@ from tangere.apps.fmu.dynamic_blocks import (
     gains,
     held_torque,
     plant,
+    pushed,
     torque_of,
 )
 from tangere.apps.fmu.kinematic_blocks import POSE, quaternion_sign
-from tangere.apps.fmu.part import CLOSE, DYNAMIC, FRICTION, Answer, ArmNumbers, Equations, Kind, Part, arm_parameters
-from tangere.apps.fmu.variables import Group, motion_inputs, parameter, real_input
+from tangere.apps.fmu.part import (
+    CLOSE,
+    FRICTION,
+    TORQUE,
+    Answer,
+    ArmNumbers,
+    Equations,
+    Kind,
+    Part,
+    arm_parameters,
+    motion_inputs,
+)
+from tangere.apps.fmu.variables import Group, parameter, real_input
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check import Asked
@@ -33,12 +45,12 @@ _MOMENTUM = "A. De Luca et al.: Collision detection and safe reaction with the D
 
 OBSERVER = Part(
     "OBSERVER",
-    ("momentum_terms",),
+    ("momentum_terms", "momentum_balance", "lag_weight", "lag"),
     header="part_observer.h",
     memory=(
         # the first three must follow each other: the C code reads them as one
-        ("OB_terms", 12), ("OB_torque", 6), ("OB_time", 1), ("OB_old", 19), ("OB_old_residual", 6),
-        ("OB_old_contact", 1), ("OB_old_joint", 1), ("OB_anchored", 1), ("OB_held", 1), ("TICK", 1),
+        ("OB_terms", 2, 0), ("OB_torque", 1, 0), ("OB_time", 0, 1), ("OB_old", 3, 1), ("OB_old_residual", 1, 0),
+        ("OB_old_contact", 0, 1), ("OB_old_joint", 0, 1), ("OB_anchored", 0, 1), ("OB_held", 0, 1), ("TICK", 0, 1),
     ),
     equations=Equations(
         "Momentum observer",
@@ -56,25 +68,26 @@ OBSERVER = Part(
 )  # fmt: skip
 
 
-def detection() -> list[Group]:
+def detection(arm: ArmNumbers) -> list[Group]:
     """Gain of the observer and thresholds of the touch."""
     from tangere.observe.detect.hysteresis import OFF_RATIO
     from tangere.observe.momentum import GAIN  # here: the list of kinds needs no observer
 
+    n, torque = (arm.dof,), arm.of_joints(*TORQUE)
     return [
-        parameter("GAIN", "gain", (6,), "K of the momentum observer", "Rate", GAIN, low=0.0),
-        parameter("ON", "threshold_on", (6,), "a touch begins above, at any joint", "Torque", THRESHOLD, low=0.0),
-        parameter("OFF", "threshold_off", (6,), "a touch ends below, at all joints", "Torque", OFF_RATIO * THRESHOLD,
+        parameter("GAIN", "gain", n, "K of the momentum observer", "Rate", GAIN, low=0.0),
+        parameter("ON", "threshold_on", n, "a touch begins above, at any joint", torque, THRESHOLD, low=0.0),
+        parameter("OFF", "threshold_off", n, "a touch ends below, at all joints", torque, OFF_RATIO * THRESHOLD,
                   low=0.0),
         parameter("PERIOD", "period", (), "time between samples", "Duration", 1e-3, low=1e-5, tunable=False),
     ]  # fmt: skip
 
 
-def touch(*, depends: tuple[str, ...]) -> list[Group]:
+def touch(arm: ArmNumbers, *, depends: tuple[str, ...]) -> list[Group]:
     """What the observer says; changes at samples only."""
     return [
-        Group("OB_residual", "residual", (6,), "Real", "output", "discrete", "estimate of the external joint torque",
-              "Torque", nominal=10.0, depends=depends),
+        Group("OB_residual", "residual", (arm.dof,), "Real", "output", "discrete",
+              "estimate of the external joint torque", arm.of_joints(*TORQUE), nominal=10.0, depends=depends),
         Group("OB_contact", "contact", (), "Boolean", "output", "discrete", "something touches the arm",
               depends=depends),
         Group("OB_joint", "contact_joint", (), "Integer", "output", "discrete",
@@ -86,24 +99,24 @@ def touch(*, depends: tuple[str, ...]) -> list[Group]:
 def observer(arm: ArmNumbers) -> list[Group]:
     """Momentum observer, sampled."""
     return [
-        *detection(),
-        *motion_inputs("OB", arm.q_start, "measured ", count=2),
-        real_input("OB_tau", "tau", (6,), "joint torques that are applied from now to the next sample", "Torque",
-                   held_torque(arm), nominal=10.0),
-        *touch(depends=("OB_q", "OB_qd", "OB_tau")),
+        *detection(arm),
+        *motion_inputs(arm, "OB", "measured ", count=2),
+        real_input("OB_tau", "tau", (arm.dof,), "joint torques that are applied from now to the next sample",
+                   arm.of_joints(*TORQUE), held_torque(arm), nominal=10.0),
+        *touch(arm, depends=("OB_q", "OB_qd", "OB_tau")),
     ]  # fmt: skip
 
 
 def arm_with_controller(arm: ArmNumbers) -> list[Group]:
     """The arm, its controller and its observer: reference and pushes in."""
     torque = Group(
-        "CT_tau", "tau", (6,), "Real", "output", "discrete", "joint torques of the controller, gravity included",
-        "Torque", nominal=10.0, depends=("CT_q_des", "CT_qd_des", "CT_qdd_des", "PL_q", "PL_qd"),
-        initially=(*DYNAMIC, *FRICTION, "KP", "KV"),
+        "CT_tau", "tau", (arm.dof,), "Real", "output", "discrete", "joint torques of the controller, gravity included",
+        arm.of_joints(*TORQUE), nominal=10.0, depends=("CT_q_des", "CT_qd_des", "CT_qdd_des", "PL_q", "PL_qd"),
+        initially=(*arm.dynamic, *FRICTION, "KP", "KV"),
     )  # fmt: skip
     return [
-        *arm_parameters(arm), *gains(), *detection(), quaternion_sign(),
-        *desired(arm), *plant(arm, "CT_tau"), torque, *touch(depends=("PL_q", "PL_qd")),
+        *arm_parameters(arm), *gains(arm), *detection(arm), quaternion_sign(),
+        *desired(arm), *plant(arm, "CT_tau"), torque, *touch(arm, depends=("PL_q", "PL_qd")),
     ]  # fmt: skip
 
 
@@ -112,7 +125,7 @@ class _Residual:
 
     def __init__(self, b: Asked) -> None:
         self.robot, self.friction, self.gain = b.robot, b.friction, b.start("gain")
-        self.r = np.zeros(6)
+        self.r = np.zeros(b.robot.dof)
         self.before: tuple[Array, Array, Array] | None = None
 
     def sample(self, q: Array, qd: Array, tau: Array) -> Array:
@@ -130,11 +143,11 @@ class _Residual:
 def _ask_observer(b: Asked) -> str:
     if b.start("period")[0] != PERIOD:
         return "not checked: the file samples with another period than 1 ms"
-    observer, rate, q0 = _Residual(b), b.rng.uniform(1.0, 3.0, 6), b.start("q")
+    observer, rate, q0 = _Residual(b), b.rng.uniform(1.0, 3.0, b.robot.dof), b.start("q")
     for k in range(STEPS):
         t = k * PERIOD
         q, qd = q0 + 0.2 * np.sin(rate * t), 0.2 * rate * np.cos(rate * t)
-        tau = b.robot.gravity_torque(q) + b.rng.normal(size=6)
+        tau = b.robot.gravity_torque(q) + b.rng.normal(size=b.robot.dof)
         b.set(q=q, qd=qd, tau=tau)
         b.step()
         b.compare("residual", observer.sample(q, qd, tau))
@@ -145,12 +158,12 @@ def _ask_arm(b: Asked) -> str:
     if b.start("period")[0] != PERIOD:
         return "not checked: the file samples with another period than 1 ms"
     motion, observer = Motion(b), _Residual(b)
-    kp, kv, rate, q0 = b.start("kp"), b.start("kv"), b.rng.uniform(1.0, 3.0, 6), b.start("q_start")
+    kp, kv, rate, q0 = b.start("kp"), b.start("kv"), b.rng.uniform(1.0, 3.0, b.robot.dof), b.start("q_start")
     for k in range(STEPS):
         t = k * PERIOD
         q_des, qd_des = q0 + 0.1 * np.sin(rate * t), 0.1 * rate * np.cos(rate * t)
         qdd_des = -0.1 * rate**2 * np.sin(rate * t)
-        push = np.array([0.0, 20.0 if 50 <= k < 100 else 0.0, 0.0, 0.0, 0.0, 0.0])
+        push = pushed(b.robot.dof, k)
         b.set(q_des=q_des, qd_des=qd_des, qdd_des=qdd_des, tau_ext=push)
         q, qd = motion.q, motion.qd
         tau = torque_of(b, q, qd, qdd_des + kp * (q_des - q) + kv * (qd_des - qd))

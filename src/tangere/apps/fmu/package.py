@@ -98,7 +98,7 @@ def fmu_bytes(
     from tangere.apps.fmu.pages import documentation_html, licence_text
 
     table, identifier = kind.table(arm), kind.identifier(arm)
-    sources = sources_of(kind, table, fmi)
+    sources = sources_of(kind, table, arm.family, fmi)
     content = {f"sources/{name}": text.encode() for name, text in sources.items()}
     cmake = _CMAKE.replace("fmu.c", "fmu3.c") if fmi == 3 else _CMAKE
     content["sources/CMakeLists.txt"] = cmake.replace("NAME", identifier).encode()
@@ -174,14 +174,14 @@ def write_fmu(
     tell: Callable[[str], None] | None = None,
     fmi: int = 2,
 ) -> Written:
-    """Write the FMU of that kind for a UR arm, with its payload, tool, gravity and rotor inertia as start values.
+    """Write the FMU of that kind for a serial arm, with its payload, tool, gravity and rotor inertia as start values.
 
     robot: the arm, or its name.
     out: a file *.fmu, or a folder for NAME.fmu: one that exists, or a name that ends in "/"; None: NAME.fmu here. The
     file appears whole or not at all, an older one stays where anything goes wrong.
-    friction: of the joints, None for none. q_start (6,) [rad]: where it begins, within the limits. platforms: what to
-    compile for, None for linux64 and, where there is a compiler, win64. tell: is told what takes time. fmi: version of
-    the standard, 2 (2.0, which every tool reads) or 3 (3.0: arrays are arrays).
+    friction: of the joints, None for none. q_start (n,) [rad, m]: where it begins, within the limits. platforms: what
+    to compile for, None for linux64 and, where there is a compiler, win64. tell: is told what takes time. fmi: version
+    of the standard, 2 (2.0, which every tool reads) or 3 (3.0: arrays are arrays).
     """
     if fmi not in (2, 3):
         raise InvalidValue(f"fmi: 2 or 3, got {fmi!r}")
@@ -197,7 +197,7 @@ def write_fmu(
 
 
 def arms() -> list[str]:
-    """Names of all arms that blocks can be made for."""
+    """Names of the arms that every kind can be made for: those of a catalogue where none are named."""
     return [name for name in names() if ur.is_ur(as_robot(name).model)]
 
 
@@ -211,7 +211,8 @@ def write_catalogue(
 ) -> tuple[Path, list[Written]]:
     """Write FMUs, their data sheets and index.html into a folder; the page, and what was written.
 
-    robots, kinds: names, None for all. platforms: as for write_fmu. tell: is told how many are done, how many there
+    robots, kinds: names, None for all kinds of all UR arms; an arm is left out of kinds that cannot serve it.
+    platforms: as for write_fmu. tell: is told how many are done, how many there
     are, and which is next.
     """
     from tangere import __version__
@@ -221,17 +222,17 @@ def write_catalogue(
     target = Path(folder)
     done: list[Written] = []
     made = [as_robot(name) for name in dict.fromkeys(robots or arms())]
-    for arm in made:
-        arm_of(arm)  # refuses what no block fits, before anything is written
+    fitting = [(arm, kind) for arm in made for kind in wanted if arm_of(arm).family.closed or not kind_of(kind).closed]
+    if not fitting:
+        kind_of(wanted[0]).table(arm_of(made[0]))  # says why it fits none
     page = target / "index.html"
     with folders(target / "sheets"):
-        for arm in made:
-            for kind in wanted:
-                if tell is not None:
-                    tell(len(done), len(made) * len(wanted), f"{arm.name} {kind}")
-                w = write_fmu(kind, arm, target, platforms=platforms)
-                sheet = documentation_html(w.kind, w.arm, w.table, __version__)
-                write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
-                done.append(w)
+        for arm, kind in fitting:
+            if tell is not None:
+                tell(len(done), len(fitting), f"{arm.name} {kind}")
+            w = write_fmu(kind, arm, target, platforms=platforms)
+            sheet = documentation_html(w.kind, w.arm, w.table, __version__)
+            write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
+            done.append(w)
         write_text(page, catalogue_html(done, __version__))
     return page, done

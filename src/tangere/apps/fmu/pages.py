@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tangere.apps.fmu.drawings import block_diagram, frames_drawing
-from tangere.apps.fmu.part import ArmNumbers, Kind
+from tangere.apps.fmu.part import ArmNumbers, Kind, six_of
 from tangere.apps.fmu.variables import CHOICES, Choice, Group, Table, units_of
 from tangere.figures.markup import Raw, join, tag
 from tangere.report.page import page_html
@@ -15,6 +15,7 @@ from tangere.report.section import Section, page_head, table
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.package import Written
+    from tangere.types import Array
 
 # the page's tables set numbers to the right; these hold words
 STYLE = Raw(
@@ -67,10 +68,10 @@ def _variables(block: Table) -> Raw:
     return join(*body)
 
 
-def _equations(kind: Kind) -> Raw:
+def _equations(kind: Kind, arm: ArmNumbers) -> Raw:
     """Mathematics of the block's parts."""
     body: list[Raw] = []
-    for e in (part.equations for part in kind.parts):
+    for e in (part.equations_of(arm.family) for part in kind.parts):
         if e is not None:
             body += [tag("h3", e.title), tag("pre", "\n".join(e.lines)), tag("p", e.text)]
             body.append(tag("p", "Sources: " + "; ".join(e.sources) + ".", class_="sub"))
@@ -78,6 +79,8 @@ def _equations(kind: Kind) -> Raw:
 
 
 def _frames_section(arm: ArmNumbers) -> Section:
+    if not arm.family.closed:
+        return _serial_frames(arm)
     d1, a2, a3, d4, d5, d6 = (f"{x:.6g}" for x in arm.lengths)
     rows: list[tuple[object, ...]] = [
         ("1", "0", d1, "90"), ("2", a2, "0", "0"), ("3", a3, "0", "0"),
@@ -95,6 +98,26 @@ def _frames_section(arm: ArmNumbers) -> Section:
     )  # fmt: skip
 
 
+def _serial_frames(arm: ArmNumbers) -> Section:
+    """Frames of an arm that is no UR: its joints one after another."""
+
+    def six(T: Array) -> str:
+        return ", ".join(f"{x if abs(x) > 1e-12 else 0.0:.6g}" for x in six_of(T))
+
+    rows: list[tuple[object, ...]] = [
+        (f"{i + 1} {j.name}", "turns" if j.kind == "revolute" else "slides", six(j.T_parent_joint), six(j.T_joint_link))
+        for i, j in enumerate(arm.model.joints)
+    ]
+    text = (
+        "Each joint stands in the frame of the link before and turns about, or slides along, its own z; the frame of "
+        "its link follows. x red, y green, z blue. Poses, wrenches and the Jacobian are in base axes, at the tcp. A "
+        "wrench is what the environment does to the robot; tau includes gravity."
+    )
+    header = ("joint", "moves", "in the link before: x, y, z [m], rx, ry, rz [rad]", "its link, in it")
+    return Section("frames-and-signs", "Frames and signs",
+                   join(frames_drawing(arm), table(header, rows, "notes"), tag("p", text)))  # fmt: skip
+
+
 def _use_section(kind: Kind, arm: ArmNumbers, fmi: int) -> Section:
     name = kind.identifier(arm)
     rows: list[tuple[object, ...]] = [
@@ -106,7 +129,7 @@ def _use_section(kind: Kind, arm: ArmNumbers, fmi: int) -> Section:
         ("Bad input", f"a value that is not finite or out of bounds is discarded (fmi{fmi}Discard) and the one before "
          f"stays; misuse is answered with fmi{fmi}Error and a message, the block stays as it was"),
         ("Start values", "resources/parameters.txt, the same numbers as in modelDescription.xml; the binary serves "
-         "every arm of this kind"),
+         f"every {'UR arm' if arm.family.closed else 'arm whose joints turn and slide in this order'}"),
         ("From source", tag("code", COMPILE.format(name=name).replace("fmu.c", "fmu3.c" if fmi == 3 else "fmu.c"))),
         ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
         *(("", text) for text in arm.sources),
@@ -126,7 +149,7 @@ def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str, 
     ]  # fmt: skip
     sections = [
         Section("block", "Block", join(STYLE, block_diagram(kind, arm, block))),
-        Section("equations", "Equations", _equations(kind)),
+        Section("equations", "Equations", _equations(kind, arm)),
         Section("variables", "Variables", _variables(block)),
         _frames_section(arm),
         _use_section(kind, arm, fmi),
@@ -147,7 +170,9 @@ def _overview(written: Sequence[Written]) -> Section:
 
     cell = {(w.arm.name, w.kind.name): w for w in written}
     arms, kinds = (list(dict.fromkeys(names)) for names in zip(*cell, strict=True))
-    rows: list[tuple[object, ...]] = [(arm, *(files(cell[arm, kind]) for kind in kinds)) for arm in arms]
+    rows: list[tuple[object, ...]] = [
+        (arm, *(files(cell[arm, kind]) if (arm, kind) in cell else "–" for kind in kinds)) for arm in arms
+    ]
     text = tag(
         "p", "Every file is FMI 2.0 for model exchange and co-simulation, plain C with its sources: nothing has to be "
         "installed on the host. One binary serves all arms of a kind; the arm's numbers are parameters.",
@@ -162,7 +187,8 @@ def _arms(arms: Sequence[ArmNumbers]) -> Section:
         return f"{1e3 * abs(x):.2f}".rstrip("0").rstrip(".")
 
     lengths: list[tuple[object, ...]] = [
-        (a.name, *map(mm, a.lengths), f"{sum(link.mass for link in a.model.links):.1f}", a.model.parameters)
+        (a.name, *(map(mm, a.lengths) if a.family.closed else ["–"] * 6),
+         f"{sum(link.mass for link in a.model.links):.1f}", a.model.parameters)
         for a in arms
     ]  # fmt: skip
     header = ("arm", "d1 [mm]", "|a2| [mm]", "|a3| [mm]", "d4 [mm]", "d5 [mm]", "d6 [mm]", "mass [kg]", "parameter set")
@@ -205,7 +231,7 @@ def _kind(written: Sequence[Written]) -> Section:
     summary = f"Variables and parameters ({count} numbers; start values of the {w.arm.name})"
     return Section(kind.name, kind.title, join(
         table((), rows, "notes facts"), tag("h3", "Block diagram"), block_diagram(kind, w.arm, w.table),
-        _equations(kind), tag("details", tag("summary", summary), _variables(w.table)),
+        _equations(kind, w.arm), tag("details", tag("summary", summary), _variables(w.table)),
     ))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ arm are start values of parameters, see ArmNumbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.fmu.variables import Group, Table, parameter
+from tangere.apps.fmu.families import Family, family_of
+from tangere.apps.fmu.variables import REFERENCE_OF, Group, Table, parameter, real_input
 from tangere.codegen.functions import ANGLE_MAX
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.kernels import ur
 from tangere.kinematics.rotation import rotation_vector_from_matrix
 from tangere.model.model import Model, Payload
+from tangere.planning.posture import at_rest, posture
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check import Asked
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
     from tangere.types import Array
 
 UNLIMITED = ANGLE_MAX  # [rad] stands for "no limit" in a file that cannot hold infinity everywhere
-# keys of the parameters that poses, masses and friction depend on
-KINEMATIC = ("LENGTHS", "TOOL")
-DYNAMIC = ("LENGTHS", "GRAVITY", "MASS", "COM", "INERTIA", "LOAD_MASS", "LOAD_COM", "LOAD_INERTIA", "ROTOR")
-STATIC = tuple(key for key in DYNAMIC if key != "ROTOR")  # what gravity depends on
 FRICTION = ("COULOMB", "VISCOUS", "WIDTH")
+FRAME = ("Position",) * 3 + ("RotationVector",) * 3  # types of a frame's six numbers
+# types of what joints do, where they turn and where they slide
+POSITION, VELOCITY = ("Angle", "Position"), ("AngularVelocity", "Velocity")
+ACCELERATION, TORQUE = ("AngularAcceleration", "Acceleration"), ("Torque", "Force")
 EXACT = 1e-12  # of an answer: the same arithmetic, only the folding of the parameters rounds differently
 CLOSE = 1e-9  # of an answer: where rounding is carried through many steps, or through M^-1
 
@@ -54,8 +56,15 @@ class Part:
     name: str
     kernels: tuple[str, ...]  # the traced kernels that it calls
     header: str = ""  # its C file, where it is not one of those that every block has
-    memory: tuple[tuple[str, int], ...] = ()  # names and sizes of what it keeps between steps [doubles]
+    # what it keeps between steps: names, and how many doubles for each joint and beside them
+    memory: tuple[tuple[str, int, int], ...] = ()
     equations: Equations | None = None
+    closed: bool = False  # needs the closed form of a UR arm's inverse kinematics
+    serial: Equations | None = None  # in place of `equations` for arms that are no UR
+
+    def equations_of(self, family: Family) -> Equations | None:
+        """What it computes for an arm of that family."""
+        return self.equations if family.closed or self.serial is None else self.serial
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,23 @@ class Kind:
         """Whether the block has the part of that name."""
         return any(p.name == part for p in self.parts)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it is made for UR arms only."""
+        return any(part.closed for part in self.parts)
+
     def table(self, arm: ArmNumbers) -> Table:
-        """All variables, placed."""
-        return Table(self.groups(arm))
+        """All variables, placed; refuses an arm that the kind cannot serve."""
+        if self.closed and not arm.family.closed:
+            raise InvalidValue(
+                f"{self.name}: made of the inverse kinematics in closed form that UR arms have (not calibrated ones), "
+                f"which {arm.model.name} has not; fk, dynamics, inverse-dynamics, controller, observer and arm serve "
+                f"any serial arm"
+            )
+        table = Table(self.groups(arm))
+        if max(table.count.values()) >= REFERENCE_OF["Integer"]:
+            raise InvalidValue(f"{self.name}: {arm.model.name} has too many joints ({arm.dof}) for a block")
+        return table
 
     def identifier(self, arm: ArmNumbers) -> str:
         """Model identifier and file name without ending."""
@@ -108,7 +131,7 @@ class ArmNumbers:
     name: str  # "UR10e"
     robot: Robot
     friction: JointFriction
-    q_start: Array  # (6,) [rad] where the blocks begin
+    q_start: Array  # (n,) [rad, m] where the blocks begin
 
     @property
     def model(self) -> Model:
@@ -121,15 +144,50 @@ class ArmNumbers:
         return self.robot.pose(self.q_start)
 
     @property
+    def family(self) -> Family:
+        """What its C code is made for."""
+        return family_of(self.model)
+
+    @property
+    def dof(self) -> int:
+        """Number of joints."""
+        return self.model.dof
+
+    def of_joints(self, turning: str, sliding: str) -> str | tuple[str, ...]:
+        """Types of something that every joint has: one for all, or one each where a joint slides."""
+        kinds = self.family.joints
+        return turning if "P" not in kinds else tuple(sliding if kind == "P" else turning for kind in kinds)
+
+    @property
+    def geometry(self) -> tuple[str, ...]:
+        """Keys of the parameters that poses depend on, but the tool."""
+        return ("LENGTHS",) if self.family.closed else ("JOINT_AT", "JOINT_TURN", "LINK_AT", "LINK_TURN")
+
+    @property
+    def kinematic(self) -> tuple[str, ...]:
+        """Keys of the parameters that poses depend on."""
+        return (*self.geometry, "TOOL")
+
+    @property
+    def static(self) -> tuple[str, ...]:
+        """Keys of what gravity depends on."""
+        return (*self.geometry, "GRAVITY", "MASS", "COM", "INERTIA", "LOAD_MASS", "LOAD_COM", "LOAD_INERTIA")
+
+    @property
+    def dynamic(self) -> tuple[str, ...]:
+        """Keys of what M depends on."""
+        return (*self.static, "ROTOR")
+
+    @property
     def lengths(self) -> tuple[float, ...]:
-        """d1 a2 a3 d4 d5 d6 [m] of the DH table."""
+        """d1 a2 a3 d4 d5 d6 [m] of the DH table of a UR."""
         assert self.model.dh is not None
         a, d = self.model.dh.a.tolist(), self.model.dh.d.tolist()
         return d[0], a[1], a[2], d[3], d[4], d[5]
 
     @property
     def inertia(self) -> Array:
-        """(6, 6) xx yy zz xy xz yz of every link about its centre of mass."""
+        """(n, 6) xx yy zz xy xz yz of every link about its centre of mass."""
         return np.array([_six(link.inertia) for link in self.model.links])
 
     @property
@@ -142,66 +200,106 @@ def _six(inertia: Array) -> list[float]:
     return [float(inertia[i]) for i in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
 
 
-def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLike | None = None) -> ArmNumbers:
-    """The numbers of a UR arm; refuses other structures, whose kernels the blocks do not hold.
+def six_of(T: Array) -> list[float]:
+    """A frame as x, y, z and rotation vector."""
+    return [*T[:3, 3].tolist(), *rotation_vector_from_matrix(T[:3, :3]).tolist()]
 
-    friction: None for none. q_start (6,) [rad]: where the blocks begin; None: elbow bent, tool down.
+
+def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLike | None = None) -> ArmNumbers:
+    """The numbers of a serial arm.
+
+    friction: None for none. q_start (n,) [rad, m]: where the blocks begin; None: bent (a UR: elbow bent, tool down).
     """
     model = robot.model
-    if not ur.is_ur(model):
-        raise InvalidValue(
-            f"{model.name}: FMUs are made for arms with the structure of a UR (UR3 ... UR30, not calibrated ones)"
-        )
-    q = np.radians(ur.READY) if q_start is None else np.array(q_start, dtype=np.float64)
-    if q.shape != (6,) or not np.all(np.abs(q) <= UNLIMITED):
-        raise InvalidValue(f"q_start: six numbers in rad, at most {UNLIMITED:g} in size, got {q.tolist()}")
+    q = posture(at_rest(robot), robot) if q_start is None else np.array(q_start, dtype=np.float64)
+    if q.shape != (model.dof,) or not np.all(np.abs(q) <= UNLIMITED):
+        unit = "rad" if np.all(robot.revolute) else "rad (m for a joint that slides)"
+        raise InvalidValue(f"q_start: {model.dof} numbers in {unit}, at most {UNLIMITED:g} in size, got {q.tolist()}")
     outside = np.flatnonzero((q < robot.q_min) | (q > robot.q_max))
     if outside.size:
         i = int(outside[0])
-        low, high = np.degrees([robot.q_min[i], robot.q_max[i]])
+        numbers, unit = np.array([q[i], robot.q_min[i], robot.q_max[i]]), "m"
+        if robot.revolute[i]:
+            numbers, unit = np.degrees(numbers), "deg"
+        at, low, high = numbers
         raise InvalidValue(
-            f"start: joint {i + 1} of {model.name} at {np.degrees(q[i]):.9g} deg is outside its limits, "
-            f"{low:.9g} to {high:.9g} deg"
+            f"start: joint {i + 1} of {model.name} at {at:.9g} {unit} is outside its limits, {low:.9g} to "
+            f"{high:.9g} {unit}"
         )
     last = model.title.removeprefix("Universal Robots ").replace(" ", "")  # UR8 Long: UR8Long
-    last = last if model.title.startswith("Universal Robots ") else model.title.split()[-1]
-    return ArmNumbers(last if last.isidentifier() else model.name, robot, friction or JointFriction.none(6), q)
+    last = last if model.title.startswith("Universal Robots ") else (model.title.split() or [""])[-1]
+    name = last if last.isidentifier() else re.sub(r"\W|^(?=\d)", "_", model.name, flags=re.ASCII)
+    return ArmNumbers(name, robot, friction or JointFriction.none(model.dof), q)
 
 
 def length_parameters(arm: ArmNumbers) -> list[Group]:
-    """Lengths and tool."""
-    T = arm.model.T_flange_tcp
-    return [
-        parameter("LENGTHS", "arm.dh", (6,), "d1, a2, a3, d4, d5, d6 of the standard DH table", "Length",
-                  arm.lengths, tunable=False),
-        parameter("TOOL", "tool", (6,), "tcp in the flange frame: x, y, z and rotation vector rx, ry, rz",
-                  ("Position",) * 3 + ("RotationVector",) * 3, [*T[:3, 3], *rotation_vector_from_matrix(T[:3, :3])]),
-    ]  # fmt: skip
+    """Geometry and tool."""
+    tool = parameter(
+        "TOOL", "tool", (6,), "tcp in the flange frame: x, y, z and rotation vector rx, ry, rz", FRAME,
+        six_of(arm.model.T_flange_tcp),
+    )  # fmt: skip
+    if arm.family.closed:
+        return [
+            parameter("LENGTHS", "arm.dh", (6,), "d1, a2, a3, d4, d5, d6 of the standard DH table", "Length",
+                      arm.lengths, tunable=False),
+            tool,
+        ]  # fmt: skip
+    out = []
+    for key, name, text, frames in (
+        ("JOINT", "arm.joints", "each joint in the frame of the link before",
+         [j.T_parent_joint for j in arm.model.joints]),
+        ("LINK", "arm.links", "each link's frame in that of its joint", [j.T_joint_link for j in arm.model.joints]),
+    ):  # fmt: skip
+        six = np.array([six_of(T) for T in frames])
+        more = "; z is its axis" if key == "JOINT" else ""
+        out += [
+            parameter(f"{key}_AT", f"{name}.position", (arm.dof, 3), f"{text}: x, y, z", "Position", six[:, :3],
+                      tunable=False),
+            parameter(f"{key}_TURN", f"{name}.rotation", (arm.dof, 3), f"{text}: rotation vector{more}",
+                      "RotationVector", six[:, 3:], tunable=False),
+        ]  # fmt: skip
+    return [*out, tool]
 
 
 def arm_parameters(arm: ArmNumbers) -> list[Group]:
-    """Lengths, tool, everything that has mass, friction: coulomb tanh(qd / width) + viscous qd.
+    """Geometry, tool, everything that has mass, friction: coulomb tanh(qd / width) + viscous qd.
 
-    The order, up to friction, is that of the C kernel `parameters`.
+    The order, up to friction, is that of the C kernel `parameters` (families.Family.dynamic).
     """
-    inertia, links, load = "xx, yy, zz, xy, xz, yz", arm.model.links, arm.model.payload or Payload(0.0)
+    inertia, links, load, n = "xx, yy, zz, xy, xz, yz", arm.model.links, arm.model.payload or Payload(0.0), arm.dof
+    axes = "DH" if arm.family.closed else "link"
+    slides = not arm.robot.revolute.all()
     return [
         *length_parameters(arm),
         parameter("GRAVITY", "gravity", (3,), "gravity in base axes", "Acceleration", arm.model.gravity),
-        parameter("MASS", "arm.mass", (6,), "mass of the links", "Mass", [link.mass for link in links], tunable=False,
+        parameter("MASS", "arm.mass", (n,), "mass of the links", "Mass", [link.mass for link in links], tunable=False,
                   low=0.0),
-        parameter("COM", "arm.com", (6, 3), "centre of mass of each link, in its DH frame", "Position",
+        parameter("COM", "arm.com", (n, 3), f"centre of mass of each link, in its {axes} frame", "Position",
                   [link.com for link in links], tunable=False),
-        parameter("INERTIA", "arm.inertia", (6, 6), f"{inertia} of each link about its centre of mass, DH axes",
+        parameter("INERTIA", "arm.inertia", (n, 6), f"{inertia} of each link about its centre of mass, {axes} axes",
                   "Inertia", arm.inertia, tunable=False),
         parameter("LOAD_MASS", "payload.mass", (), "mass at the flange", "Mass", load.mass, low=0.0),
         parameter("LOAD_COM", "payload.com", (3,), "its centre of mass, flange axes", "Position", load.com),
         parameter("LOAD_INERTIA", "payload.inertia", (6,), f"its {inertia} about the centre of mass, flange axes",
                   "Inertia", _six(load.inertia)),
-        parameter("ROTOR", "rotor_inertia", (6,), "rotor inertia of the drives at the joint side", "Inertia",
-                  arm.robot.rotor_inertia, low=0.0),
-        parameter("COULOMB", "friction.coulomb", (6,), "dry friction", "Torque", arm.friction.coulomb, low=0.0),
-        parameter("VISCOUS", "friction.viscous", (6,), "viscous friction", "Damping", arm.friction.viscous, low=0.0),
-        parameter("WIDTH", "friction.width", (), "speed over which dry friction turns round", "AngularVelocity",
-                  arm.friction.width, low=1e-6),
+        parameter("ROTOR", "rotor_inertia", (n,), "rotor inertia of the drives at the joint side",
+                  arm.of_joints("Inertia", "Mass"), arm.robot.rotor_inertia, low=0.0),
+        parameter("COULOMB", "friction.coulomb", (n,), "dry friction", arm.of_joints("Torque", "Force"),
+                  arm.friction.coulomb, low=0.0),
+        parameter("VISCOUS", "friction.viscous", (n,), "viscous friction", arm.of_joints("Damping", "LinearDamping"),
+                  arm.friction.viscous, low=0.0),
+        parameter("WIDTH", "friction.width", (),
+                  "speed over which dry friction turns round" + " [rad/s, m/s]" * slides,
+                  "" if slides else "AngularVelocity", arm.friction.width, low=1e-6),
+    ]  # fmt: skip
+
+
+def motion_inputs(arm: ArmNumbers, prefix: str, which: str = "", *, suffix: str = "", count: int = 3) -> list[Group]:
+    """Joint positions, velocities and accelerations as inputs, the first `count` of them; which: "measured "."""
+    rows = (("q", "positions", POSITION, arm.q_start, 1.0), ("qd", "velocities", VELOCITY, 0.0, 1.0),
+            ("qdd", "accelerations", ACCELERATION, 0.0, 10.0))  # fmt: skip
+    return [
+        real_input(f"{prefix}_{name}{suffix}", f"{name}{suffix}", (arm.dof,), f"{which}joint {what}",
+                   arm.of_joints(*declared), start, nominal=nominal)
+        for name, what, declared, start, nominal in rows[:count]
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The C sources of one kind of FMU, the same for every arm: hand-written runtime, generated tables and kernels.
+"""The C sources of one kind of FMU, the same for a family of arms: hand-written runtime, generated tables, kernels.
 
 The kernels are the library's own traces, printed once for single numbers.
 """
@@ -11,18 +11,19 @@ from functools import cache
 from importlib.resources import files
 
 from tangere.apps.fmu.arrays import arrays_text
+from tangere.apps.fmu.families import Family
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.part import Kind
 from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table
-from tangere.codegen.functions import ANGLE_MAX, cos, sin, sqrt, where
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.codegen.trace import Graph, Symbol, derivative
-from tangere.kernels import ur
+from tangere.dynamics import laws
 from tangere.kernels.emit import c as emit_c
+from tangere.kernels.joint_laws import JOINT_LAWS, JointLaw, trace_joint_law
 from tangere.kernels.table import IK_BRANCH_INPUTS, IK_BRANCH_OUTPUTS, IK_MERGE_INPUTS, KERNELS, Trace, trace, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
-from tangere.kinematics.chain import Body
 from tangere.kinematics.checks import LENGTH_MAX
-from tangere.kinematics.vectors import Matrix, Vector
+from tangere.kinematics.vectors import Scalar
 
 VALUE_MAX = 1e100  # of anything else: beyond any machine, and the product of three is still finite
 
@@ -31,9 +32,13 @@ _RUNTIME = (
     "lifecycle.h", "states.h", "exchange.h", "cosimulation.h",
 )  # fmt: skip
 _RUNTIME_3 = ("fmu3.c", "fmi3.h", "instance3.h", "values3.h", "modes3.h")  # beside them, for FMI 3.0
-_LINK = 1 + 3 + 6  # mass, centre of mass, inertia
-RAW_KINEMATIC = 6 + 6  # lengths, tool
-RAW = RAW_KINEMATIC + 3 + 6 * _LINK + _LINK + 6  # gravity, links, payload, rotor inertia
+# laws of one joint that the parts call; what of them has a row in the table of kernels is taken from there
+_SERVO = JointLaw(
+    "servo_acceleration", ("q", "qd", "q_des", "qd_des", "qdd_des"), ("kp", "kv"), ("qdd",),
+    lambda q, qd, q_des, qd_des, qdd_des, kp, kv: laws.servo_acceleration(kp, kv, q, qd, q_des, qd_des, qdd_des),
+    "what computed torque asks of the arm [rad/s2]",
+)  # fmt: skip
+_LAWS = {law.name: law for law in (*JOINT_LAWS, _SERVO)}
 
 
 def _access(g: Group) -> int:
@@ -71,10 +76,13 @@ def _table(table: Table, kind: str) -> list[str]:
     return [f"#define N_{name.upper()}_GROUPS {len(rows)}", f"static const tg_group tg_{name}s[] = {{", *rows, "};"]
 
 
-def header_text(kind: Kind, table: Table, layout: int) -> str:
+def header_text(kind: Kind, table: Table, family: Family, layout: int) -> str:
     """model.h: which parts the block has, where its variables are, what they may be."""
     lines = ["/* Generated: the variables of this block. */", f'#define TG_KIND "{kind.name}"']
     lines += [f"#define HAS_{part.name} 1" for part in kind.parts]
+    lines += [f"#define DOF {family.dof}", *["#define TG_UR 1"] * family.closed]
+    sentences = (f'"arm.inertia: no body has the inertia of link {i + 1}"' for i in range(family.dof))
+    lines.append(f"#define TG_INERTIA_SENTENCES {', '.join(sentences)}")
     lines += [f"#define N_{k.upper()} {n}" for k, n in table.count.items()]
     lines += [f"#define INTEGER_BASE {REFERENCE_OF['Integer']}u", f"#define BOOLEAN_BASE {REFERENCE_OF['Boolean']}u"]
     states = [p.reference + i for p in table.states for i in range(p.group.size)]
@@ -93,9 +101,9 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
     ]
     places, at = [], 0
     for part in kind.parts:
-        for name, size in part.memory:
+        for name, each, more in part.memory:
             places.append(f"    {name} = {at},")
-            at += size
+            at += each * family.dof + more
     lines += [
         f"#define MEMORY {at}",
         *(["enum {", *places, "};"] if places else []),
@@ -115,83 +123,59 @@ def header_text(kind: Kind, table: Table, layout: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rotation(v: Vector) -> Matrix:
-    """R of a rotation vector, by way of its quaternion: nothing cancels near zero."""
-    t = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    small = t <= 1e-9  # [rad] sin(t/2)/t is 1/2 to the last digit below
-    s = where(small, 0.5, sin(0.5 * t) / where(small, 1.0, t))
-    w, x, y, z = cos(0.5 * t), s * v[0], s * v[1], s * v[2]
-    return [
-        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-    ]
-
-
-def _body(m: Symbol, c: list[Symbol], inertia: list[Symbol]) -> Body:
-    """Moments of a body about its frame's origin from mass, centre of mass and xx, yy, zz, xy, xz, yz about it."""
-    xx, yy, zz, xy, xz, yz = inertia
-    half = 0.5 * (xx + yy + zz)
-    S: Matrix = [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
-    h = [m * x for x in c]
-    return Body(m, h, [[S[i][j] + h[i] * c[j] for j in range(3)] for i in range(3)])
-
-
-def _kinematic(x: list[Symbol]) -> list[Symbol | float]:
-    """The head of the parameter vector that poses need: lengths, tool rotation, tool position."""
-    R = _rotation(x[9:12])
-    return [*x[:6], *R[0], *R[1], *R[2], *x[6:9]]
-
-
-def _dynamic(x: list[Symbol]) -> list[Symbol | float]:
-    """The whole parameter vector: kernels.ur.parameters_of over numbers that are known at run time only."""
-    gravity, rest = x[12:15], x[15:]
-    masses, coms, inertias, load, rotor = rest[:6], rest[6:24], rest[24:60], rest[60:70], rest[70:76]
-    links = [_body(masses[i], coms[3 * i : 3 * i + 3], inertias[6 * i : 6 * i + 6]) for i in range(6)]
-    links[5] = links[5].plus(_body(load[0], load[1:4], load[4:10]))
-    tail = ur.mass_parameters(list(x[:6]), links, list(gravity), list(rotor), centres=False)
-    return [*_kinematic(x), *tail]
-
-
-def _parameters(name: str, count: int, of: Callable[[list[Symbol]], list[Symbol | float]]) -> str:
+def _parameters(name: str, count: int, of: Callable[[list[Scalar]], list[Scalar]]) -> str:
     g = Graph()
     return emit_c.function(name, g, ["raw"], [g.lift(y) for y in of(g.inputs("raw", count))])
 
 
-def _trace(name: str) -> Trace:
-    kernel = next(k for k in KERNELS if k.name == name)
-    return trace(kernel, ur.DOF, ur.chain, ur.PARAMETER_COUNT)
-
-
-def _jacobian_rate() -> str:
-    """dJ (36) for q and a direction dq: x is q, then dq."""
-    t = _trace("jacobian")
-    q, dq = t.graph.inputs("x", 6), [t.graph.input("x", 6 + i) for i in range(6)]
-    seeds: dict[int, float | Symbol] = {q[i].index: dq[i] for i in range(6)}
+def _jacobian_rate(family: Family) -> str:
+    """dJ (6, n) for q and a direction dq: x is q, then dq."""
+    t, n = _trace("jacobian", family), family.dof
+    q, dq = t.graph.inputs("x", n), [t.graph.input("x", n + i) for i in range(n)]
+    seeds: dict[int, float | Symbol] = {q[i].index: dq[i] for i in range(n)}
     return emit_c.function("jacobian_rate", t.graph, ["x"], derivative(t.graph, t.outputs, seeds), angles=t.angles)
 
 
+def _law(name: str) -> str:
+    """A law of one joint; friction_slope is the derivative of friction by the velocity."""
+    if name == "friction_slope":
+        t = trace_joint_law(_LAWS["plain_friction"])
+        (qd,) = t.graph.inputs("x", 1)
+        t = Trace(t.graph, derivative(t.graph, t.outputs, {qd.index: 1.0}))
+    else:
+        t = trace_joint_law(_LAWS[name])
+    return emit_c.function(name, t.graph, ["x"], t.outputs, inline=True)
+
+
+def _trace(name: str, family: Family) -> Trace:
+    kernel = next(k for k in KERNELS if k.name == name)
+    return trace(kernel, family.dof, family.chain, family.parameter_count)
+
+
 @cache
-def _texts() -> dict[str, str]:
-    """Every kernel that any block needs."""
-    wanted = {name for kind in KINDS.values() for part in kind.parts for name in part.kernels}
-    traces = {k.name: _trace(k.name) for k in KERNELS if k.name in wanted} | trace_ik(ur.PARAMETER_COUNT)
-    texts = {name: emit_c.function(name, t.graph, ["x"], t.outputs, angles=t.angles) for name, t in traces.items()}
-    return texts | {
-        "jacobian_rate": _jacobian_rate(),
-        "parameters": _parameters("parameters", RAW, _dynamic),
-        "kinematic_parameters": _parameters("kinematic_parameters", RAW_KINEMATIC, _kinematic),
-    }
+def _text(name: str, family: Family) -> str:
+    """A kernel as C."""
+    if name == "jacobian_rate":
+        return _jacobian_rate(family)
+    if name == "parameters":
+        return _parameters(name, family.raw, family.dynamic)
+    if name == "kinematic_parameters":
+        return _parameters(name, family.raw_kinematic, family.kinematic)
+    if name == "friction_slope" or name in _LAWS:
+        return _law(name)
+    t = trace_ik(family.parameter_count)[name] if name.startswith("ik_") else _trace(name, family)
+    text = emit_c.function(name, t.graph, ["x"], t.outputs, angles=t.angles)
+    return text.replace("(void)P;\n", "(void)P;\n    (void)x;\n", 1)  # M of a pendulum depends on no angle
 
 
-def kernels_text(kind: Kind) -> str:
+def kernels_text(kind: Kind, family: Family) -> str:
     """The C text of the kernels that the block's parts call, mathematics first."""
-    wanted = {name for part in kind.parts for name in part.kernels}
+    wanted = dict.fromkeys(name for part in kind.parts for name in part.kernels)
     if "parameters" in wanted:
-        wanted.discard("kinematic_parameters")
+        wanted.pop("kinematic_parameters", None)
     lines = [
         "/* Generated from the traced kernels of Tangere: straight-line arithmetic, one IEEE operation each. */",
-        f"#define TG_PARAMETERS {ur.PARAMETER_COUNT}",
+        f"#define TG_PARAMETERS {family.parameter_count}",
     ]
     if kind.has("IK"):
         signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
@@ -206,9 +190,8 @@ def kernels_text(kind: Kind) -> str:
             f"#define TG_MERGE {inverse.MERGE!r}",
             f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};",
         ]
-    texts = _texts()
-    mathematics = emit_c.math_functions()
-    return "\n".join([*lines, "", mathematics, *(texts[name] for name in texts if name in wanted)])
+    mathematics = emit_c.math_functions(("tanh", "expm1") if kind.has("MASS") else ())
+    return "\n".join([*lines, "", mathematics, *(_text(name, family) for name in wanted)])
 
 
 @cache
@@ -218,14 +201,14 @@ def _runtime() -> dict[str, str]:
     return {name: (folder / name).read_text(encoding="ascii") for name in sorted(names)}
 
 
-def sources_of(kind: Kind, table: Table, fmi: int = 2) -> dict[str, str]:
+def sources_of(kind: Kind, table: Table, family: Family, fmi: int = 2) -> dict[str, str]:
     """Every file of sources/, by name; fmu.c (for FMI 3.0: fmu3.c) is the one to compile."""
     wanted = {*_RUNTIME, *(_RUNTIME_3 if fmi == 3 else ()), *(part.header for part in kind.parts)}
     texts = {name: text for name, text in _runtime().items() if name in wanted}
-    texts["kernels.h"] = kernels_text(kind)
+    texts["kernels.h"] = kernels_text(kind, family)
     if fmi == 3:
         texts["arrays.h"] = arrays_text(table)
-    draft = header_text(kind, table, 0)
+    draft = header_text(kind, table, family, 0)
     digest = hashlib.sha256("".join([draft, *texts.values()]).encode()).digest()
-    texts["model.h"] = header_text(kind, table, int.from_bytes(digest[:8], "big"))
+    texts["model.h"] = header_text(kind, table, family, int.from_bytes(digest[:8], "big"))
     return dict(sorted(texts.items()))

@@ -117,12 +117,13 @@ def write_system(
     """Write controller, arm and observer of a robot as one SSP package; the file, and how many connections it has.
 
     The blocks are FMI 2.0, which every simulator of SSP takes. Inputs of the system: q_des, qd_des, qdd_des, tau_ext (a
-    push); outputs: q, qd, tau, residual, contact, contact_joint. q_start (6,) [rad]: where arm and reference begin;
+    push); outputs: q, qd, tau, residual, contact, contact_joint. q_start (n,) [rad, m]: where arm and reference begin;
     default zero, since simulators start every connector at zero and the reference would otherwise jump.
     """
     from tangere import __version__
 
-    arm = arm_of(as_robot(robot), friction, np.zeros(6) if q_start is None else q_start)
+    made = as_robot(robot)
+    arm = arm_of(made, friction, np.zeros(made.dof) if q_start is None else q_start)
     path = Path(f"{arm.name}.ssp" if out is None else out)
     if path.suffix.lower() != ".ssp":
         raise InvalidValue(f"{path}: a system is written as *.ssp")

@@ -26,12 +26,14 @@ UNITS: dict[str, tuple[dict[str, int], tuple[tuple[str, float], ...]]] = {
     "rad/s": ({"rad": 1, "s": -1}, (("deg/s", 180.0 / math.pi),)),
     "rad/s2": ({"rad": 1, "s": -2}, (("deg/s2", 180.0 / math.pi),)),
     "m": ({"m": 1}, (("mm", 1e3),)),
+    "m/s": ({"m": 1, "s": -1}, ()),
     "m/s2": ({"m": 1, "s": -2}, ()),
     "kg": ({"kg": 1}, ()),
     "kg.m2": ({"kg": 1, "m": 2}, ()),
     "N": ({"kg": 1, "m": 1, "s": -2}, ()),
     "N.m": ({"kg": 1, "m": 2, "s": -2}, ()),
     "N.m.s/rad": ({"kg": 1, "m": 2, "s": -1, "rad": -1}, ()),
+    "N.s/m": ({"kg": 1, "s": -1}, ()),
     "J": ({"kg": 1, "m": 2, "s": -2}, ()),
     "1/s": ({"s": -1}, ()),
     "1/s2": ({"s": -2}, ()),
@@ -72,12 +74,14 @@ TYPES: dict[str, RealType] = {
     "AngularAcceleration": RealType("rad/s2", "Joint acceleration", "deg/s2", "AngularAcceleration"),
     "Position": RealType("m", "Coordinate of a point", quantity="Length"),
     "Length": RealType("m", "Length of the arm", "mm", "Length"),
+    "Velocity": RealType("m/s", "Linear velocity", quantity="Velocity"),
     "Acceleration": RealType("m/s2", "Linear acceleration", quantity="Acceleration"),
     "Mass": RealType("kg", "Mass", quantity="Mass"),
     "Inertia": RealType("kg.m2", "Moment or product of inertia", quantity="MomentOfInertia"),
     "Force": RealType("N", "Force", quantity="Force"),
     "Torque": RealType("N.m", "Joint torque or moment", quantity="Torque"),
     "Damping": RealType("N.m.s/rad", "Viscous friction", quantity="RotationalDampingConstant"),
+    "LinearDamping": RealType("N.s/m", "Viscous friction, sliding", quantity="TranslationalDampingConstant"),
     "Energy": RealType("J", "Energy", quantity="Energy"),
     "Rate": RealType("1/s", "Inverse of a time constant"),
     "SquaredRate": RealType("1/s2", "Gain from position to acceleration"),
@@ -242,14 +246,3 @@ def real_output(
     """A real output, or a rate that is none (causality="local"), computed at any time; more: of Group."""
     more = {"causality": "output", "depends": depends, "initially": initially, "nominal": nominal} | more
     return Group(key, name, shape, "Real", variability="continuous", text=text, declared=declared, **more)
-
-
-def motion_inputs(prefix: str, q_start: ArrayLike, which: str = "", *, suffix: str = "", count: int = 3) -> list[Group]:
-    """Joint positions, velocities and accelerations as inputs, the first `count` of them; which: "measured "."""
-    rows = (("q", "positions", "Angle", q_start, 1.0), ("qd", "velocities", "AngularVelocity", 0.0, 1.0),
-            ("qdd", "accelerations", "AngularAcceleration", 0.0, 10.0))  # fmt: skip
-    return [
-        real_input(f"{prefix}_{name}{suffix}", f"{name}{suffix}", (6,), f"{which}joint {what}", declared, start,
-                   nominal=nominal)
-        for name, what, declared, start, nominal in rows[:count]
-    ]  # fmt: skip

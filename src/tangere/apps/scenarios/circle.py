@@ -7,20 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.scenarios.common import (
-    Motion,
-    RunSettings,
-    Scenario,
-    World,
-    at_rest,
-    posture,
-    reach_of,
-)
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, reach_of
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels import ur
 from tangere.kinematics.inverse_search import solve
 from tangere.kinematics.rotation import pose
 from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, ramped_circle
+from tangere.planning.posture import at_rest, posture
 from tangere.planning.tool_motions import tool_circle
 from tangere.robots import Robot, robot
 from tangere.settings import setting, settings_of, word

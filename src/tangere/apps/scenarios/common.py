@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
     from tangere.types import Array, Controller, Friction, Trajectory
 
-BENT = 45.0  # deg: every other joint of another arm, so that it is not stretched
 # samples of the longest run: each takes some 0.8 kB in memory until the report is written; 1.4 h at 1 kHz
 LONGEST = 5_000_000
 
@@ -166,33 +165,6 @@ class Scenario:
     tool_mass: str = ""  # name of the setting that is the mass [kg] of a tool as long as the arm's own
     findings: Callable[[Built, RunResult], Findings] | None = None
     did: str = ""  # what an arm did that has run it, for the sentence of its page: "drew a circle"
-
-
-def posture(q: tuple[float, ...], robot: Robot) -> Array:
-    """Joint positions (n,) [rad, m] from the setting `q`: degrees, and metres for a joint that slides."""
-    if len(q) != robot.dof:
-        sliding = [str(i + 1) for i in np.flatnonzero(~robot.revolute)]
-        unit = "angles in degrees" if not sliding else f"numbers, in degrees (joint {', '.join(sliding)}: metres),"
-        raise InvalidValue(f"q: {robot.dof} {unit} for {robot.name}, got {len(q)}")
-    return np.asarray(np.where(robot.revolute, np.deg2rad(q), q))
-
-
-def at_rest(robot: Robot) -> tuple[float, ...]:
-    """Where an arm stands if nothing is said: a UR's READY, or every other joint bent, within its limits [deg].
-
-    A prismatic joint stands in the middle of its way [m]. `posture` makes joint positions of it.
-    """
-    from tangere.kernels import ur
-
-    if ur.is_ur(robot.model):
-        return ur.READY
-    bend = np.where(np.arange(robot.dof) % 2 == 1, BENT, 0.0)
-    bend[3::4] *= -1.0  # bent the other way: over the base again
-    limited = np.isfinite(robot.q_min) & np.isfinite(robot.q_max)
-    low, high = (np.degrees(np.where(limited, limit, 0.0)) for limit in (robot.q_min, robot.q_max))
-    inside = np.where(limited, np.clip(bend, 0.9 * low + 0.1 * high, 0.1 * low + 0.9 * high), bend)
-    found = np.where(robot.revolute, inside, np.deg2rad(0.5 * (low + high)))
-    return tuple(round(float(x), 6) for x in found)
 
 
 def reach_of(robot: Robot, q: Array) -> float:

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, at_rest, posture
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.kernels import ur
 from tangere.planning.joint_motions import Hold
+from tangere.planning.posture import at_rest, posture
 from tangere.plants.pushes import Push, PushForce
 from tangere.robots import robot
 from tangere.settings import altered, setting

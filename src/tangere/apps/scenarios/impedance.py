@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, posture
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.hold import fitted, posture_setting
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.planning.joint_motions import Hold
+from tangere.planning.posture import posture
 from tangere.plants.pushes import Push, PushForce
 from tangere.settings import altered, setting
 

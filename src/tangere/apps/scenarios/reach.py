@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World, at_rest, posture
+from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.control.operational_space import OperationalSpace
 from tangere.kernels import ur
 from tangere.planning.joint_motions import JointMove, Sequence
+from tangere.planning.posture import at_rest, posture
 from tangere.robots import Robot
 from tangere.settings import altered
 from tangere.types import Array

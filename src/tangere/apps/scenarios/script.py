@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tangere import foreign
-from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, posture
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.hold import posture_setting
 from tangere.control.joint_servo import JointServo
 from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue, ModelFileError
+from tangere.planning.posture import posture
 from tangere.robots import Robot
 from tangere.script.builtin import NEWEST, version
 from tangere.script.compiler import Program, load

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.apps.scenarios.common import (
-    Encounter,
-    Findings,
-    Motion,
-    RunSettings,
-    Scenario,
-    World,
-    at_rest,
-    posture,
-)
+from tangere.apps.scenarios.common import Encounter, Findings, Motion, RunSettings, Scenario, World
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.reactions import FloatOnContact, PathClock, Retreat, StopOnContact, StopOnPath
 from tangere.errors import InvalidValue
@@ -33,6 +24,7 @@ from tangere.model.frames import G0
 from tangere.model.link_shapes import link_shapes
 from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, PathTrajectory, facing
 from tangere.planning.paths import Line
+from tangere.planning.posture import at_rest, posture
 from tangere.planning.timing import SmoothRate
 from tangere.planning.tool_motions import best_line
 from tangere.plants.scene.bodies import Body, ball, pad

@@ -13,7 +13,7 @@ static const char *block_refresh(Values *v)
     if (problem)
         return problem;
     tg_parameters(v->real, NULL, v->P);
-    if (!(v->real[MASS + 5] + v->real[LOAD_MASS] > 0.0))
+    if (!(v->real[MASS + DOF - 1] + v->real[LOAD_MASS] > 0.0))
         return "the last link and the payload together have no mass";
 #else
     tg_kinematic_parameters(v->real, NULL, v->P);
@@ -28,8 +28,8 @@ static const char *block_refresh(Values *v)
 static void block_start(Values *v)
 {
 #ifdef HAS_PLANT
-    memcpy(v->real + PL_q, v->real + PL_q_start, 6 * sizeof(double));
-    memcpy(v->real + PL_qd, v->real + PL_qd_start, 6 * sizeof(double));
+    memcpy(v->real + PL_q, v->real + PL_q_start, DOF * sizeof(double));
+    memcpy(v->real + PL_qd, v->real + PL_qd_start, DOF * sizeof(double));
 #endif
 #ifdef HAS_IK
     memcpy(v->memory + IK_before, v->real + IK_start, 6 * sizeof(double));
@@ -69,7 +69,7 @@ static void block_rates(const Values *v, double *d, double *out)
 {
 #ifdef HAS_PLANT
     if (v->mode == INITIALISING)
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < DOF; i++) {
             d[PL_q + i] += d[PL_q_start + i];
             d[PL_qd + i] += d[PL_qd_start + i];
         }
@@ -125,7 +125,7 @@ static void block_sample(Values *v)
     observer_sample(v);
 #ifdef HAS_PLANT
     control_outputs(v);
-    memcpy(v->memory + OB_torque, v->real + CT_tau, 6 * sizeof(double));
+    memcpy(v->memory + OB_torque, v->real + CT_tau, DOF * sizeof(double));
 #endif
     v->memory[TICK] = floor((v->time - v->start_time) / period + SAME_TIME) + 1.0;
 }

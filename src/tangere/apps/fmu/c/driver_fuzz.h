@@ -4,31 +4,7 @@
 #define KEPT 4   /* states */
 #define FEW 12   /* references of one call */
 
-typedef struct {
-    unsigned long long seed;
-    long reals, integers, booleans;
-} Dice;
-
-/* splitmix64 of Steele, Lea and Flood: every seed gives its own sequence, the same everywhere */
-static unsigned long long roll(Dice *d)
-{
-    unsigned long long z = (d->seed += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-}
-
-static long below(Dice *d, long n) { return n > 0 ? (long)(roll(d) % (unsigned long long)n) : 0; }
-static int once_in(Dice *d, long n) { return below(d, n) == 0; }
-
-static double any_number(Dice *d)
-{
-    static const double odd[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 1e-320, 0.0, -0.0, 1e7, -1e7, 1e100};
-    if (once_in(d, 12))
-        return odd[below(d, (long)(sizeof odd / sizeof *odd))];
-    const double unit = (double)(roll(d) >> 11) / 9007199254740992.0;
-    return (once_in(d, 4) ? 100.0 : 2.0) * (2.0 * unit - 1.0);
-}
+#include "driver_dice.h"
 
 static fmi2ValueReference any_reference(Dice *d, long base, long count)
 {
@@ -37,13 +13,6 @@ static fmi2ValueReference any_reference(Dice *d, long base, long count)
     if (once_in(d, 25) || count == 0)
         return (fmi2ValueReference)below(d, 4000);
     return (fmi2ValueReference)(base + below(d, count));
-}
-
-/* steps that are none, and steps short enough that a fuzz ends */
-static double any_step(Dice *d)
-{
-    static const double odd[] = {0.0, -1e-3, NAN, INFINITY, 1e-320, 1e300};
-    return once_in(d, 5) ? odd[below(d, 6)] : 1e-3 * (double)(1 + below(d, 3));
 }
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* An FMI 2.0 block of a UR arm: one translation unit, nothing but the C99 library.
+/* An FMI 2.0 block of an arm: one translation unit, nothing but the C99 library.
  *
  *   cc -std=c99 -O2 -ffp-contract=off -fPIC -shared -fvisibility=hidden fmu.c -lm -o NAME.so
  */

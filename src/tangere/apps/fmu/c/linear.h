@@ -1,20 +1,20 @@
 /* Small linear systems. */
 
-/* M = L L^T in place (lower half of a row-major 6x6); 0 where M is not positive definite */
+/* M = L L^T in place (lower half of a row-major DOF x DOF); 0 where M is not positive definite */
 static inline int cholesky(double *M)
 {
-    for (int j = 0; j < 6; j++) {
-        double d = M[7 * j];
+    for (int j = 0; j < DOF; j++) {
+        double d = M[(DOF + 1) * j];
         for (int k = 0; k < j; k++)
-            d -= M[6 * j + k] * M[6 * j + k];
+            d -= M[DOF * j + k] * M[DOF * j + k];
         if (!(d > 0.0))
             return 0;
-        M[7 * j] = sqrt(d);
-        for (int i = j + 1; i < 6; i++) {
-            double s = M[6 * i + j];
+        M[(DOF + 1) * j] = sqrt(d);
+        for (int i = j + 1; i < DOF; i++) {
+            double s = M[DOF * i + j];
             for (int k = 0; k < j; k++)
-                s -= M[6 * i + k] * M[6 * j + k];
-            M[6 * i + j] = s / M[7 * j];
+                s -= M[DOF * i + k] * M[DOF * j + k];
+            M[DOF * i + j] = s / M[(DOF + 1) * j];
         }
     }
     return 1;
@@ -23,15 +23,15 @@ static inline int cholesky(double *M)
 /* x := (L L^T)^-1 x */
 static inline void cholesky_solve(const double *L, double *x)
 {
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < DOF; i++) {
         for (int k = 0; k < i; k++)
-            x[i] -= L[6 * i + k] * x[k];
-        x[i] /= L[7 * i];
+            x[i] -= L[DOF * i + k] * x[k];
+        x[i] /= L[(DOF + 1) * i];
     }
-    for (int i = 5; i >= 0; i--) {
-        for (int k = i + 1; k < 6; k++)
-            x[i] -= L[6 * k + i] * x[k];
-        x[i] /= L[7 * i];
+    for (int i = DOF - 1; i >= 0; i--) {
+        for (int k = i + 1; k < DOF; k++)
+            x[i] -= L[DOF * k + i] * x[k];
+        x[i] /= L[(DOF + 1) * i];
     }
 }
 

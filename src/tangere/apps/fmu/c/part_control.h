@@ -2,13 +2,13 @@
 
 static void inverse_torque(const Values *v, const double *q, const double *qd, const double *qdd, double *tau)
 {
-    double x[18], friction[6];
-    memcpy(x, q, 6 * sizeof(double));
-    memcpy(x + 6, qd, 6 * sizeof(double));
-    memcpy(x + 12, qdd, 6 * sizeof(double));
+    double x[3 * DOF], friction[DOF];
+    memcpy(x, q, DOF * sizeof(double));
+    memcpy(x + DOF, qd, DOF * sizeof(double));
+    memcpy(x + 2 * DOF, qdd, DOF * sizeof(double));
     tg_inverse_dynamics(x, v->P, tau);
     friction_torque(v->real, qd, friction);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < DOF; i++)
         tau[i] += friction[i];
 }
 
@@ -16,11 +16,11 @@ static void inverse_torque(const Values *v, const double *q, const double *qd, c
 static void inverse_torque_rate(const Values *v, const double *q, const double *qd, const double *qdd,
                                 const double *dq, const double *dqd, const double *dqdd, double *tau)
 {
-    double M[36], slope[6];
+    double M[DOF * DOF], slope[DOF];
     dynamics_rate(v->P, q, qd, qdd, dq, dqd, tau, M);
     friction_slope(v->real, qd, slope);
-    for (int i = 0; i < 6; i++)
-        tau[i] += dot(M + 6 * i, dqdd, 6) + slope[i] * dqd[i];
+    for (int i = 0; i < DOF; i++)
+        tau[i] += dot(M + DOF * i, dqdd, DOF) + slope[i] * dqd[i];
 }
 #endif
 
@@ -34,8 +34,8 @@ static void inverse_outputs(Values *v)
 
 static void inverse_rates(const Values *v, const double *d, double *out)
 {
-    const double *r = v->real, zero[6] = {0, 0, 0, 0, 0, 0};
-    double M[36];
+    const double *r = v->real, zero[DOF] = {0};
+    double M[DOF * DOF];
     inverse_torque_rate(v, r + ID_q, r + ID_qd, r + ID_qdd, d + ID_q, d + ID_qd, d + ID_qdd, out + ID_tau);
     dynamics_rate(v->P, r + ID_q, zero, zero, d + ID_q, zero, out + ID_g, M);
 }
@@ -50,18 +50,20 @@ static void inverse_rates(const Values *v, const double *d, double *out)
 #define CONTROL_QD CT_qd
 #endif
 
-/* qdd = qdd_des + kp (q_des - q) + kv (qd_des - qd); linear, so rates go the same way */
+/* what computed torque asks of the arm; linear in x, so rates go the same way */
 static void control_acceleration(const double *r, const double *x, double *qdd)
 {
-    for (int i = 0; i < 6; i++)
-        qdd[i] = r[KP + i] * (x[CT_q_des + i] - x[CONTROL_Q + i]) +
-                 r[KV + i] * (x[CT_qd_des + i] - x[CONTROL_QD + i]) + x[CT_qdd_des + i];
+    for (int i = 0; i < DOF; i++) {
+        const double P[] = {r[KP + i], r[KV + i]};
+        const double in[] = {x[CONTROL_Q + i], x[CONTROL_QD + i], x[CT_q_des + i], x[CT_qd_des + i], x[CT_qdd_des + i]};
+        tg_servo_acceleration(in, P, qdd + i);
+    }
 }
 
 /* tau = M qdd + C qd + g + friction - J^T F */
 static void control_outputs(Values *v)
 {
-    double qdd[6], *r = v->real;
+    double qdd[DOF], *r = v->real;
     control_acceleration(r, r, qdd);
     inverse_torque(v, r + CONTROL_Q, r + CONTROL_QD, qdd, r + CT_tau);
 #ifndef HAS_PLANT
@@ -73,7 +75,7 @@ static void control_outputs(Values *v)
 #ifndef HAS_PLANT
 static void control_rates(const Values *v, const double *d, double *out)
 {
-    double qdd[6], d_qdd[6];
+    double qdd[DOF], d_qdd[DOF];
     const double *r = v->real;
     control_acceleration(r, r, qdd);
     control_acceleration(r, d, d_qdd);

@@ -17,38 +17,39 @@ static int is_body(const double *m)
 /* NULL, or which inertia no body could have */
 static const char *masses_problem(const double *r)
 {
-    static const char *const sentences[] = {
-        "arm.inertia: no body has the inertia of link 1", "arm.inertia: no body has the inertia of link 2",
-        "arm.inertia: no body has the inertia of link 3", "arm.inertia: no body has the inertia of link 4",
-        "arm.inertia: no body has the inertia of link 5", "arm.inertia: no body has the inertia of link 6"};
-    for (int i = 0; i < 6; i++)
+    static const char *const sentences[] = {TG_INERTIA_SENTENCES};
+    for (int i = 0; i < DOF; i++)
         if (!is_body(r + INERTIA + 6 * i))
             return sentences[i];
     return is_body(r + LOAD_INERTIA) ? NULL : "payload.inertia: no body has this inertia";
 }
 
-/* coulomb tanh(qd / width) + viscous qd */
-static void friction_torque(const double *r, const double *qd, double *torque)
+/* by joint: what the kernels of friction take beside the velocity */
+static inline void friction_of(const double *r, int i, double *P)
 {
-    const double scale = 1.0 / r[WIDTH];
-    for (int i = 0; i < 6; i++) {
-        torque[i] = r[VISCOUS + i] * qd[i];
-        if (r[COULOMB + i] > 0.0)
-            torque[i] += tanh(qd[i] * scale) * r[COULOMB + i];
+    P[0] = r[COULOMB + i];
+    P[1] = 1.0 / r[WIDTH];
+    P[2] = r[VISCOUS + i];
+}
+
+static inline void friction_torque(const double *r, const double *qd, double *torque)
+{
+    double P[3];
+    for (int i = 0; i < DOF; i++) {
+        friction_of(r, i, P);
+        tg_plain_friction(qd + i, P, torque + i);
     }
 }
 
-#if defined(HAS_PLANT) || defined(HAS_INVERSE) || defined(HAS_CONTROL)
 /* its derivative by qd, a diagonal */
 static inline void friction_slope(const double *r, const double *qd, double *slope)
 {
-    const double scale = 1.0 / r[WIDTH];
-    for (int i = 0; i < 6; i++) {
-        const double t = tanh(qd[i] * scale);
-        slope[i] = r[VISCOUS + i] + r[COULOMB + i] * scale * (1.0 - t * t);
+    double P[3];
+    for (int i = 0; i < DOF; i++) {
+        friction_of(r, i, P);
+        tg_friction_slope(qd + i, P, slope + i);
     }
 }
-#endif
 
 #if defined(HAS_PLANT) || defined(HAS_CONTROL)
 static int any_nonzero(const double *x, int n)
@@ -62,47 +63,47 @@ static int any_nonzero(const double *x, int n)
 /* tau += sign J(q)^T F */
 static void add_wrench(const double *P, const double *q, const double *F, double sign, double *tau)
 {
-    double J[36];
+    double J[6 * DOF];
     if (!any_nonzero(F, 6))
         return;
     tg_jacobian(q, P, J);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < DOF; i++)
         for (int k = 0; k < 6; k++)
-            tau[i] += sign * (J[6 * k + i] * F[k]);
+            tau[i] += sign * (J[DOF * k + i] * F[k]);
 }
 
 /* tau += sign (dJ^T F + J^T dF) */
 static inline void add_wrench_rate(const double *P, const double *q, const double *dq, const double *F, const double *dF,
                             double sign, double *tau)
 {
-    double x[12], dJ[36];
+    double x[2 * DOF], dJ[6 * DOF];
     add_wrench(P, q, dF, sign, tau);
     if (!any_nonzero(F, 6))
         return;
-    memcpy(x, q, 6 * sizeof(double));
-    memcpy(x + 6, dq, 6 * sizeof(double));
+    memcpy(x, q, DOF * sizeof(double));
+    memcpy(x + DOF, dq, DOF * sizeof(double));
     tg_jacobian_rate(x, P, dJ);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < DOF; i++)
         for (int k = 0; k < 6; k++)
-            tau[i] += sign * (dJ[6 * k + i] * F[k]);
+            tau[i] += sign * (dJ[DOF * k + i] * F[k]);
 }
 #endif
 
 #if defined(HAS_PLANT) || defined(HAS_INVERSE) || defined(HAS_CONTROL)
-/* tau = d(inverse dynamics) for rates of q and qd, and M (36): the part that follows qdd */
+/* tau = d(inverse dynamics) for rates of q and qd, and M (DOF, DOF): the part that follows qdd */
 static inline void dynamics_rate(const double *P, const double *q, const double *qd, const double *qdd, const double *dq,
                           const double *dqd, double *tau, double *M)
 {
-    double x[18], D[108];
-    memcpy(x, q, 6 * sizeof(double));
-    memcpy(x + 6, qd, 6 * sizeof(double));
-    memcpy(x + 12, qdd, 6 * sizeof(double));
+    double x[3 * DOF], D[3 * DOF * DOF];
+    memcpy(x, q, DOF * sizeof(double));
+    memcpy(x + DOF, qd, DOF * sizeof(double));
+    memcpy(x + 2 * DOF, qdd, DOF * sizeof(double));
     tg_inverse_dynamics_derivatives(x, P, D);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < DOF; i++) {
         tau[i] = 0.0;
-        for (int k = 0; k < 6; k++)
-            tau[i] += D[6 * i + k] * dq[k] + D[36 + 6 * i + k] * dqd[k];
+        for (int k = 0; k < DOF; k++)
+            tau[i] += D[DOF * i + k] * dq[k] + D[DOF * DOF + DOF * i + k] * dqd[k];
     }
-    memcpy(M, D + 72, 36 * sizeof(double));
+    memcpy(M, D + 2 * DOF * DOF, DOF * DOF * sizeof(double));
 }
 #endif

@@ -11,30 +11,30 @@
 
 static void plant_acceleration(const Values *v, const double *q, const double *qd, double *qdd)
 {
-    double x[18], friction[6];
+    double x[3 * DOF], friction[DOF];
     const double *r = v->real;
-    memcpy(x, q, 6 * sizeof(double));
-    memcpy(x + 6, qd, 6 * sizeof(double));
+    memcpy(x, q, DOF * sizeof(double));
+    memcpy(x + DOF, qd, DOF * sizeof(double));
     friction_torque(r, qd, friction);
-    for (int i = 0; i < 6; i++)
-        x[12 + i] = r[PLANT_TAU + i] + r[PL_tau_ext + i] - friction[i];
-    add_wrench(v->P, q, r + PL_wrench, 1.0, x + 12);
+    for (int i = 0; i < DOF; i++)
+        x[2 * DOF + i] = r[PLANT_TAU + i] + r[PL_tau_ext + i] - friction[i];
+    add_wrench(v->P, q, r + PL_wrench, 1.0, x + 2 * DOF);
     tg_forward_dynamics(x, v->P, qdd);
 }
 
 static void plant_derivatives(Values *v)
 {
     double *r = v->real;
-    memcpy(r + PL_dq, r + PL_qd, 6 * sizeof(double));
+    memcpy(r + PL_dq, r + PL_qd, DOF * sizeof(double));
     plant_acceleration(v, r + PL_q, r + PL_qd, r + PL_qdd);
 }
 
 static void plant_outputs(Values *v)
 {
-    double T[16], x[12], energy[2], *r = v->real;
+    double T[16], x[2 * DOF], energy[2], *r = v->real;
     plant_derivatives(v);
-    memcpy(x, r + PL_q, 6 * sizeof(double));
-    memcpy(x + 6, r + PL_qd, 6 * sizeof(double));
+    memcpy(x, r + PL_q, DOF * sizeof(double));
+    memcpy(x + DOF, r + PL_qd, DOF * sizeof(double));
     tg_energy(x, v->P, energy);
     r[PL_kinetic] = energy[0];
     r[PL_potential] = energy[1];
@@ -44,30 +44,30 @@ static void plant_outputs(Values *v)
 
 static void plant_rates(const Values *v, const double *d, double *out)
 {
-    double M[36], torque[6], friction[6], J[36], twist[6], x[12], terms[18];
+    double M[DOF * DOF], torque[DOF], friction[DOF], J[6 * DOF], twist[6], x[2 * DOF], terms[3 * DOF];
     const double *r = v->real, *dq = d + PL_q, *dqd = d + PL_qd;
-    memcpy(out + PL_q, dq, 6 * sizeof(double));
-    memcpy(out + PL_qd, dqd, 6 * sizeof(double));
-    memcpy(out + PL_dq, dqd, 6 * sizeof(double));
+    memcpy(out + PL_q, dq, DOF * sizeof(double));
+    memcpy(out + PL_qd, dqd, DOF * sizeof(double));
+    memcpy(out + PL_dq, dqd, DOF * sizeof(double));
     /* d qdd = M^-1 (d tau - d(inverse dynamics) - d friction) */
     dynamics_rate(v->P, r + PL_q, r + PL_qd, r + PL_qdd, dq, dqd, torque, M);
     friction_slope(r, r + PL_qd, friction);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < DOF; i++)
         out[PL_qdd + i] = d[PLANT_TAU + i] + d[PL_tau_ext + i] - torque[i] - friction[i] * dqd[i];
     add_wrench_rate(v->P, r + PL_q, dq, r + PL_wrench, d + PL_wrench, 1.0, out + PL_qdd);
     /* the slopes of the kinetic energy are p = M qd and C^T qd, that of the potential energy is g */
-    memcpy(x, r + PL_q, 6 * sizeof(double));
-    memcpy(x + 6, r + PL_qd, 6 * sizeof(double));
+    memcpy(x, r + PL_q, DOF * sizeof(double));
+    memcpy(x + DOF, r + PL_qd, DOF * sizeof(double));
     tg_momentum_terms(x, v->P, terms);
-    out[PL_kinetic] = dot(terms, dqd, 6) + dot(terms + 6, dq, 6);
-    out[PL_potential] = dot(terms + 12, dq, 6);
+    out[PL_kinetic] = dot(terms, dqd, DOF) + dot(terms + DOF, dq, DOF);
+    out[PL_potential] = dot(terms + 2 * DOF, dq, DOF);
     tg_jacobian(r + PL_q, v->P, J);
     for (int i = 0; i < 6; i++)
-        twist[i] = dot(J + 6 * i, dq, 6);
+        twist[i] = dot(J + DOF * i, dq, DOF);
     pose_rates(twist, r + PL_R, r + PL_quaternion, r + PL_ypr, out + PL_position, out + PL_R, out + PL_quaternion,
                out + PL_ypr);
     if (!cholesky(M)) {
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < DOF; i++)
             out[PL_qdd + i] = NAN;
         return;
     }
@@ -77,17 +77,17 @@ static void plant_rates(const Values *v, const double *d, double *out)
 /* one classical Runge-Kutta step of length h with everything else held */
 static void plant_runge_kutta(Values *v, double h)
 {
-    double a[4][6], w[4][6], p[6];
+    double a[4][DOF], w[4][DOF], p[DOF];
     double *q = v->real + PL_q, *qd = v->real + PL_qd;
     static const double at[4] = {0.0, 0.5, 0.5, 1.0};
     for (int s = 0; s < 4; s++) {
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < DOF; i++) {
             w[s][i] = s ? qd[i] + (at[s] * h) * a[s - 1][i] : qd[i];
             p[i] = s ? q[i] + (at[s] * h) * w[s - 1][i] : q[i];
         }
         plant_acceleration(v, p, w[s], a[s]);
     }
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < DOF; i++) {
         q[i] += (h / 6.0) * (w[0][i] + 2.0 * (w[1][i] + w[2][i]) + w[3][i]);
         qd[i] += (h / 6.0) * (a[0][i] + 2.0 * (a[1][i] + a[2][i]) + a[3][i]);
     }
@@ -96,15 +96,15 @@ static void plant_runge_kutta(Values *v, double h)
 /* an upper bound of the rates [1/s] at which friction acts: the trace of M^-1 diag(slope at rest) */
 static double plant_rate(const Values *v)
 {
-    double M[36], rate = 0.0;
+    double M[DOF * DOF], rate = 0.0;
     const double *r = v->real;
-    if (!any_nonzero(r + COULOMB, 6) && !any_nonzero(r + VISCOUS, 6))
+    if (!any_nonzero(r + COULOMB, DOF) && !any_nonzero(r + VISCOUS, DOF))
         return 0.0;
     tg_mass_matrix(r + PL_q, v->P, M);
     if (!cholesky(M))
         return HUGE_VAL;
-    for (int i = 0; i < 6; i++) {
-        double column[6] = {0, 0, 0, 0, 0, 0};
+    for (int i = 0; i < DOF; i++) {
+        double column[DOF] = {0};
         column[i] = 1.0;
         cholesky_solve(M, column);
         rate += column[i] * (r[COULOMB + i] / r[WIDTH] + r[VISCOUS + i]);
@@ -123,10 +123,10 @@ static const char *plant_integrate(Values *v, double h)
     const int count = n < 1.0 ? 1 : (int)n;
     for (int i = 0; i < count; i++)
         plant_runge_kutta(v, h / count);
-    if (!all_finite(v->real + PL_q, 12))
+    if (!all_finite(v->real + PL_q, 2 * DOF))
         return "the motion left the finite numbers";
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < DOF; i++)
         if (fabs(v->real[PL_q + i]) > ANGLE_MAX)
-            return "a joint turned farther than 1e6 rad";
+            return "a joint went farther than 1e6 rad or m";
     return NULL;
 }

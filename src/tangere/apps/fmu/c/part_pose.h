@@ -81,6 +81,7 @@ static inline void pose_rates(const double *twist, const double *R, const double
 }
 
 #ifdef HAS_FK
+#ifdef TG_UR
 /* parameters for the pose: those of the arm, or without base height, flange and tool */
 static const double *fk_parameters(const Values *v, double *bare)
 {
@@ -92,6 +93,13 @@ static const double *fk_parameters(const Values *v, double *bare)
     memcpy(bare + 6, identity, sizeof identity);
     return bare;
 }
+#else
+static const double *fk_parameters(const Values *v, double *bare)
+{
+    (void)bare;
+    return v->P;
+}
+#endif
 
 static void fk_outputs(Values *v)
 {
@@ -104,12 +112,12 @@ static void fk_outputs(Values *v)
 
 static void fk_rates(const Values *v, const double *d, double *out)
 {
-    double x[12], twist[6], bare[TG_PARAMETERS];
+    double x[2 * DOF], twist[6], bare[TG_PARAMETERS];
     const double *r = v->real, *P = fk_parameters(v, bare);
     for (int i = 0; i < 6; i++)
-        twist[i] = dot(r + FK_J + 6 * i, d + FK_q, 6);
-    memcpy(x, r + FK_q, 6 * sizeof(double));
-    memcpy(x + 6, d + FK_q, 6 * sizeof(double));
+        twist[i] = dot(r + FK_J + DOF * i, d + FK_q, DOF);
+    memcpy(x, r + FK_q, DOF * sizeof(double));
+    memcpy(x + DOF, d + FK_q, DOF * sizeof(double));
     tg_jacobian_rate(x, P, out + FK_J);
     pose_rates(twist, r + FK_R, r + FK_quaternion, r + FK_ypr, out + FK_position, out + FK_R,
                out + FK_quaternion, out + FK_ypr);

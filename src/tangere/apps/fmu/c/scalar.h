@@ -3,6 +3,7 @@
 #define TG_SCALAR_H
 
 #include <math.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define TG_INLINE static inline __attribute__((unused))
@@ -28,6 +29,18 @@
 /* nearest whole number, halves to even: adding 1.5 * 2^52 leaves no room for a fraction (|x| < 2^51) */
 #define TG_MAGIC 6755399441055744.0
 #define TG_ROUND(x) (((x) + TG_MAGIC) - TG_MAGIC)
+/* 2^n of a whole number: it stands in the last bits of n + TG_MAGIC, from where it is moved up into the exponent */
+#define TG_POWER_OF_TWO(n) tg_power_of_two(n)
+TG_INLINE double tg_power_of_two(double n)
+{
+    const double shifted = n + TG_MAGIC;
+    unsigned long long bits;
+    double out;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits << 52) + (1023ULL << 52);
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
 #define TG_U_SELECT TG_SELECT
 #define TG_U_LT TG_LT
 #define TG_U_LE TG_LE
