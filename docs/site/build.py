@@ -39,7 +39,7 @@ def page_of(path: Path) -> Path | None:
         return None
     if str(inside) in MOVED:
         return Path(MOVED[str(inside)])
-    if inside.parts[0] == "docs" and inside.suffix in (".md", ".png", ".svg"):
+    if inside.parts[0] == "docs" and inside.suffix in (".md", ".png", ".svg", ".webp"):
         return Path(*inside.parts[1:])
     if inside.parts[0] == "examples":
         return Path("examples", inside.name).with_suffix(".md") if inside.suffix == ".py" else Path("examples/index.md")
@@ -81,7 +81,7 @@ def gather(stage: Path, thin: bool) -> None:
         if page.parts[0] == "tutorials":
             text += f"\nThis page is also a notebook: [{page.stem}.ipynb]({page.stem}.ipynb)\n"
         (stage / page).write_text(text)
-    for picture in (ROOT / "docs").glob("*.png"):
+    for picture in (p for p in (ROOT / "docs").iterdir() if p.suffix in (".png", ".webp")):
         shutil.copy(picture, stage / picture.name)
     shutil.copy(ROOT / "docs" / "site" / "site.css", stage)
 
@@ -99,9 +99,14 @@ def tutorials(stage: Path, keep: Path, run: bool) -> list[str]:
             environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
             done = subprocess.run(words, check=False, env=environment, capture_output=True, text=True)
             failed += [done.stderr] if done.returncode else []
+            for drawing in place.glob("out/*/drawn.svg"):
+                shutil.copy(drawing, place / f"drawn_{drawing.parent.name}.svg")
+            shutil.rmtree(place / "out", ignore_errors=True)  # logs
             if run and not done.returncode:
                 (place / "done").touch()
         shutil.copy(place / f"{page.stem}.ipynb", stage / "tutorials")
+        for drawing in place.glob("drawn_*.svg"):
+            shutil.copy(drawing, stage / "examples")
     return failed
 
 
