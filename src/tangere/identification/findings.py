@@ -66,6 +66,7 @@ Kind = Literal[
     "unmoved",  # a joint that hardly moves
     "late",  # friction that follows the speed late
     "touched",  # stretches that look touched, and are left out
+    "stopped",  # the arm was stopped abruptly and stands to the end of the log: not learned from
     "hardly touched",  # stretches that look a little touched, and are learned from
     "held",  # something that no model explains acts all along, such as a hand
     "worse",  # the model predicts worse than the arm's data

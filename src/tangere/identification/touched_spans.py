@@ -17,6 +17,7 @@ from tangere.errors import InvalidValue
 from tangere.identification.findings import Finding
 from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, simple_terms, thinned
 from tangere.identification.solve import agreed
+from tangere.observe.detect.stops import LOOK_BACK, stopped_for_good
 from tangere.observe.drive_model import STANDSTILL
 from tangere.robots import Robot
 from tangere.types import Array, Event
@@ -99,6 +100,16 @@ def without(motion: Motion, spans: Sequence[Span]) -> tuple[Motion, tuple[Findin
     joints = {span.joint for span in spans}
     said = Finding("touched", text, min(joints) if len(joints) == 1 else None)
     return (motion if most else replace(motion, free=free)), (said,)
+
+
+def before_stop(motion: Motion) -> tuple[Motion, tuple[Finding, ...]]:
+    """A log up to where the arm was stopped abruptly for good, if it was, and what is to be said of it."""
+    began = stopped_for_good(motion.time, motion.qd)
+    if began is None:
+        return motion, ()
+    free = (motion.time < began - LOOK_BACK) & (True if motion.free is None else motion.free)
+    text = f"stops abruptly {began - motion.time[0]:.2f} s after its start and stands from then on: left out from there"
+    return replace(motion, free=free), (Finding("stopped", text),)
 
 
 def _spans(joint: int, beyond: Mask, stamps: Array, least: float) -> list[Span]:

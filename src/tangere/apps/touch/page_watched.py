@@ -71,6 +71,7 @@ def _head(done: Sequence[Watched]) -> Raw:
         ("alarms", sum(len(seen.alarms) for seen in done), ""),
         ("events in all", sum(len(seen.events) for seen in done), f" {told}" if told else ""),
         ("watched", number(seconds, 4), " s"),
+        ("masked by stops", number(100.0 * sum(x.masked * x.seconds for x in done) / max(seconds, 1e-9), 2), " %"),
         ("logs", len(done), ""),
         ("false alarms promised", number(believed.thresholds.rate, 3) if believed.tuned else "none", " per hour"
          if believed.tuned else ""),

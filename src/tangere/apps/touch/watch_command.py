@@ -57,7 +57,7 @@ EXAMPLES = """examples:
 Times are the log's own stamps; --wanted and --payload-change are in these, or with a + (+12,+15) from the first one.
 A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, kind (collision, push, payload, drift,
 stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
-torque_nm, residual_nm, force_n, confidence, alternatives, ... and `phase`:
+torque_nm, residual_nm, force_n, confidence, alternatives, masked_share (of a file, that stops mask), ... and `phase`:
 ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended, and a payload once more when
 it is named (refined: mass_kg, mass_interval_kg with 95 %, com in m from the flange).
 joint: the one that raised the event first (from 1 at the base), whichever link was touched; torque_nm: what the event
@@ -165,7 +165,8 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             done.append(seen)
             if arguments.json:
                 for event in seen.events:
-                    json_line(event, recording.name, first, "open" if event.end_s is None else "ended")
+                    phase = "open" if event.end_s is None else "ended"
+                    json_line(event, recording.name, first, phase, masked_share=seen.masked)
     finally:
         bar.end()
     if not arguments.json:
@@ -386,6 +387,6 @@ def _standard(thresholds: Thresholds) -> str:
     return "thresholds from the drive model's uncertainty: no rate of false alarms is promised"
 
 
-def json_line(event: Event, log: str, first: float, phase: str) -> None:
-    about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first}
+def json_line(event: Event, log: str, first: float, phase: str, **more: float) -> None:
+    about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first} | more
     print(json.dumps(plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)

@@ -138,7 +138,8 @@ def payload_mass(robot: Robot, history: History) -> tuple[float, float]:
 def _fault(history: History, joint: int, explained: float | None) -> float:
     """Log-odds of a fault of that joint's drive."""
     score = -2.0  # a push through all other axes is rare, a fault rarer
-    if explained is not None:
+    # of a joint that hardly moves stiction hides what the others feel: a push, too, is then this joint's alone
+    if explained is not None and float(np.ptp(history.q[:, joint])) > MOVED:
         score += 5.0 * _soft((0.8 - explained) / 0.1)
     since = history.time - history.time[0] - SETTLED
     if history.tau is not None and since[-1] > BLOCKS * BLOCK:

@@ -18,7 +18,7 @@ from tangere.observe.detect.onset import Onset
 from tangere.observe.detect.past import Past
 from tangere.observe.detect.refine import Evidence, Refiner
 from tangere.observe.detect.signals import ARM, Signals
-from tangere.observe.detect.stops import StopWatch
+from tangere.observe.detect.stops import EARLIER, LOOK_BACK, RINGS, StopWatch, from_outside
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
@@ -31,9 +31,9 @@ PENDING = 0.012  # s that an alarm waits while the arm brakes abruptly, and one 
 # s before a stop shows in the velocities in which an alarm belongs to it: the drives' current jumps one to three
 # samples sooner. A controller that stops because of a contact needs longer to notice it
 FORERUNNER = 0.025
-# times its threshold: what is felt so clearly while the arm wants to go on is none of a stop before. What rings after a
-# stop is felt too, but then the arm wants to stand
+# times its threshold: what is felt so clearly while the arm wants to go on, or after a stop has rung, is none of a stop
 FELT_CLEARLY = 2.0
+NEWEST = 100  # samples that are looked at for who stops the arm: those of RINGS seconds at 1 kHz
 
 
 class Detector:
@@ -164,12 +164,15 @@ class Detector:
         score = self.score = signals.score
         self._past.append(time, signals.given, signals.raw, signals.baseline, state.q, state.tau)
         self._now = time
-        stopping = stopping and not (stops.resumed and (score > FELT_CLEARLY or self.touching))
+        if stopping and score > 1.0:
+            goes_on = stops.resumed and (score > FELT_CLEARLY or self.touching)
+            stopping = not (goes_on or self._touched_while_it_stops(time, score))
         if self._open:
             return self._follow(time, score, stopping)
         if self.answered and score <= 1.0 and state.qd_target is not None:
             stopping = False  # as planned, however briskly it brakes
-        if score <= 1.0 and not stopping:  # a stop is told even where wide thresholds do not feel it
+        least = FELT_CLEARLY if stops.held else 1.0
+        if score <= least and not stopping:  # a stop is told even where wide thresholds do not feel it
             self._pending = None
             return None
         if not stopping and (self._pending is not None or stops.braking()):
@@ -179,6 +182,20 @@ class Detector:
             if time - self._pending < PENDING:
                 return None
         return self._raise(time, stopping, signals.arm)
+
+    def _touched_while_it_stops(self, time: float, score: float) -> bool:
+        """Whether what is felt is none of the stop that goes on: clear after it has rung, or what stops the arm."""
+        stops, past = self.stops, self._past
+        assert stops.began is not None
+        if score > FELT_CLEARLY and time - stops.began > RINGS:
+            return True
+        if stops.commanded or time - stops.began > LOOK_BACK:
+            return False
+        seen = past.part(past.since(stops.began - EARLIER, max(past.first, past.count - NEWEST))).samples()
+        outside = from_outside(seen.raw - self.signals.baseline, seen.qd)
+        if outside:
+            stops.dismiss(time)
+        return outside
 
     def _cross(self, crossing: Crossing, time: float, residual: Array) -> Event | None:
         """One sample against constant thresholds."""
@@ -245,7 +262,8 @@ class Detector:
         self._events.append(event)
         self._open, self._pending = True, None
         past.keep = self._first
-        signals.hold(self._base, score)
+        if not stopping:  # the mean before a stop is none of an arm that stands
+            signals.hold(self._base, score)
         return event
 
     def _reason(self, joint: int, channel: int, score: float, seconds: float, stopping: bool) -> str:
@@ -262,9 +280,10 @@ class Detector:
         event, signals = self._events[-1], self.signals
         stopping = stopping and not (self.answered and event.alarm)
         if stopping and event.kind != "stop" and time - event.time_s <= FORERUNNER:
+            began = event.onset_s if self.stops.began is None else max(event.onset_s, self.stops.began - EARLIER)
             self._events[-1] = replace(
                 event, kind="stop", confidence=0.9, alternatives=((event.kind, 0.1),), masked=True,
-                first_kind=event.kind, phase="changed",
+                first_kind=event.kind, phase="changed", onset_s=began,
             )  # fmt: skip
             return None
         if stopping and event.kind != "stop":  # the touch ends where the stop begins
@@ -273,7 +292,7 @@ class Detector:
         if event.kind == "stop":
             if not stopping:
                 self._finish(time)
-            return self._raise(time, False) if not stopping and self.stops.resumed else None
+            return self._raise(time, False) if not stopping and self.stops.stopping and score > 1.0 else None
         again = self.answered and score > 1.0 and self._below is not None
         if again and not (signals.ratio[:, event.joint - 1] > OFF).any():
             self._finish(self._below)  # it was over, and another joint feels something

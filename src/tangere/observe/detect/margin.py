@@ -21,6 +21,7 @@ TAIL_EVERY = 1.0
 # Scale of the tail of squares beyond their 99 % quantile, in mean squares: 1.7 for normal noise, more for the largest
 # value of a cluster
 EXPECTED = 2.0
+EXPLAINED = 0.01  # least mean square, in squared spreads: jumps of accelerations may explain all of a signal
 RESAMPLES = 200  # of the bootstrap: its 95 % quantile then scatters by about a tenth of the spread itself
 MANY = 10  # logs from which on they are drawn again as a whole: a model errs alike for all of a log
 BLOCK = 5.0  # s that are drawn again together, where there are fewer: far longer than a cluster of peaks
@@ -70,20 +71,22 @@ def left_out(seen: Watched, measure: Callable[[Watched, Watched], Array]) -> Arr
     return out
 
 
-def single_signals(seen: Watched, enough: float) -> list[Signal | None]:
-    """Of each channel, regime and joint, in its spread (Scales); None below `enough` [s] of a joint in a regime.
+def single_signals(seen: Watched, often: NDArray[np.bool_], jolt: Array | None = None) -> list[Signal | None]:
+    """Of each channel, regime and joint, in its spread (Scales); None where a joint is not `often` (3, n) in a regime.
 
+    jolt None: of moving joints alone; given, as Thresholds has it: of the others alone, and how far they go beyond it.
     Joints start, stop and turn a few times a minute: what these peaks say is taken on the safe side.
     """
-    z = left_out(seen, lambda others, part: scales(others).measured(part))
-    period = seen.seconds / len(seen.time)
+    if jolt is None:
+        z = left_out(seen, lambda others, part: scales(others).measured(part))
+    else:
+        z = left_out(seen, lambda others, part: scales(others).beyond(part, jolt))
     out: list[Signal | None] = []
     for c in range(len(CHANNELS)):
         for g in range(len(REGIMES)):
             for j in range(z.shape[2]):
-                mine = seen.weights[:, g, j] > 0.5
-                few = float(mine.sum()) * period < enough
-                out.append(None if few else _signal(seen, z[:, c, j], mine, g != MOVING))
+                used = often[g, j] and (g == MOVING) == (jolt is None)
+                out.append(_signal(seen, z[:, c, j], seen.weights[:, g, j] > 0.5, g != MOVING) if used else None)
     return out
 
 
@@ -106,6 +109,8 @@ def margin(seen: Watched, signals: Sequence[Signal | None], rate: float, confide
     tails of these say of the levels is how far the promise is known.
     """
     used = [signal for signal in signals if signal is not None]
+    if not used:
+        return Margin(np.full(len(signals), np.nan), np.zeros(RESAMPLES), 0)
     tails = [signal.tail(seen.seconds) for signal in used]
     rng, number = np.random.default_rng(0), int(_stretches(seen).max()) + 1
     redrawn = []
@@ -136,4 +141,5 @@ def _signal(seen: Watched, values: Array, mine: NDArray[np.bool_], sure: bool) -
     square = values[mine] ** 2
     u = float(np.quantile(square, max(0.9, 1.0 - seen.seconds / len(seen.time) / TAIL_EVERY)))
     maxima, at = clusters(seen.time[mine], square, u)
-    return Signal(u, maxima, _stretches(seen)[mine][at], EXPECTED * float(np.mean(square)), sure)
+    size = max(float(np.mean(square)), EXPLAINED)
+    return Signal(u, maxima, _stretches(seen)[mine][at], EXPECTED * size, sure)

@@ -52,13 +52,21 @@ class Scales:
     still: Array
     stirred: Array
 
-    def grown(self, seen: Watched) -> Array:
-        """How much jumps of accelerations widen the spread of moving joints (N, 4, n), 1 at least."""
-        return np.asarray(np.sqrt(1.0 + np.einsum("nk,cjk->ncj", seen.jump**2, self.stirred)))
-
     def measured(self, seen: Watched) -> Array:
-        """Signals (N, 4, n) in their spreads."""
-        return np.asarray(seen.values / (np.einsum("ngj,cgj->ncj", seen.weights, self.still) * self.grown(seen)))
+        """Signals (N, 4, n) in their spreads, as moving joints have them: squares of spreads grow by those of jumps."""
+        grown = np.einsum("nk,cjk->ncj", seen.jump**2, self.stirred * self.still[:, MOVING, :, None] ** 2)
+        return np.asarray(seen.values / np.sqrt(self._mixed(seen) ** 2 + grown))
+
+    def beyond(self, seen: Watched, jolt: Array) -> Array:
+        """What jumps of accelerations do not explain of signals (N, 4, n), in their spreads; jolt as Thresholds has it.
+
+        |signal|^2 > threshold^2 + jolt jump^2, as the law asks, is beyond > threshold / spread.
+        """
+        left = seen.values**2 - np.einsum("nk,cjk->ncj", seen.jump**2, jolt)
+        return np.asarray(np.sqrt(np.maximum(left, 0.0)) / self._mixed(seen))
+
+    def _mixed(self, seen: Watched) -> Array:
+        return np.asarray(np.einsum("ngj,cgj->ncj", seen.weights, self.still))
 
 
 def scales(seen: Watched) -> Scales:

@@ -13,7 +13,7 @@ from tangere.kernels.laws.detection import CHANGE, CHANNELS, LEVEL, MOVING, REGI
 from tangere.observe.detect.margin import arm_signals, margin, single_signals
 from tangere.observe.detect.scales import Scales, Watched, scales, spread_of_change, unexplained
 from tangere.observe.detect.signals import GAIN, Signals
-from tangere.observe.detect.stops import LOOK_BACK, StopWatch
+from tangere.observe.detect.stops import LOOK_BACK, StopWatch, stopped_for_good
 from tangere.observe.detect.thresholds import Thresholds
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 from tangere.types import Array
@@ -28,6 +28,9 @@ LEAST_SECONDS = 5.0  # of free motion at all
 # stands for some tenths of a second at a time, and stiction lets go in a few of these
 FEWEST = 5.0
 BREAKAWAY = 1.5  # times Coulomb friction that a gear holds at most before it breaks away
+# of stiction by which the residual of a standing joint may change, whatever these logs show of it: logs stand for
+# seconds, and gears that were loaded creep for longer. Chosen on simulated arms: a fifth of a push that breaks away
+CREEPS = 0.1
 ABOVE = 1.2  # times the largest value seen, of joints that stand or turn: stiction lets go a few times a minute
 # Further share of the thresholds of joints that stand or turn, where little was seen: stops and starts are few, and
 # stiction is another one in other postures. A quarter up to ENOUGH hours, then with 1/sqrt(hours). Simulated UR10e,
@@ -73,6 +76,8 @@ def watched(motions: Sequence[FreeMotion], gain: float, standstill: float) -> Wa
         use = found.ready & ~stopping
         for begin in motion.time[1:][np.diff(stopping.astype(int)) == 1].tolist():  # currents jump before speeds fall
             use &= (motion.time < begin - LOOK_BACK) | (motion.time > begin)
+        for_good = stopped_for_good(motion.time, motion.qd, standstill)
+        use &= motion.time < (np.inf if for_good is None else for_good - LOOK_BACK)
         stamps = offset + motion.time[use] - motion.time[0]
         parts.append((stamps, found.values[use], found.weights[use], found.jump[use], np.full(len(stamps), k)))
         offset += float(motion.time[-1] - motion.time[0]) + 10.0  # s: logs never share a cluster
@@ -112,8 +117,15 @@ def tune(
         )
     found = scales(seen)
     half = 0.5 * rate / 3600.0  # of the rate for single signals, as much for all joints together
-    alone = margin(seen, single_signals(seen, FEWEST), half, confidence)
-    rows, lacking = _rows(seen, found, alone.levels.reshape(found.still.shape), drive, gain)
+    # moving joints first: what jumps of accelerations add to their thresholds, others have too
+    often = np.sum(seen.weights > 0.5, axis=0) * seen.seconds / len(seen.time) >= FEWEST  # (3, n)
+    share = float(often[MOVING].sum()) / max(float(often.sum()), 1.0)
+    moving = margin(seen, single_signals(seen, often), share * half, confidence)
+    reach = moving.levels.reshape(found.still.shape)
+    stirs = found.stirred * (np.nan_to_num(reach[:, MOVING]) * found.still[:, MOVING])[:, :, None] ** 2
+    rest = margin(seen, single_signals(seen, often, stirs), (1.0 - share) * half, confidence)
+    reach = np.where(np.isnan(reach), rest.levels.reshape(reach.shape), reach)
+    rows, lacking = _rows(seen, found, reach, drive, gain)
     jolt = found.stirred * (rows[:, MOVING] ** 2)[:, :, None]
     spread, correlation = spread_of_change(seen, rows[CHANGE] / 4.0)
     level, change, impact, shock = rows
@@ -128,8 +140,8 @@ def tune(
     z = _together(made, seen)
     whole = margin(seen, arm_signals(seen, z), half, confidence)
     arm = unexplained(z) / whole.levels.reshape(len(CHANNELS), -1)[:, :, None]
-    low, high = (float(x) for x in 3600.0 * np.quantile(alone.rates + whole.rates, (0.025, 0.975)))
-    peaks = max(alone.peaks, whole.peaks)
+    low, high = (float(x) for x in 3600.0 * np.quantile(moving.rates + rest.rates + whole.rates, (0.025, 0.975)))
+    peaks = max(moving.peaks, rest.peaks, whole.peaks)
     notes = _notes(seen, len(motions), rate, supported, lacking, drive is None, (low, high), peaks)
     return replace(made, arm=arm, expected=(low, high), notes=tuple(notes))
 
@@ -169,8 +181,10 @@ def _rows(
                 # what friction can hide is bounded: no tail reaches beyond a joint that breaks away
                 held = np.maximum((1 + c) * hidden, ABOVE * most[c])
                 rows[c, g] = np.where(seldom, rows[c, g], np.minimum(rows[c, g], held))
-            # and it may hide as much as that of this arm, whether these logs show it or not
+            # and it may hide as much as that of this arm, and creep, whether these logs show it or not
             rows[LEVEL, g] = np.maximum(rows[LEVEL, g], known[LEVEL, g])
+            if drive is not None:
+                rows[CHANGE, g] = np.maximum(rows[CHANGE, g], CREEPS * drive.stiction)
             hours = seen.seconds * float(np.mean(seen.weights[:, g].max(axis=1))) / 3600.0
             rows[:, g] *= 1.0 + UNSEEN * min(1.0, (ENOUGH / max(hours, 1e-9)) ** 0.5)
     # a standing or turning joint of a moving arm is shaken as a moving one is, whether these logs show it or not
