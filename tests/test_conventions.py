@@ -8,6 +8,8 @@ from oracles import frames
 
 from tangere.errors import InvalidValue
 from tangere.model.conventions import (
+    document_frames,
+    flipped_elbow_forward,
     flipped_elbow_from_official,
     official_from_flipped_elbow,
     official_from_seed,
@@ -93,6 +95,30 @@ def test_002_is_the_same_mechanism(rng: np.random.Generator) -> None:
         official = frames(model, official_from_flipped_elbow(q))[1][-1] @ model.T_flange_tcp
         np.testing.assert_allclose(T, np.diag((-1.0, -1.0, 1.0, 1.0)) @ official, atol=1e-14)
         np.testing.assert_allclose(flipped_elbow_from_official(official_from_flipped_elbow(q)), q, atol=1e-15)
+        np.testing.assert_allclose(flipped_elbow_forward(q, a[1], a[2], d)[-1], official, atol=1e-14)
+
+
+@pytest.mark.parametrize("document", ["000", "001", "002"])
+def test_a_documents_frames_turn_about_the_axes_of_the_arm_and_end_at_its_flange(
+    document: str, rng: np.random.Generator
+) -> None:
+    """Every joint's axis is a z axis of the document's frames, and its last frame turns with the last link."""
+    model = load("ur10e")
+    for q in rng.uniform(-np.pi, np.pi, (20, 6)):
+        own = np.array(frames(model, q)[1])
+        found = document_frames(document, q, -A2, -A3, D)
+        np.testing.assert_allclose(found[5, :3, 3], own[5, :3, 3], atol=1e-12)
+        axes = [np.array((0.0, 0.0, 1.0)), *own[:5, :3, 2]]
+        # modified DH: frame i turns about its own z; standard DH: about that of the frame before
+        theirs = [np.array((0.0, 0.0, 1.0)), *found[:5, :3, 2]] if document == "002" else list(found[:, :3, 2])
+        for i, (axis, z) in enumerate(zip(axes, theirs, strict=True)):
+            assert abs(axis @ z) == pytest.approx(1.0, abs=1e-12), (i, document)
+        for i in range(6):  # fixed to its link: what link i does not carry along does not move it
+            later = q.copy()
+            later[i + 1 :] += 0.5
+            np.testing.assert_allclose(document_frames(document, later, -A2, -A3, D)[i], found[i], atol=1e-12)
+    with pytest.raises(InvalidValue, match="000, 001 or 002"):
+        document_frames("003", np.zeros(6), -A2, -A3, D)
 
 
 def test_misuse() -> None:

@@ -13,7 +13,7 @@ import tangere
 from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.laws import servo_acceleration
 from tangere.kernels import backend
-from tangere.kernels.periods import Records, clipped, fill, squared
+from tangere.kernels.periods import Records, clipped, fill, finite, squared
 from tangere.types import Command, Reference, State, Truth
 
 pytestmark = pytest.mark.skipif(not backend.COMPILED, reason="numpy itself computes")
@@ -63,6 +63,12 @@ def test_squared_and_clipped_are_numpys() -> None:
             assert squared(form, scale, y) == pytest.approx(float(((x - y) * scale) @ ((x - y) * scale)), rel=1e-14)
             most = np.abs(y)
             assert np.array_equal(clipped(form, most), np.minimum(np.maximum(x, -most), most))
+    for bad in (np.nan, np.inf, -np.inf):
+        for k in range(3):
+            x = np.array([1.0, 1e300, -2.0])
+            assert finite(*forms(x))
+            x[k] = bad
+            assert not any(finite(np.zeros(2), form) for form in forms(x))
     assert np.isnan(squared(np.array([1.0, np.nan])))
     assert squared(np.array([1.0, np.inf])) == np.inf
     with pytest.raises(ValueError, match="2 and 3"):

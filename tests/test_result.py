@@ -170,14 +170,13 @@ def test_a_long_run_leaves_its_rows_in_the_file(
     some = long.log[203:800:7]
     np.testing.assert_array_equal(some["tau"], result.log["tau"][203:800:7])
     np.testing.assert_array_equal(long.log.between(0.2, 0.31)["q"], result.log.between(0.2, 0.31)["q"])
-    few, whole = thinned(long.log, 10), result.log
-    assert len(few) < 1000
+    few, whole = thinned(long.log, 600), result.log
+    assert 100 < len(few) <= 600
     for name in ("q", "tau", "residual"):
-        for k in range(10):  # every peak of a span is among the rows that a page draws
-            span = slice(100 * k, 100 * k + 100)
-            there = few.between(float(whole.time[span][0]), float(whole.time[span][-1]) + 1e-9)
-            np.testing.assert_array_equal(there[name].max(axis=0), whole[name][span].max(axis=0))
-            np.testing.assert_array_equal(there[name].min(axis=0), whole[name][span].min(axis=0))
+        for k in range(2):  # every peak of a span is among the rows that a page draws
+            there, all_ = few.between(0.4 * k, 0.4 * k + 0.4), whole.between(0.4 * k, 0.4 * k + 0.4)
+            np.testing.assert_array_equal(there[name].max(axis=0), all_[name].max(axis=0))
+            np.testing.assert_array_equal(there[name].min(axis=0), all_[name].min(axis=0))
     for name in ("q", "qd"):
         np.testing.assert_array_equal(long.overview.low[name], result.overview.low[name])
         np.testing.assert_array_equal(long.overview.high[name], result.overview.high[name])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.joint_impedance import JointImpedance
 from tangere.dynamics.friction import JointFriction
@@ -59,8 +60,10 @@ def wave(robot: tangere.Robot, seconds: float) -> Sampled:
 def parts(robot: tangere.Robot, seconds: float = 1.0, **changes: Any) -> dict[str, Any]:
     """A noisy closed loop with a contact on every robot."""
     friction = JointFriction.of(robot.drives)
+    gains, goal = changes.pop("springs", None), wave(robot, seconds)
+    springs = None if gains is None else JointImpedance(robot, goal, friction=friction, **gains)
     given: dict[str, Any] = {
-        "controller": ComputedTorque(robot, wave(robot, seconds), kp=900.0, friction=friction),
+        "controller": springs or ComputedTorque(robot, goal, kp=900.0, friction=friction),
         "observer": MomentumObserver(robot, friction=friction),
         "detector": Detector(Thresholds.constant(25.0, 6)),
         "friction": friction,
@@ -131,6 +134,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "durations": {"detector": Detector(Thresholds.constant(8.0, 6, minimum_duration=0.004, release_duration=0.01))},
     "still": {"sensors": None, "pushes": ()},
     "positions": {"sensors": SensorModel(noise_q=1e-5, noise_tau=0.5)},
+    "impedance": {"springs": {}},
+    "stiff": {"springs": {"stiffness": 900.0, "damping": 60.0}, "sensors": SensorModel(noise_q=1e-5)},
 }
 
 
@@ -280,11 +285,11 @@ def test_pushes_act_in_whole_periods() -> None:
 
 def test_without_a_kernel_the_python_loop_serves(robot: tangere.Robot) -> None:
     """And it is said why; the results have the same shape, a replay is the run itself."""
-    given = parts(robot, 0.05, controller=JointImpedance(robot, wave(robot, 1.0)))
-    with pytest.warns(RuntimeWarning, match="JointImpedance has no kernel; the Python loop serves"):
+    given = parts(robot, 0.05, controller=CartesianImpedance(robot, wave(robot, 1.0)))
+    with pytest.warns(RuntimeWarning, match="CartesianImpedance has no kernel; the Python loop serves"):
         rolls = tangere.rollouts(robot, count=2, record=5, **given)
     assert rolls.instruction_set == "python"
-    assert "JointImpedance" in rolls.why
+    assert "CartesianImpedance" in rolls.why
     assert rolls.q.shape == (2, 6)
     assert rolls.log["residual"].shape == (2, 10, 6)
     assert rolls.replay(1).log["q_true"][::5].tobytes() == rolls.log["q_true"][1].tobytes()
@@ -309,6 +314,10 @@ def test_without_a_kernel_the_python_loop_serves(robot: tangere.Robot) -> None:
         ({"pushes": "joint=9,torque=1,start=0"}, "joint of a push: got 9"),
         ({"start": [0.0, 1.0]}, "start: 6 finite numbers"),
         ({"sensors": SensorModel(noise_qd=np.nan)}, "noise_qd: one number or 6"),
+        ({"controller": None}, "controller: rollouts need one, or nothing moves the arms"),
+        ({"controller": "computed torque"}, "controller: an object with start and step and stop, got 'computed"),
+        ({"observer": 50.0}, "observer: an object with reset and update, got 50.0"),
+        ({"detector": 5.0}, "detector: an object with reset and update, got 5.0"),
     ],
 )
 def test_misuse_is_said_in_a_sentence(changes: dict[str, Any], said: str, robot: tangere.Robot) -> None:

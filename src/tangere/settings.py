@@ -104,8 +104,8 @@ class Setting:
                 raise unknown(name, value, self.choices, f"{name}: got {value!r}, valid: {', '.join(self.choices)}")
             return
         if self.kind == "flag":
-            if not isinstance(value, bool):
-                raise InvalidValue(f"{name}: got {value!r}, valid: on, off")
+            if not isinstance(value, bool) and value not in self.choices:  # of a flag: words beside on and off
+                raise InvalidValue(f"{name}: got {value!r}, valid: {', '.join(('on', 'off', *self.choices))}")
             return
         for number in value if isinstance(value, tuple | list) else (value,):
             if not (math.isfinite(number) and self.low <= number <= self.high) or (self.above and number == self.low):

@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push
   tangere run circle --model 000-C --plant rigid --set drives=off period=2ms
   tangere run hold --push link=4,force=0/0/-30,start=2,duration=1 --set friction=full
+  tangere run circle --fault joint=2,gain=0.8,start=2   a drive that gives too little: told from a touch?
   tangere run my_scenario.toml --out out/mine
   tangere run circle --arm 192.168.0.10 --approach   on a live arm, from where it stands; see docs/arm.md
   tangere scenarios                         what can be run, and every setting"""
@@ -95,6 +96,10 @@ def add_run_options(p: Any, name: str) -> None:
     p.add_argument(
         "--push", action="append", default=[], metavar="joint=2,torque=20,start=3,duration=2",
         help="something pushes; may be given several times; none: nothing does",
+    )  # fmt: skip
+    p.add_argument(
+        "--fault", action="append", default=[], metavar="joint=3,offset=-15,start=2",
+        help="a drive fails: offset=NM on top, gain=0.8 of its torque left, dead, stuck; may be given several times",
     )  # fmt: skip
     p.add_argument(
         "--out", metavar="DIR", help=f"folder for the run (default: out/{name}; out/{name}-2 where that holds one)"
@@ -193,7 +198,7 @@ def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built]
 
 def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Name of the scenario and its settings as told: a file's, the options' over them, --set's over these."""
-    from tangere.plants.pushes import pushes_of
+    from tangere.plants.pushes import faults_of, pushes_of
     from tangere.settings import assignments, read_scenario
 
     name: str = arguments.scenario
@@ -207,6 +212,9 @@ def told_of(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     if arguments.push:  # added to those of a file; none: not even these
         before = () if "none" in arguments.push else pushes_of(told.get("push", ()))
         told["push"] = (*before, *pushes_of([text for text in arguments.push if text != "none"]))
+    if arguments.fault:
+        failed = () if "none" in arguments.fault else faults_of(told.get("fault", ()))
+        told["fault"] = (*failed, *faults_of([text for text in arguments.fault if text != "none"]))
     return name, told
 
 
@@ -257,8 +265,14 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
         torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
         true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
-        link = "" if event["link"] is None else f", link {event['link']}"
-        lines.append(f"touch at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
+        what = "fault" if event["kind"] == "fault" else "touch"
+        link = "" if event["link"] is None or what == "fault" else f", link {event['link']}"
+        lines.append(f"{what} at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
+    for fault in summary.get("faults", ()):
+        if fault["why"]:
+            lines.append(f"the fault of joint {fault['joint']} was not told from a touch: {fault['why']}")
+    for name, noise in (summary.get("residual_noise_nm") or {}).items():
+        lines.append(f"noise of the {name} residual: {' '.join(f'{x:.3g}' for x in noise)} Nm (standard deviation)")
     lines += [f"{note}: in {plural(periods, 'period')}" for note, periods in summary["interventions"].items()]
     return "\n".join([*lines, *([] if where is None else [f"report: {where}"])])
 

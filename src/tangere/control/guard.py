@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,25 +106,20 @@ class Guarded:
         self.limited = self.rate_limited = self.held = 0  # periods in which each happened
         self._bad = 0  # in a row
         self._tau: Array | None = None  # last good
-        self._ring: list[State] = []
-        self._count = 0
+        self._ring: deque[State] = deque(maxlen=self._history)
         self._brake = np.diag(self.robot.mass_matrix(state.q)) * BRAKE
         self.controller.start(state)
 
     def step(self, state: State) -> Command:
         """The controller's torque, limited; or the held one; or the way down."""
-        if len(self._ring) < self._history:
-            self._ring.append(state)
-        else:
-            self._ring[self._count % self._history] = state
-        self._count += 1
+        self._ring.append(state)
         if self.abort is not None:
             return self._down(state)
         fault = self._sample_fault(state)
         if not fault:
-            self._q = state.q
-            if not 0.0 < state.period <= self._late:
-                fault = f"period of {1e3 * state.period:.3g} ms, nominal {1e3 * self.period:.3g} ms"
+            self._q, period = state.q, state.period
+            if not 0.0 < period <= self._late:
+                fault = f"period of {1e3 * period:.3g} ms, nominal {1e3 * self.period:.3g} ms"
         if fault:
             return self._hold(state, fault)
         try:
@@ -135,15 +131,15 @@ class Guarded:
             fault = f"controller raised {type(error).__name__}: {error}"[:WORDS]
         if fault:
             return self._hold(state, fault)
-        self._bad = 0
+        self._bad, before = 0, self._tau
         note = command.note
         if size > 1.0 and abs(tau * self._per_torque).max() > 1.0:  # the sum first: it is cheap, and mostly below
             tau, note = self._within(tau, note)
-        if self._tau is not None and squared(tau, self._per_change, self._tau) > 1.0:
-            change = (tau - self._tau) * self._per_change
+        if before is not None and squared(tau, self._per_change, before) > 1.0:
+            change = (tau - before) * self._per_change
             if abs(change).max() > 1.0:
                 joint = int(abs(change).argmax()) + 1
-                tau = self._tau + np.clip(change, -1.0, 1.0) * self._change
+                tau = before + np.clip(change, -1.0, 1.0) * self._change
                 self.rate_limited += 1
                 note = _joined(note, f"torque rate of joint {joint} limited")
         self._tau = tau
@@ -161,8 +157,7 @@ class Guarded:
 
     def states(self) -> tuple[State, ...]:
         """The black box: the last states, oldest first."""
-        first = self._count % len(self._ring) if self._ring else 0
-        return tuple(self._ring[first:] + self._ring[:first])
+        return tuple(self._ring)
 
     # ------------------------------------------------------------------------------------------------- not so well
 

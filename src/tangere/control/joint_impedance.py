@@ -45,6 +45,11 @@ class JointImpedance(Follower):
         self._stiffness = None if stiffness is None else gain(stiffness, robot.dof, "stiffness")
         self._damping = None if damping is None else gain(damping, robot.dof, "damping")
 
+    @property
+    def designs(self) -> bool:
+        """Whether gains were left open: they follow from the pose at the start."""
+        return self._stiffness is None or self._damping is None
+
     def start(self, state: State) -> None:
         """Design the gains that were left open at this pose; time counts from here."""
         inertia: Array = np.diag(self.robot.mass_matrix(state.q))

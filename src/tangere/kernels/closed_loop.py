@@ -40,9 +40,10 @@ N = ur.DOF
 # Parameters of the true arm behind those of kernels.ur: friction as coulomb (n), viscous (n), 1 / width.
 PLANT = ur.PARAMETER_COUNT + 2 * N + 1
 # Parameters of what is believed behind those of kernels.ur: gains kp (n) and kv (n), friction (7, n) as 1 / width,
-# coulomb, viscous, quadratic, offset, load, and coulomb as the controller has it; then whether controller and observer
-# believe in friction at all (1 or 0 each).
-BELIEF = ur.PARAMETER_COUNT + 2 * N + 7 * N + 2
+# coulomb, viscous, quadratic, offset, load, and coulomb as the controller has it; then whether the gains are those of
+# springs and dampers at the joints instead of computed torque, and whether controller and observer believe in friction
+# at all (1 or 0 each).
+BELIEF = ur.PARAMETER_COUNT + 2 * N + 7 * N + 3
 # Parameters of the detector's law: what its filters take over within a period, then its thresholds.
 WATCHED = detection.LAGS - 1 + detection.limits_size(N)
 
@@ -57,7 +58,7 @@ def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
     q, qd, q_des, qd_des, qdd_des = (x[N * i : N * i + N] for i in range(5))
     chain, rest = ur.chain(B[: ur.PARAMETER_COUNT]), B[ur.PARAMETER_COUNT :]
     kp, kv, scale, coulomb, viscous, quadratic, offset, load, mean = (rest[N * i : N * i + N] for i in range(9))
-    compensated, known = rest[9 * N :]
+    springs, compensated, known = rest[9 * N :]
     wanted = [
         laws.servo_acceleration(kp[j], kv[j], q[j], qd[j], q_des[j], qd_des[j], qdd_des[j]) for j in range(N)
     ]
@@ -70,7 +71,8 @@ def _sense(B: list[Scalar], x: Vector) -> list[Scalar]:
         own, seen = (
             laws.drive_friction(qd[j], scale[j], dry, viscous[j], quadratic[j], offset[j]) for dry in (mean[j], loaded)
         )
-        out.append(tau[j] + compensated * own)
+        spring = laws.spring_torque(kp[j], kv[j], q[j], qd[j], q_des[j], qd_des[j], g[j])
+        out.append(where(springs < 0.5, tau[j], spring) + compensated * own)
         beta.append(coriolis[j] - g[j] - known * seen)
     return [*out, *p, *beta]
 

@@ -13,15 +13,15 @@ from tangere import types
 from tangere.kernels import backend
 from tangere.types import Array
 
-__all__ = ["Records", "clipped", "fill", "squared"]
+__all__ = ["Records", "clipped", "fill", "finite", "squared"]
 
 if TYPE_CHECKING:
-    from tangere._periods import Records, clipped, fill, squared
+    from tangere._periods import Records, clipped, fill, finite, squared
 else:
     try:
         if not backend.COMPILED:
             raise ImportError
-        from tangere._periods import Records, clipped, fill, quick, squared
+        from tangere._periods import Records, clipped, fill, finite, quick, squared
     except ImportError:
 
         def fill(block: Array, k: int, *things: Any) -> None:
@@ -33,6 +33,10 @@ else:
             value = x if y is None else x - y
             value = value if scale is None else value * scale
             return float(value.dot(value))
+
+        def finite(*arrays: Array) -> bool:
+            """Whether all of their numbers are."""
+            return all(np.isfinite(array).all() for array in arrays)
 
         def clipped(x: Array, most: Array) -> Array:
             """x (n,) within +-most (n,)."""

@@ -28,10 +28,10 @@ def write_csv(log: Log, path: str | os.PathLike[str], *, names: Mapping[str, str
     names: our names -> those in the header; a name that is not there stays. Notes and units are not in it (MCAP has
     them). The file appears when it is complete.
     """
-    columns = {name: array.shape[1] if array.ndim == 2 else 0 for name, array in log.columns.items()}
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        file.write(_header(columns, names))
-        file.writelines(",".join(map(repr, row)) + "\n" for row in log.table().tolist())
+        file.write(_header(log.shapes(), names))
+        for part in log.pieces():
+            file.writelines(",".join(map(repr, row.tolist())) + "\n" for row in part.table())
 
 
 def _header(columns: Mapping[str, int], names: Mapping[str, str] = RTDE_NAMES) -> str:

@@ -254,13 +254,14 @@ class CsvStream:
         for text in self._lines:
             for line in text.splitlines():  # a pipe does not translate the line ends of other systems
                 values = self._rows.take(line)
-                row = None if values is None else self._usable(values)
+                row = None if values is None else self.usable(values)
                 if row is not None:
                     yield row
                 elif values is None:
                     self.problems |= Counter({why: len(lines) for why, lines in self._rows.bad.items()})
 
-    def _usable(self, values: dict[str, Array]) -> StreamRow | None:
+    def usable(self, values: dict[str, Array]) -> StreamRow | None:
+        """A row as it was read; None where it is of no use, which is counted."""
         if not all(np.all(np.isfinite(values[name])) for name in _FINITE if name in values):
             self.problems["samples with NaN or infinity"] += 1
             return None

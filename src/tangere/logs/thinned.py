@@ -7,41 +7,75 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.logs.log import Log, StoredColumns, concatenate
+from tangere.logs.log import Log, StoredColumns
 from tangere.types import Array
 
-SPANS = 300  # of equal numbers of rows in which extremes are looked for: three pixels of a wide figure each
+MOST = 60_000  # rows that stay at most: 300 spans or more of a run's hundred columns, three pixels of a figure each
+SPAN = 0.1  # [s] in which extremes are looked for at first; doubled until the rows are few enough
 # columns whose difference a page shows: its extremes count, too
 PAIRS = (("q", "q_des"), ("T_true", "T_des"), ("residual", "tau_ext_true"))
 
 
-def thinned(log: Log, spans: int = SPANS) -> Log:
-    """Of a log that stays in its file: every row at which a number of it is least or most in its span, and the ends.
+class Thinner:
+    """Takes rows in their order and keeps those at which a number is least or most in its span of time.
 
-    Rows are whole and in their order, so that curves against time, paths in space and differences between columns keep
-    every peak; means over these rows are not those of the log. A log in memory is returned as it is.
+    Rows stay whole and in their order, so that curves against time, paths in space and differences between columns keep
+    every peak; means over these rows are not those of all. `more`: numbers per row that count beside its own.
     """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most, self._span = most, SPAN
+        self._kept: list[tuple[Array, Array]] = []  # rows, and what counts beside them
+        self._count = 0
+
+    def add(self, rows: Array, more: Array | None = None) -> None:
+        """Rows (k, width) whose first column is the time [s]."""
+        if len(rows):
+            self._keep(rows, np.zeros((len(rows), 0)) if more is None else more)
+        while self._count > self._most:
+            self._span *= 2.0
+            kept, self._kept, self._count = self._kept, [], 0
+            self._keep(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
+
+    def rows(self) -> Array:
+        """What was kept."""
+        return np.concatenate([rows for rows, _ in self._kept]) if self._kept else np.zeros((0, 0))
+
+    def _keep(self, rows: Array, more: Array) -> None:
+        which = _extremes(rows, more, self._span)
+        self._kept.append((rows[which], more[which]))
+        self._count += len(which)
+
+
+def thinned(log: Log, most: int = MOST) -> Log:
+    """Of a log that stays in its file: the rows that a Thinner keeps. A log in memory is returned as it is."""
     if not isinstance(log.columns, StoredColumns):
         return log
-    size = max(len(log) // spans, 1)
-    found = []
+    keeper = Thinner(most)
+    order = ["time", *(name for name in log.columns if name != "time")]
     for part in log.pieces():
-        rows = np.unique(_extremes(part, size))
-        found.append(Log({name: values[rows] for name, values in part.columns.items()}, log.units))
-    return replace(log, columns=concatenate(found).columns)
+        pairs = [part[a] - part[b] for a, b in PAIRS if a in part and b in part]
+        more = np.concatenate([*pairs, *map(_sizes, pairs)], axis=1) if pairs else None
+        keeper.add(Log({name: part[name] for name in order}).table(), more)
+    rows, at, columns = keeper.rows(), 0, {}
+    for name in order:
+        k = log.shapes()[name]
+        columns[name] = rows[:, at : at + k] if k else rows[:, at]
+        at += max(k, 1)
+    return replace(log, columns={name: columns[name] for name in log.columns})
 
 
-def _extremes(log: Log, size: int) -> NDArray[np.intp]:
-    """Numbers of the rows that count, in spans of `size` rows."""
-    table = log.table()
-    pairs = [log[a] - log[b] for a, b in PAIRS if a in log and b in log]
-    table = np.concatenate([table, *pairs, *(_sizes(values) for values in pairs)], axis=1)
-    out: list[NDArray[np.intp]] = [np.array([0, len(table) - 1], dtype=np.intp)]
-    for first in range(0, len(table), size):
-        span = table[first : first + size]
-        for unknown, find in ((np.inf, np.argmin), (-np.inf, np.argmax)):
-            out.append(first + find(np.where(np.isfinite(span), span, unknown), axis=0))
-    return np.concatenate(out)
+def _extremes(rows: Array, more: Array, span: float) -> NDArray[np.intp]:
+    """Numbers of the rows that count, in their order."""
+    table = np.concatenate([rows, more], axis=1)
+    known = np.isfinite(table)
+    spans = np.floor(np.where(known[:, 0], table[:, 0], 0.0) / span)
+    first = np.flatnonzero(np.diff(spans, prepend=np.nan) != 0.0)
+    out: list[NDArray[np.intp]] = [first, np.array([len(table) - 1])]
+    low, high = np.where(known, table, np.inf), np.where(known, table, -np.inf)
+    for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(table)], strict=True):
+        out += [begin + np.argmin(low[begin:end], axis=0), begin + np.argmax(high[begin:end], axis=0)]
+    return np.unique(np.concatenate(out))
 
 
 def _sizes(values: Array) -> Array:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tangere.codegen.polynomials import exponential_minus_one
 from tangere.control.computed_torque import ComputedTorque
+from tangere.control.joint_impedance import JointImpedance
 from tangere.control.setpoint import started
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
@@ -102,13 +103,15 @@ class Plan:
         if not kernel.COMPILED and device == "cpu":
             return "the compiled rollouts are not available"
         first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
-        if type(controller) is not ComputedTorque:
+        if type(controller) not in (ComputedTorque, JointImpedance):
             return f"the controller {type(controller).__name__} has no kernel"
         for robot in (first, controller.robot):
             if not ((robot.compiled or device != "cpu") and ur.is_ur(robot.model)):
                 return f"{robot.name} is not an arm with UR kernels"
-        if controller.friction_of_reference or controller.feed_wrench:
+        if any(getattr(controller, name, False) for name in ("friction_of_reference", "feed_wrench")):
             return "computed torque with friction_of_reference or feed_wrench has no kernel"
+        if getattr(controller, "designs", False) and np.any(np.asarray(self.sensors.noise_q)):
+            return "joint impedance whose gains follow from a noisy first sample has no kernel (give both gains)"
         observer: Any = self.observer
         if observer is not None:
             if type(observer) is not MomentumObserver or observer.choices.euler or observer.choices.delay:
@@ -148,8 +151,12 @@ class Plan:
         law = controller.friction if controller.friction is not None else observer and observer.choices.friction
         terms = np.zeros((7, n)) if law is None else _terms(law)
         assert terms is not None
-        believes = [float(controller.friction is not None), float(bool(observer and observer.choices.friction))]
-        belief = np.concatenate([_parameters(controller.robot), controller.kp, controller.kv, terms.ravel(), believes])
+        springs = isinstance(controller, JointImpedance)
+        if springs:  # it designs the gains that were left open where it starts
+            controller.start(State(0.0, self.period, self.begin.q, self.begin.qd, zero))
+        gains = (controller.stiffness, controller.damping) if springs else (controller.kp, controller.kv)
+        believes = [springs, controller.friction is not None, bool(observer and observer.choices.friction)]
+        belief = np.concatenate([_parameters(controller.robot), *gains, terms.ravel(), believes])
         weight, residual, begins = zero, zero, False
         if observer is not None:
             # the observer's own exponential: the weights have its bits
@@ -254,19 +261,22 @@ def per_robot(value: ArrayLike, count: int, name: str, unit: str) -> Array:
     return array
 
 
-def begun(controller: Any, start: ArrayLike | Reference | None, period: float) -> tuple[Reference, Trajectory]:
-    """Where the arms start, and what the controller follows from there."""
+def begun(
+    controller: Any, start: ArrayLike | Reference | None, period: float, arm: Robot
+) -> tuple[Reference, Trajectory]:
+    """Where the arms start, and what the controller follows from there; arm: where it believes in none."""
+    arm = getattr(controller, "robot", arm)
     goal: Trajectory | None = getattr(controller, "_goal", None)
     if start is None and goal is None:
         raise InvalidValue("start: where the arms start (n,) [rad], since the controller follows nothing of its own")
     begin = start if isinstance(start, Reference) else goal.at(0.0) if start is None and goal is not None else None
     if begin is None:
         q = np.asarray(start, dtype=np.float64)
-        if q.shape != (controller.robot.dof,) or not np.all(np.isfinite(q)):
-            raise InvalidValue(f"start: {controller.robot.dof} finite numbers [rad] or a Reference, got {start!r}")
+        if q.shape != (arm.dof,) or not np.all(np.isfinite(q)):
+            raise InvalidValue(f"start: {arm.dof} finite numbers [rad] or a Reference, got {start!r}")
         begin = Reference(q, np.zeros_like(q), np.zeros_like(q))
     state = State(0.0, period, begin.q, begin.qd, np.zeros_like(begin.q))
-    return begin, started(controller.robot, goal, state)
+    return begin, started(arm, goal, state)
 
 
 def refuse_stiff(plan: Plan) -> None:

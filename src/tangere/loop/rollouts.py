@@ -100,7 +100,7 @@ class Rollouts:
 def rollouts(
     robot: Robot | str | Sequence[Robot],
     *,
-    controller: Controller,
+    controller: Controller | None = None,
     observer: Observer | None = None,
     detector: Detector | None = None,
     pushes: Any = (),
@@ -133,12 +133,18 @@ def rollouts(
     record: every n-th sample is kept; 0: none. progress(done, count): now and then. device: "cpu", or "cuda" for a
     thread of a GPU for each robot: the same bits with exact=True, a little faster without.
 
-    UR arms, ComputedTorque, MomentumObserver, Detector and white noise run in one fused kernel, several robots in the
-    lanes of a vector and in tangere.threads(n) threads: the same bits for every processor, number of threads and count.
-    Anything else runs in the Python loop, some hundred times slower, and a warning says why. Ctrl-C ends it within
-    0.2 s. Of a Detector the law of detection alone decides there: that the arm stops by itself, and the search for the
-    onset of an event, which moves its mean, are left to `replay`.
+    UR arms, ComputedTorque or JointImpedance, MomentumObserver, Detector and white noise run in one fused kernel,
+    several robots in the lanes of a vector and in tangere.threads(n) threads: the same bits for every processor, number
+    of threads and count. Anything else runs in the Python loop, some hundred times slower, and a warning says why.
+    Ctrl-C ends it within 0.2 s. Of a Detector the law of detection alone decides there: that the arm stops by itself,
+    and the search for the onset of an event, which moves its mean, are left to `replay`.
     """
+    if controller is None:
+        raise InvalidValue("controller: rollouts need one, or nothing moves the arms; such as ComputedTorque(robot, q)")
+    for name, part in (("controller", controller), ("observer", observer), ("detector", detector)):
+        needs = ("start", "step", "stop") if name == "controller" else ("reset", "update")
+        if part is not None and not all(hasattr(part, one) for one in needs):
+            raise InvalidValue(f"{name}: an object with {' and '.join(needs)}, got {part!r}")
     several = not isinstance(robot, Robot | str)
     arms: Any = [as_robot(one) for one in robot] if several else as_robot(robot)  # type: ignore[union-attr, arg-type]
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -160,7 +166,7 @@ def rollouts(
     steps = math.ceil(seconds / period - 0.5)
     if not 1 <= steps < kernel.ENDLESS:
         raise InvalidValue(f"seconds: one period ({period:g} s) to {kernel.ENDLESS:.0f} of them, got {seconds!r}")
-    begin, trajectory = begun(controller, start, period)
+    begin, trajectory = begun(controller, start, period, arms[0] if several else arms)
     plan = Plan(
         arms, controller, observer, detector, pushes if isinstance(pushes, RandomPushes) else pushes_of(pushes),
         SensorModel() if sensors is None else sensors, friction,

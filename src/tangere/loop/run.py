@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from time import perf_counter, thread_time, time_ns
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tangere import ends
 from tangere.errors import InvalidValue
-from tangere.kernels.periods import squared
+from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.mcap_read import read_mcap
@@ -236,7 +235,8 @@ class _Loop:
         nothing = np.zeros(len(state.q))
         residuals: list[Array] = [getattr(observer, "residual", nothing) for observer in observers]
         updates = [observer.update for observer in observers]
-        detector, refining, trajectory, extra = self.detector, self.refining, self.trajectory, parts.extra
+        detector, refining, trajectory, live = self.detector, self.refining, self.trajectory, self.live
+        extra, ask_truth, wrenches, append = parts.extra, parts.truth, parts.wrench, recorder.append
         ready, due = ((), ()) if refining is None else (refining.ready, refining.due)
         touching = detector is not None and detector.touching
         command = reference = truth = None
@@ -250,7 +250,7 @@ class _Loop:
                     if task is not None:
                         self.aborted = f"the controller had not finished after {until:g} s"
                     break
-                if self.live is not None:
+                if live is not None:
                     self._live(now)
                 stage = "observer"
                 t0 = perf_counter()
@@ -266,17 +266,17 @@ class _Loop:
                         refined = refining.take(now) if ready and refining is not None else []
                         event = detector.update(state, r)
                         before, touching = touching, detector.touching
-                        if event is not None or refined or before is not touching:
+                        if event is not None or refined or before != touching:
                             self._felt(now, refined, event, before and not touching)
                 stage = "controller"
                 if controller is not None:
                     command = controller.step(state)
                 t1 = perf_counter()
                 stage = "plant"
-                if parts.truth is not None:
-                    truth = parts.truth()
+                if ask_truth is not None:
+                    truth = ask_truth()
                 if plant is not None and command is not None:
-                    if not isfinite(squared(command.tau)):
+                    if not finite(command.tau):
                         self._no_torque(command.tau)
                         break
                     plant.write(command)
@@ -286,7 +286,7 @@ class _Loop:
                 if pacer is not None:
                     scalars += (lateness, cpu)
                 row: list[Array] = [state.q, state.qd, state.tau]
-                if parts.wrench:
+                if wrenches:
                     row.append(lost_wrench if state.wrench is None else state.wrench)
                 row += residuals
                 if command is not None:
@@ -302,7 +302,7 @@ class _Loop:
                     more = extra()
                     scalars += [more[name] for name in parts.extra_scalars]
                     row += [more[name] for name in parts.extra_vectors]
-                recorder.append(scalars, row, t2)
+                append(scalars, row, t2)
                 for feed in feeds:
                     feed.row(state, command, residuals[0] if residuals else None, reference, truth)
                 if command is not None and (command.note or self._said):

@@ -27,6 +27,7 @@ SHORTEST = 0.5  # [s]: the first 0.3 s settle, and an event needs some samples b
 NEAR = 0.8  # of a threshold: what comes so near without an event is a near miss
 BESIDE = 1.0  # [s] around it that belong to it
 Progress = Callable[[float], None]
+Traced = tuple[Array, Array, Array, float, int]  # of one sample, see Watcher
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Watched:
     events: tuple[Event, ...]
     traces: Traces
     findings: tuple[Finding, ...] = ()  # beyond those of the log itself
+    period: float | None = None  # [s] of a long file, of which only some samples are here; None: all are
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -99,7 +101,8 @@ class Watcher:
     taken off (Mounting). An event's time_s is the stamp of the newest sample that there was when it was raised:
     known_at(time) says it, where a residual is known later than its stamp. tell: is given every event in each of its
     phases (raised, changed, refined where it is named a payload, ended; `finish` tells of one that is open).
-    traced: keep what the detector looked at, sample by sample.
+    traced: keep what the detector looked at, sample by sample; or who is given it with each sample: residual, level
+    and change (2, n), their thresholds, score, joint.
     """
 
     def __init__(
@@ -111,7 +114,7 @@ class Watcher:
         isolate: bool = True,
         known_at: Callable[[float], float] = float,
         tell: Callable[[Event], None] | None = None,
-        traced: bool = False,
+        traced: bool | Callable[[State, Traced], None] = False,
     ) -> None:
         isolator = ContactIsolator(believed.robot) if isolate else None
         self.detector = Detector(
@@ -135,7 +138,7 @@ class Watcher:
         self._known: dict[int, Event] = {}  # as told last
         self._mounting.reset()
         # residual, values and bounds of level and change, score, joint
-        self._rows: list[tuple[Array, Array, Array, float, int]] = []
+        self._rows: list[Traced] = []
 
     def busy(self, seconds: float) -> bool:
         """Whether an event of any kind is going on, or has ended within the last seconds."""
@@ -189,7 +192,11 @@ class Watcher:
         if detector.signals.ready and isfinite(detector.residual[0]):
             self.seconds += detector.signals.h
         if self._traced:
-            self._trace(detector.residual)
+            seen = self._seen(detector.residual)
+            if callable(self._traced):
+                self._traced(state, seen)
+            else:
+                self._rows.append(seen)
         return self._changes(event)
 
     def finish(self) -> None:
@@ -200,14 +207,20 @@ class Watcher:
 
     def watched(self, log: TouchLog, believed: Belief, said: tuple[Finding, ...]) -> Watched:
         """What was seen in a log that has ended."""
-        residual, values, bounds, scores, joints = (np.array(rows) for rows in zip(*self._rows, strict=True))
-        traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1], scores, joints)
+        return self.watched_as(log, believed, said, *(np.array(rows) for rows in zip(*self._rows, strict=True)))
+
+    def watched_as(
+        self, log: TouchLog, believed: Belief, said: tuple[Finding, ...],
+        residual: Array, values: Array, bounds: Array, scores: Array, joints: Array,
+    ) -> Watched:  # fmt: skip
+        """As `watched`, of the samples that somebody else has kept."""
+        traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1], scores, joints.astype(np.int64))
         if not self.seconds:
             text = "nothing could be watched: samples lie further apart than 0.1 s, or only gaps"
             said = (*said, Finding("unwatched", text))
         return Watched(log, believed, residual, self.seconds, self.events, traces, said)
 
-    def _trace(self, residual: Array) -> None:
+    def _seen(self, residual: Array) -> Traced:
         signals = self.detector.signals
         values = bounds = self._nothing
         score, joint = np.nan, 0
@@ -216,7 +229,7 @@ class Watcher:
             bounds = signals.bound * signals.excess**2
             score = signals.score
             joint = 1 + int(np.argmax(np.maximum(signals.ratio.max(axis=0), signals.arm.max(axis=0))))
-        self._rows.append((residual, values, bounds, score, joint))
+        return residual, values, bounds, score, joint
 
     def _told(self, event: Event) -> Event:
         known = self._known.get(event.number)

@@ -125,3 +125,42 @@ def flipped_elbow_from_official(q: Sequence[float] | Array) -> Array:
     """Flipped-elbow angles (002) of official ones, the inverse of the map above, (..., 6) in rad, not wrapped."""
     q_flipped: Array = (_six(q, "q") - np.deg2rad(_FLIPPED_OFFSET)) * np.array(_FLIPPED_SIGN)
     return q_flipped
+
+
+def flipped_elbow_forward(
+    q_flipped: Sequence[float] | Array, a2: float, a3: float, d: Sequence[float] | Array
+) -> Array:
+    """Poses of the six flipped-elbow frames (002, standard DH) in the official base, (..., 6, 4, 4).
+
+    q_flipped (..., 6) in rad; a2, a3 < 0 and d = (d1, d2, d3, d4, d5, d6) in m. 002 looks from a base that is yawed by
+    180 degrees; where only the official d4 = d2 - d3 + d4 is known, d2 = d3 = 0.
+    """
+    q, lengths = _six(q_flipped, "q_flipped"), _six(d, "d")
+    theta = q + np.deg2rad((0.0, 90.0, 0.0, 90.0, 0.0, 0.0))
+    poses = np.empty((*q.shape, 4, 4))
+    T = np.broadcast_to(np.diag((-1.0, -1.0, 1.0, 1.0)), (*q.shape[:-1], 4, 4))
+    for i, (alpha, a) in enumerate(zip((-90, 180, 180, -90, 90, 0), (0.0, a2, a3, 0.0, 0.0, 0.0), strict=True)):
+        c, s = np.cos(theta[..., i]), np.sin(theta[..., i])
+        turn = np.zeros((*q.shape[:-1], 4, 4))
+        turn[..., 0, 0], turn[..., 0, 1], turn[..., 1, 0], turn[..., 1, 1] = c, -s, s, c
+        turn[..., 2, 2] = turn[..., 3, 3] = 1.0
+        turn[..., 2, 3] = lengths[i]
+        T = T @ turn @ transform(rotation_rpy_deg((alpha, 0.0, 0.0)), (a, 0.0, 0.0))
+        poses[..., i, :, :] = T
+    return poses
+
+
+def document_frames(
+    document: str, q: Sequence[float] | Array, a2: float, a3: float, d: Sequence[float] | Array
+) -> Array:
+    """Frames (..., 6, 4, 4) of all links as a document (000, 001, 002) puts them, at official angles q (..., 6) [rad].
+
+    a2, a3 < 0 and d = (d1, 0, 0, d4, d5, d6) [m]: the official lengths. Base axes are the official ones.
+    """
+    if document == "002":
+        return flipped_elbow_forward(flipped_elbow_from_official(q), a2, a3, d)
+    if document not in ("000", "001"):
+        raise InvalidValue(f"document: 000, 001 or 002, got {document!r}")
+    positive = document == "001"
+    sign = -1.0 if positive else 1.0
+    return seed_forward(seed_from_official(q, a_positive=positive), sign * a2, sign * a3, d)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.kernels.periods import squared
+from tangere.kernels.periods import finite
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.scene.bodies import Body
@@ -181,26 +181,27 @@ class MujocoPlant(SimulatedArm):
         tau, middle = self._loaded(command)
         if self._actuators.stuck != self._stuck:
             self._brake(self._actuators.stuck)
-        applied = self._applied
+        applied, data, moving = self._applied, self.data, self._moving
         if self._pushed:
             np.add(tau, self._push, out=applied)
         else:
             applied[:] = tau
         if self._smooth is not None:
             applied -= self._smooth.torque(self._qd)
-        if self._moving is not None:
-            self._moving.before(middle)
-        self._mj_step(self.model, self.data)
-        self._q, self._qd = self._qpos.copy(), self._qvel.copy()
+        if moving is not None:
+            moving.before(middle)
+        self._mj_step(self.model, data)
+        self._q, qd = self._qpos.copy(), self._qvel.copy()
+        self._qd = qd
         self._count += 1
-        if not math.isfinite(squared(self._qd)):
+        if not finite(qd):
             self._failed = True
             return
-        if self.data.ncon:
+        if data.ncon:
             wrench = self._contact_wrench()
             self._wrench = self._wrench + wrench if self._pushed else wrench
-        if self._moving is not None:
-            self._moving.after()
+        if moving is not None:
+            moving.after()
         self._sampled()
 
     def change(self, name: str, value: float) -> None:
@@ -226,10 +227,9 @@ class MujocoPlant(SimulatedArm):
 
         T is where the tcp is; with a sliding pen tip, pushed in with it. The wrench has what acts on the last link.
         """
-        tau_ext = self._push
-        data = self.data
-        inner = data.ne + data.nf  # equality and friction rows come first; then limits and contacts
-        if self._count and data.nefc > inner:
+        tau_ext, data = self._push, self.data
+        # equality and friction rows come first; then limits and contacts
+        if self._count and data.nefc and data.nefc > (inner := data.ne + data.nf):
             torque = self._constrained
             if inner:
                 force, torque = np.array(data.efc_force), np.zeros(self.model.nv)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import InvalidValue, unknown
-from tangere.kernels.periods import clipped, squared
+from tangere.kernels.periods import clipped, finite
 from tangere.robots import Robot
 from tangere.settings import Setting
 from tangere.types import Array
@@ -59,16 +59,7 @@ def push_of(given: str | Mapping[str, Any] | Push | PushForce) -> Push | PushFor
     """A push from joint=2,torque=20,start=3,duration=2 or link=4,force=0,0,-30,point=0/0/0,start=3, or a mapping."""
     if isinstance(given, Push | PushForce):
         return given
-    if isinstance(given, str):  # a comma before a name begins the next part; others stand between numbers
-        pairs = [part.partition("=") for part in re.split(r",(?=\s*[a-z_]*\s*(?:=|$))", given) if part.strip()]
-        given = {name.strip(): value.strip() for name, _, value in pairs}
-    if not isinstance(given, Mapping):
-        raise InvalidValue(f"push: give {EXAMPLE}, got {given!r}")
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in PARTS:
-            raise unknown("push", name, PARTS, f"push: unknown {name!r}; known: {', '.join(PARTS)}")
-        values[name] = PARTS[name].read(value, f"push {name}")
+    values = _values("push", given, PARTS, EXAMPLE)
     foreign = ("link", "force", "point") if "joint" in values else ("torque",)
     mixed = [name for name in foreign if name in values]
     if mixed and ("joint" in values or "link" in values):
@@ -79,17 +70,37 @@ def push_of(given: str | Mapping[str, Any] | Push | PushForce) -> Push | PushFor
     return Push(**values) if "joint" in values else PushForce(**({"point": (0.0, 0.0, 0.0)} | values))
 
 
+def _values(what: str, given: Any, parts: Mapping[str, Setting], example: str) -> dict[str, Any]:
+    """The parts of a push or a fault, of a text name=value,name=value or of a mapping; a bare word has no value."""
+    if isinstance(given, str):  # a comma before a name begins the next part; others stand between numbers
+        pairs = [part.partition("=") for part in re.split(r",(?=\s*[a-z_]*\s*(?:=|$|,))", given) if part.strip()]
+        given = {name.strip(): value.strip() for name, _, value in pairs}
+    if not isinstance(given, Mapping):
+        raise InvalidValue(f"{what}: give {example}, got {given!r}")
+    unknown_names = [name for name in given if name not in parts]
+    if unknown_names:
+        name = unknown_names[0]
+        raise unknown(what, name, parts, f"{what}: unknown {name!r}; known: {', '.join(parts)}")
+    return {name: parts[name].read(value, f"{what} {name}") for name, value in given.items()}
+
+
 def pushes_of(given: Any) -> tuple[Push | PushForce, ...]:
     """Pushes from one or a list of what push_of reads; "none" or an empty list: none."""
+    return tuple(push_of(one) for one in _several(given))
+
+
+def _several(given: Any) -> Sequence[Any]:
     if isinstance(given, str) and given.strip() == "none":
         return ()
-    several = given if isinstance(given, list | tuple) else [given]
-    return tuple(push_of(one) for one in several)
+    return given if isinstance(given, list | tuple) else [given]
 
 
-def push_record(push: Push | PushForce) -> dict[str, Any]:
-    """A push as data that push_of reads back; one without end has no duration."""
-    return {name: value for name, value in asdict(push).items() if value is not False and value != math.inf}
+def push_record(push: Push | PushForce | Fault) -> dict[str, Any]:
+    """A push or a fault as data that push_of or fault_of reads back; one without end has no duration."""
+    told = {name: value for name, value in asdict(push).items() if value is not False and value != math.inf}
+    renamed = {TorqueLoss: {"factor": "gain"}, TorqueOffset: {"torque": "offset"}}.get(type(push), {})
+    record = {renamed.get(name, name): value for name, value in told.items()}
+    return record | ({"stuck": ""} if isinstance(push, Stuck) else {})
 
 
 class Pushes:
@@ -214,6 +225,43 @@ class Stuck:
 
 
 Fault = TorqueLoss | TorqueOffset | Stuck
+# what a fault may be told; `dead` and `stuck` are words alone
+FAULT_PARTS = {
+    one.name: one
+    for one in (
+        PARTS["joint"],
+        Setting("offset", "Nm", None, "what the joint gives on top of what it is told"),
+        Setting("gain", "", None, "what is left of the torque that it is told, 0 to 1", low=0.0, high=1.0),
+        Setting("dead", "", None, "no torque at all: gain=0", "word"),
+        Setting("stuck", "", None, "its brake is closed", "word"),
+        Setting("start", "s", None, "of the fault"),
+        Setting("duration", "s", None, "of the fault; without it: to the end"),
+    )
+}
+_FAULTS = ("offset", "gain", "dead", "stuck")
+FAULT_EXAMPLE = "joint=3,offset=-15,start=2 or joint=2,gain=0.8,start=2 or joint=3,dead,start=2"
+
+
+def fault_of(given: str | Mapping[str, Any] | Fault) -> Fault:
+    """A fault from joint=3,offset=-15,start=2 or joint=2,gain=0.8 or joint=3,dead,start=2,duration=1, or a mapping."""
+    if isinstance(given, Fault):
+        return given
+    values = _values("fault", given, FAULT_PARTS, FAULT_EXAMPLE)
+    kinds = [name for name in _FAULTS if name in values]
+    if "joint" not in values or len(kinds) != 1:
+        problem = "one of offset, gain, dead and stuck is needed" if "joint" in values else "'joint' is missing"
+        raise InvalidValue(f"fault: {problem}; give {FAULT_EXAMPLE}")
+    said = values.pop(kinds[0])
+    if kinds[0] == "offset":
+        return TorqueOffset(torque=said, **values)
+    if said and kinds[0] in ("dead", "stuck"):
+        raise InvalidValue(f"fault: {kinds[0]} is a word alone, got {said!r}; give {FAULT_EXAMPLE}")
+    return Stuck(**values) if kinds[0] == "stuck" else TorqueLoss(factor=said if kinds[0] == "gain" else 0.0, **values)
+
+
+def faults_of(given: Any) -> tuple[Fault, ...]:
+    """Faults from one or a list of what fault_of reads; "none" or an empty list: none."""
+    return tuple(fault_of(one) for one in _several(given))
 
 
 class Actuators:
@@ -237,8 +285,7 @@ class Actuators:
 
     def apply(self, tau: Array, middle: float) -> Array:
         """The torque (n,) that acts in the period around `middle` [s]; sets `reported` and `stuck`."""
-        # one product tells whether all are finite; an overflow of it (1e154 Nm) would be refused as well
-        if math.isfinite(squared(tau)):
+        if finite(tau):
             self.reported = clipped(tau, self._most)
         if not self._faults:
             return self.reported

@@ -34,6 +34,8 @@ WORDS = {
     "tracking_max_mm": "tracking error, most, likewise [mm]",
     "tracking_push_max_mm": "tracking error, most from a push to 1 s after it [mm]",
     "residual_rms_nm": "residual before a push, rms [Nm]",
+    "residual_noise_nm momentum": "noise of the momentum residual while nothing pushes [Nm]",
+    "residual_noise_nm acceleration": "noise of the acceleration residual, likewise [Nm]",
     "duration_s": "duration [s]",
     "thresholds_nm": "thresholds of the detection [Nm]",
     "log_error": "why the log file is not complete",

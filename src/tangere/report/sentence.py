@@ -51,7 +51,7 @@ def _touches(data: RunData) -> Iterator[str]:
         size, after = entry.get("torque_nm"), entry.get("delay_ms")
         strong = f" of {number(abs(size), 3)} Nm" if _known(size) and abs(size) >= 0.01 else ""
         late = f" after {number(after, 2)} ms" if _known(after) else ""
-        kind = {"push": "push", "collision": "collision"}.get(event.kind, "touch")
+        kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
         yield f"A {kind}{strong} on joint {event.joint} at {number(event.time_s, 3)} s was felt{late}."
     if len(alarms) > WITHIN:
         yield f"{len(alarms) - WITHIN} more touches followed."

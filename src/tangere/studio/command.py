@@ -47,6 +47,8 @@ def add(commands: Any) -> None:
     p.add_argument("--port", type=int, metavar="N", help="of the page; refused if taken (default: the next free one)")
     p.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
     p.add_argument("--log", metavar="FILE.mcap", help="keep the run, with all that was done by hand")
+    p.add_argument("--meshes", metavar="FOLDER",
+                   help="UR's package ur_description: its meshes in place of our shapes")  # fmt: skip
     p.add_argument("--dark", action="store_true", help="a dark page")
     add_options(p, WorldSettings)
     p.set_defaults(run=main)
@@ -76,19 +78,20 @@ def main(arguments: argparse.Namespace) -> int:
     prepared = None if live is not None else _recordings(arguments)
     server, door = guarded_server(arguments.port)
     page: Any = None
+    look = {"dark": arguments.dark, "meshes": arguments.meshes}
     try:
         if live is not None:
             from tangere.studio.watched import WatchedPage
 
-            page = WatchedPage(server, live, arguments.robot, dark=arguments.dark)
+            page = WatchedPage(server, live, arguments.robot, **look)
         elif prepared is None:
             from tangere.studio.live import LivePage
 
-            page = LivePage(server, settings, log=arguments.log, dark=arguments.dark)
+            page = LivePage(server, settings, log=arguments.log, **look)
         else:
             from tangere.studio.replay import ReplayPage
 
-            page = ReplayPage(server, *prepared, dark=arguments.dark)
+            page = ReplayPage(server, *prepared, **look)
         where = address(server, door)
         print(f"studio at {where}", flush=True)
         if not arguments.no_browser and not open_browser(where):

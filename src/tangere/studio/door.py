@@ -8,9 +8,12 @@ server is built. That is a private place of version 1.1.1, which is why the vers
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hmac
 import io
+import json
 import logging
+import re
 import secrets
 import socket
 from dataclasses import dataclass, field
@@ -31,6 +34,25 @@ POLICY = (
 )
 # who may show the page in a frame: itself, and a notebook on this machine
 FRAMES = "'self' http://127.0.0.1:* http://localhost:*"
+
+# what the page says where nothing can be drawn, in place of an empty one
+NO_WEBGL = (
+    "This browser has no WebGL 2, which the studio draws with. Turn on hardware acceleration in its settings, or open "
+    "the address in another browser. `tangere report RUN` writes a page of a run that needs none."
+)
+_COVER = "position:fixed;inset:0;z-index:99999;background:#fff;color:#1d2733;font:16px/1.6 sans-serif;padding:12vh 12vw"
+_CHECK = f"""<noscript>The studio needs JavaScript.</noscript><script>
+addEventListener("DOMContentLoaded", () => {{
+  let found = null;
+  try {{ found = document.createElement("canvas").getContext("webgl2"); }} catch (e) {{ found = null; }}
+  if (found) {{ found.getExtension("WEBGL_lose_context")?.loseContext(); return; }}
+  const box = document.createElement("div");
+  box.id = "no-webgl";
+  box.textContent = {json.dumps(NO_WEBGL)};
+  box.style = {json.dumps(_COVER)};
+  document.body.appendChild(box);
+}});
+</script>"""
 
 
 @dataclass
@@ -115,6 +137,10 @@ def guarded_server(port: int | None = None) -> tuple[Any, Door]:
             answer = None if process_request is None else process_request(connection, request)
             if answer is not None:
                 head = answer.headers
+                if head.get("Content-Type", "").startswith("text/html"):
+                    answer.body = own_page(answer.body, head.get("Content-Encoding") == "gzip")
+                    del head["Content-Length"]
+                    head["Content-Length"] = str(len(answer.body))
                 head["Set-Cookie"] = f"{cookie_name(own)}={door.token}; Path=/; HttpOnly; SameSite=Strict"
                 head["Content-Security-Policy"] = POLICY.format(host=request.headers["Host"], frames=FRAMES)
                 head["Referrer-Policy"] = "no-referrer"
@@ -141,6 +167,14 @@ def guarded_server(port: int | None = None) -> tuple[Any, Door]:
         stop(server)
         raise InvalidValue(f"--port: {port} is taken by another program")
     return server, door
+
+
+def own_page(body: bytes, zipped: bool) -> bytes:
+    """The library's page under our name, which says so where nothing can be drawn."""
+    text = (gzip.decompress(body) if zipped else body).decode()
+    text = re.sub("<title>[^<]*</title>", "<title>Tangere studio</title>", text, count=1)
+    text = text.replace("<head>", "<head>" + _CHECK, 1)
+    return gzip.compress(text.encode(), 1) if zipped else text.encode()
 
 
 def quiet() -> contextlib.AbstractContextManager[Any]:

@@ -8,12 +8,16 @@ import numpy as np
 
 from tangere.kernels.solutions import IKSolutions
 from tangere.kinematics.rotation import matrix_from_quaternion, quaternion_from_matrix
+from tangere.model.conventions import document_frames
+from tangere.robots import Robot
 from tangere.studio.stage import GHOSTS, Arm
 from tangere.types import Array
 
 MOST = 8  # ghosts: a UR has at most eight solutions
 AXIS = 0.12  # [m] length of a frame's axes
 BALL = 0.018  # [m] radius of a centre of mass of 1 kg; it grows with the cube root
+NO_FRAMES = "none"
+DOCUMENTS = {"000": "document 000", "001": "document 001", "002": "document 002"}
 COVERED = 1e-3  # [m, and of a rotation's entries] within which two links lie in one place
 COLOUR_NAMES = ("blue", "amber", "green", "violet", "red", "teal", "olive", "grey")  # of stage.GHOSTS
 NEAR = 0.05  # smallest singular value of J over the largest, below which a pose is called near a singularity
@@ -33,15 +37,19 @@ class Learn:
         self._frames: list[Any] = []
         self._balls: list[Any] = []
         self._ellipsoid: Any = None
-        self._wanted = {"frames": False, "masses": False, "ellipsoid": False}
+        self._wanted = {"masses": False, "ellipsoid": False}
+        self.conventions = conventions(self.robot)
+        self._convention = NO_FRAMES
 
     def gui(self) -> None:
         """The widgets, in whatever container is open."""
         gui = self.server.gui
         self.inverse_box = gui.add_checkbox("drag the tool", False, hint="all solutions of its pose as ghosts")
         self.text = gui.add_markdown("")
+        self.frames_box = gui.add_dropdown(
+            "frames", list(self.conventions), hint="of every link: x red, y green, z blue"
+        )
         boxes = {
-            "frames": gui.add_checkbox("frames", False, hint="of every link, DH: x red, y green, z blue"),
             "masses": gui.add_checkbox("centres of mass", False),
             "ellipsoid": gui.add_checkbox("ellipsoid", False, hint="how fast the tool can go, each way"),
         }
@@ -56,7 +64,11 @@ class Learn:
 
             return chosen
 
+        async def framed(_: Any) -> None:
+            self.frames(self.frames_box.value)
+
         self.inverse_box.on_update(inverse)
+        self.frames_box.on_update(framed)
         for name, box in boxes.items():
             box.on_update(follower(name, box))
 
@@ -150,13 +162,21 @@ class Learn:
         self._show_masses(poses)
         self._show_ellipsoid(q)
 
+    def frames(self, convention: str) -> None:
+        """Show the frames of every link in that convention, one of `conventions`."""
+        self._convention = convention
+        self.place()
+
     def _show_frames(self, poses: Array) -> None:
-        wanted = self._wanted["frames"]
+        wanted = self._convention != NO_FRAMES
         if wanted and not self._frames:
             for i in range(len(poses)):
-                self._frames.append(
-                    self.server.scene.add_frame(f"{self._name}/frame{i + 1}", axes_length=AXIS, axes_radius=0.004)
-                )
+                name = f"{self._name}/frame{i + 1}"
+                self._frames.append(self.server.scene.add_frame(name, axes_length=AXIS, axes_radius=0.004))
+                self.server.scene.add_label(f"{name}/number", str(i + 1), position=(0.0, 0.0, 1.1 * AXIS))
+        document = self.conventions[self._convention]
+        if wanted and document:
+            poses = document_frames(document, self.arm.q, *_lengths(self.robot))
         turns = quaternion_from_matrix(poses[:, :3, :3])
         for frame, T, turn in zip(self._frames, poses, turns, strict=False):
             frame.visible = wanted
@@ -192,6 +212,25 @@ class Learn:
         self._ellipsoid.wxyz, self._ellipsoid.position = quaternion_from_matrix(turn), self.robot.pose(q)[:3, 3]
         near = share[-1] < NEAR
         self._ellipsoid.color = (214, 69, 46) if near else (46, 134, 193)
+
+
+def _lengths(robot: Robot) -> tuple[float, float, Array]:
+    """a2, a3 and d (6,) [m] of an arm as UR's official DH has them."""
+    links = np.stack([joint.T_joint_link for joint in robot.model.joints])
+    return float(links[1, 0, 3]), float(links[2, 0, 3]), links[:, 2, 3]
+
+
+def conventions(robot: Robot) -> dict[str, str]:
+    """Frames that can be shown, by their name, with the document that has them; of a UR those of the documents, too."""
+    found = {NO_FRAMES: "", "DH": ""}
+    if robot.dof == 6:
+        q = np.linspace(-1.0, 1.5, 6)
+        flange = robot.link_poses(q)[-1]
+        for document, name in DOCUMENTS.items():
+            there = document_frames(document, q, *_lengths(robot))[-1]
+            if float(np.abs(there[:3, 3] - flange[:3, 3]).max()) < 1e-6:
+                found[name] = document
+    return found
 
 
 def singular(found: IKSolutions, i: int) -> bool:

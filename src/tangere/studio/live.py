@@ -31,6 +31,7 @@ FRAMES = 30.0  # [1/s] of the arm
 PLOTS = 10.0  # [1/s] of the curves
 WINDOW = 10.0  # [s] that they show
 SHOWN = 0.5  # [N] below which no force is drawn
+ALARMS = (0.0, 60.0, 10.0, 1.0)  # [1/h] to choose from; 42 s of free motion can promise some 0.3
 FADE = 3.0  # [s] for which a touch that has ended stays on the arm
 
 
@@ -39,15 +40,17 @@ class LivePage:
 
     def __init__(
         self, server: Any, settings: WorldSettings, *, log: str | os.PathLike[str] | None = None,
-        start: Array | None = None, dark: bool = False, frames: float = FRAMES, plots: float = PLOTS,
-        silence: float = SILENCE,
+        start: Array | None = None, dark: bool = False, meshes: str | None = None,
+        frames: float = FRAMES, plots: float = PLOTS, silence: float = SILENCE,
     ) -> None:  # fmt: skip
         self.server, self.settings, self.frames, self.plots = server, settings, frames, plots
+        self._accepted = settings  # those of the world that runs
+        self._widgets: dict[str, Any] = {}  # of the settings, by their name
         self._messages: deque[tuple[Any, ...]] = deque()
         heard = self._messages.append
         self.body = Body(settings, lambda *message: heard(message), log=log, start=start, silence=silence)
         arm = robot(settings.robot)
-        self.stage = Stage(server, arm, dark=dark)
+        self.stage = Stage(server, arm, dark=dark, meshes=meshes)
         self.scenery = Scenery(server)
         self.events: dict[tuple[int, int], Event] = {}
         self.said: deque[str] = deque(maxlen=6)
@@ -139,10 +142,15 @@ class LivePage:
             if event.end_s is not None:
                 self._felt_until = perf_counter() + FADE
         elif kind == "run":
+            self._accepted = what[1]
             self.events.clear()
             self.scenery.show(what[1].scene, what[2])
         elif kind == "refused":
             self.say(f"not possible: {what[0]}")
+            self.settings = self._accepted
+            for name, widget in self._widgets.items():
+                widget.value = shown(name, getattr(self.settings, name))
+            self._copied()
         elif kind == "ended":
             self.say(f"the run ended: {what[0]}; reset starts it anew")
         elif kind == "released":
@@ -213,16 +221,26 @@ class LivePage:
         self.motion = gui.add_dropdown("motion", MOTIONS, initial_value=s.motion)
         self.reaction = gui.add_dropdown("reaction", REACTIONS, initial_value=s.reaction)
         self.scene = gui.add_dropdown("to touch", SCENES, initial_value=s.scene)
+
+        def slider(name: str, low: float, high: float, step: float, value: float, hint: str | None = None) -> Any:
+            """A slider that reaches to where an option has put it."""
+            return gui.add_slider(name, min(low, value), max(high, value), step, value, hint=hint)
+
         with gui.add_folder("Gains"):
-            self.kp = gui.add_slider("kp [1/s²]", 5, 400, 5, int(s.kp), hint="computed torque")
-            self.soft = gui.add_slider("stiffness", 0.1, 3.0, 0.1, s.stiffness, hint="impedance controllers")
-            self.gain = gui.add_slider("observer [1/s]", 5, 200, 5, int(s.observer_gain))
+            self.kp = slider("kp [1/s²]", 5, 400, 5, int(s.kp), "computed torque")
+            self.soft = slider("stiffness", 0.1, 3.0, 0.1, s.stiffness, "impedance controllers")
+            self.gain = slider("observer [1/s]", 5, 200, 5, int(s.observer_gain))
         with gui.add_folder("Arm"):
-            self.payload = gui.add_slider("payload [kg]", 0.0, 12.0, 0.25, s.payload)
-            self.believed = gui.add_slider("believed [kg]", 0.0, 12.0, 0.25, s.believed_payload)
-            self.friction = gui.add_slider("friction", 0.0, 2.0, 0.1, s.friction, hint="1 is what is known of it")
-            self.mass = gui.add_slider("masses", 0.8, 1.2, 0.01, s.mass, hint="of the arm against those believed")
+            self.payload = slider("payload [kg]", 0.0, 12.0, 0.25, s.payload)
+            self.believed = slider("believed [kg]", 0.0, 12.0, 0.25, s.believed_payload)
+            self.friction = slider("friction", 0.0, 2.0, 0.1, s.friction, "1 is what is known of it")
+            self.mass = slider("masses", 0.8, 1.2, 0.01, s.mass, "of the arm against those believed")
             self.noise = gui.add_checkbox("noise", s.sensors == "ur10e", hint="of a UR10e's sensors")
+        self._rates = {shown("alarms", rate): rate for rate in sorted({*ALARMS, s.alarms})}
+        self.alarms = gui.add_dropdown(
+            "false alarms", list(self._rates), initial_value=shown("alarms", s.alarms),
+            hint="what the detector promises; learned from free motion, with noise",
+        )  # fmt: skip
         self.dark = gui.add_checkbox("dark page", False)
         self.dark.on_update(self._darkened)
         for name, widget, live in (
@@ -231,7 +249,9 @@ class LivePage:
             ("stiffness", self.soft, False),
             ("observer_gain", self.gain, False), ("believed_payload", self.believed, False),
             ("friction", self.friction, False), ("mass", self.mass, False), ("sensors", self.noise, False),
+            ("alarms", self.alarms, False),
         ):  # fmt: skip
+            self._widgets[name] = widget
             widget.on_update(self._changer(name, widget, live))
 
     def _changer(self, name: str, widget: Any, live: bool) -> Any:
@@ -241,8 +261,11 @@ class LivePage:
             if event.client_id is None:  # set by us
                 return
             value: Any = widget.value
-            value = ("ur10e" if value else "ideal") if name == "sensors" else value
-            self.change(name, float(value) if isinstance(value, int) and name != "sensors" else value, live)
+            if name == "sensors":
+                value = "ur10e" if value else "ideal"
+            elif name == "alarms":
+                value = self._rates[value]
+            self.change(name, float(value) if isinstance(value, int) else value, live)
 
         return changed
 
@@ -259,6 +282,8 @@ class LivePage:
                 self.body.send(Change("controller", "kv", 2.0 * float(np.sqrt(value))))
         elif name != "kp":
             self.grab.release("the world was changed")
+            if settings.alarms:
+                self.say("thresholds are learned from simulated free motion, which takes some seconds")
             self.body.rebuild(settings)
         self.settings = settings
         self._copied()
@@ -305,3 +330,12 @@ class LivePage:
     def close(self) -> None:
         """End the simulation."""
         self.body.close()
+
+
+def shown(name: str, value: Any) -> Any:
+    """A setting as its widget has it."""
+    if name == "alarms":
+        return f"{value:g} an hour" if value else "no promise"
+    if name == "sensors":
+        return value != "ideal"
+    return int(value) if name in ("kp", "observer_gain") else value

@@ -25,10 +25,11 @@ class ReplayPage:
     """A page around a Recorded, and around another one as a ghost."""
 
     def __init__(
-        self, server: Any, run: Recorded, ghost: Recorded | None = None, *, dark: bool = False, frames: float = FRAMES
-    ) -> None:
+        self, server: Any, run: Recorded, ghost: Recorded | None = None, *, dark: bool = False,
+        meshes: str | None = None, frames: float = FRAMES,
+    ) -> None:  # fmt: skip
         self.server, self.run, self.ghost, self.frames = server, run, ghost, frames
-        self.stage = Stage(server, run.robot, dark=dark)
+        self.stage = Stage(server, run.robot, dark=dark, meshes=meshes)
         self.arms = [self.stage.arm]
         if ghost is not None:
             self.arms.append(Arm(server, ghost.robot, "/ghost", ghost=GHOSTS[0], opacity=0.3))

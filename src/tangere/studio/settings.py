@@ -30,6 +30,10 @@ class WorldSettings:
     believed_payload: float = setting(0.0, "kg", "what controller and observer are told of it", low=0.0, high=50.0)
     friction: float = setting(0.0, "", "of the joints, against what is known of the drives", low=0.0, high=3.0)
     sensors: str = word("ideal", "noise and resolution of the measurements", ("ideal", "ur10e"))
+    alarms: float = setting(
+        0.0, "1/h", "false alarms that the detector promises, learned from free motion with noise; 0: no promise, "
+        "thresholds from what is declared", low=0.0, high=1000.0,
+    )  # fmt: skip
     scene: str = word("none", "what the arm can touch", SCENES)
     mass: float = setting(1.0, "", "masses of the arm against those believed", low=0.2, high=5.0)
     period: float = setting(PERIOD, "s", "control period", low=2e-4, high=2e-3)

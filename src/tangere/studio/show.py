@@ -30,9 +30,11 @@ HEIGHT = 520  # [px] of the frame in a notebook
 class RobotPage:
     """An arm with a slider for each joint, and what is there to learn of it."""
 
-    def __init__(self, server: Any, robot: Robot, q: Array, *, dark: bool = False) -> None:
+    def __init__(
+        self, server: Any, robot: Robot, q: Array, *, dark: bool = False, meshes: str | None = None
+    ) -> None:
         self.server = server
-        self.stage = Stage(server, robot, dark=dark)
+        self.stage = Stage(server, robot, dark=dark, meshes=meshes)
         self.stage.arm.place(q)
         self.learn = Learn(server, self.stage.arm)
         gui = server.gui
@@ -105,22 +107,23 @@ class Shown:
 
 def show(
     thing: Any, q: ArrayLike | None = None, *, ghost: Any = None, robot: Robot | str | None = None,
-    browser: bool | None = None, port: int | None = None,
+    browser: bool | None = None, port: int | None = None, meshes: str | None = None,
 ) -> Shown:  # fmt: skip
     """Show a robot, a run (result, folder, log) in the studio.
 
     q (n,) [rad]: where a robot stands. ghost: another run in the same scene. robot: whose log it is, where that does
     not say. browser: whether one is opened; by default it is, but not in a notebook, where the page is a frame of the
-    answer. Needs the extra `studio`.
+    answer. meshes: the folder of UR's description package, whose meshes are shown then. Needs the extra `studio`.
     """
     server, door = guarded_server(port)
     try:
         page: Any
         if isinstance(thing, Robot):
             start = resting(thing) if q is None else np.array(checked(q, (thing.dof,), "q"))
-            page = RobotPage(server, thing, start)
+            page = RobotPage(server, thing, start, meshes=meshes)
         elif isinstance(thing, Log | str | os.PathLike | RunData) or hasattr(thing, "data"):
-            page = ReplayPage(server, _recorded(thing, robot), None if ghost is None else _recorded(ghost, robot))
+            other = None if ghost is None else _recorded(ghost, robot)
+            page = ReplayPage(server, _recorded(thing, robot), other, meshes=meshes)
         else:
             raise InvalidValue(f"show: a robot, or a run (result, folder, log), got {type(thing).__name__}")
         shown = Shown(server, door, page)

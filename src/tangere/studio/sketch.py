@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from tangere.errors import TangereError
-from tangere.kinematics.rotation import quaternion_from_matrix
+from tangere.kinematics.rotation import (
+    matrix_from_quaternion,
+    quaternion_from_matrix,
+    rotation_vector_from_matrix,
+)
 from tangere.studio.stage import Arm, words
 from tangere.types import Array
 
@@ -35,19 +39,53 @@ class Sketch:
         self._pen: Arm | None = None
         self._busy = threading.Lock()
         self._run = 0  # a newer drawing ends the one before
+        self.handle: Any = None  # moves the paper
+        self._place: Array | None = None  # where it was put by hand; None: on the table in front of the arm
+        self._picture: tuple[str, bytes] | None = None
+        self._stale = False  # size or place were changed since it was planned
 
     def gui(self) -> None:
         """The widgets, in whatever container is open."""
         gui = self.server.gui
         self.upload = gui.add_upload_button("Picture to draw", mime_type="image/*", hint="PNG, JPEG, SVG ...")
         self.text = gui.add_markdown("Strokes, their order and the arm's way along them; nothing is moved but a ghost.")
+        self.size = gui.add_slider("longer side [mm]", 50, 600, 10, 200)
         self.watch = gui.add_button("Watch it drawn", disabled=True)
+        self.size.on_update(self._sized)
         self.upload.on_upload(self._uploaded)
         self.watch.on_click(self._watched)
 
     async def _uploaded(self, _: Any) -> None:
         given = self.upload.value
         threading.Thread(target=self.take, args=(given.name, given.content), daemon=True).start()
+
+    async def _sized(self, event: Any) -> None:
+        if event.client_id is not None:
+            self._again()
+
+    async def _moved(self, event: Any) -> None:
+        """The handle of the paper: while it is dragged the paper follows, and when it is let go all is planned anew."""
+        T = np.eye(4)
+        T[:3, :3] = matrix_from_quaternion(np.asarray(self.handle.wxyz, dtype=np.float64))
+        T[:3, 3] = self.handle.position
+        with self.server.atomic():
+            self._parts[0].position, self._parts[0].wxyz = T[:3, 3], self.handle.wxyz
+            self._parts[1].visible = False  # where the lines will lie is not known before
+        if event.phase == "end":
+            self._place = T
+            self._again()
+
+    def _again(self) -> None:
+        """Plan the same picture anew, where and as large as it is wanted now."""
+        self._stale = True
+        threading.Thread(target=self._replan, daemon=True).start()
+
+    def _replan(self) -> None:
+        """Wait for a plan that is being made, then make the newest that is wanted."""
+        with self._busy:
+            if self._stale and self._picture is not None:
+                self._stale = False
+                self._read(*self._picture)
 
     async def _watched(self, _: Any) -> None:
         threading.Thread(target=self.play, daemon=True).start()
@@ -58,32 +96,42 @@ class Sketch:
             self._say("one picture at a time: the one before is being planned")
             return
         try:
-            ending = Path(name).suffix.lower()
-            if ending not in ENDINGS:
-                self._say(f"{words(name)}: a picture ends with one of {', '.join(ENDINGS)}")
-            elif len(content) > LARGEST:
-                self._say(f"{words(name)}: {len(content) / 1e6:.0f} MB, at most {LARGEST / 1e6:.0f} are read")
-            else:
-                self._say("planning strokes, order and reach")
-                with tempfile.TemporaryDirectory(prefix="tangere-studio-") as folder:
-                    file = Path(folder) / f"picture{ending}"  # its own name is not trusted with a path
-                    file.write_bytes(content)
-                    try:
-                        self._plan(file)
-                    except TangereError as problem:
-                        self._say(words(str(problem).replace(str(file), name)))
-        except Exception as problem:  # a file that is no picture, whatever its reader says of it
-            self._say(f"{words(name)} cannot be read as a picture: {words(type(problem).__name__)}")
+            self._read(name, content)
         finally:
             self._busy.release()
+
+    def _read(self, name: str, content: bytes) -> None:
+        ending = Path(name).suffix.lower()
+        if ending not in ENDINGS:
+            self._say(f"{words(name)}: a picture ends with one of {', '.join(ENDINGS)}")
+            return
+        if len(content) > LARGEST:
+            self._say(f"{words(name)}: {len(content) / 1e6:.0f} MB, at most {LARGEST / 1e6:.0f} are read")
+            return
+        self._say("planning strokes, order and reach")
+        self._picture = (name, content)
+        with tempfile.TemporaryDirectory(prefix="tangere-studio-") as folder:
+            file = Path(folder) / f"picture{ending}"  # its own name is not trusted with a path
+            file.write_bytes(content)
+            try:
+                self._plan(file)
+            except TangereError as problem:
+                self._say(words(str(problem).replace(str(file), name)))
+            except Exception as problem:  # a file that is no picture, whatever its reader says of it
+                self._say(f"{words(name)} cannot be read as a picture: {words(type(problem).__name__)}")
 
     def _plan(self, file: Path) -> None:
         from tangere.apps.drawing.draw_picture import prepare
         from tangere.apps.drawing.settings import DrawingSettings
         from tangere.settings import merged
 
-        self.prepared = found = prepare(file, merged(DrawingSettings, {"robot": self.robot_name}))
-        self._run += 1
+        told: dict[str, Any] = {"robot": self.robot_name, "size": 1e-3 * float(self.size.value)}
+        if self._place is not None:
+            turn = rotation_vector_from_matrix(self._place[:3, :3])
+            told["canvas"] = ",".join(f"{x:.6f}" for x in (*self._place[:3, 3], *turn))
+        self._run += 1  # what is being drawn is drawn no more
+        self.watch.disabled = True
+        self.prepared = found = prepare(file, merged(DrawingSettings, told))
         self._show()
         strokes, plan = found.strokes, found.plan
         lines = [
@@ -113,6 +161,10 @@ class Sketch:
                 thickness_units="screen",
             )  # fmt: skip
             self._parts = [paper, lines]
+            if self.handle is None:
+                self.handle = scene.add_transform_controls(f"{self._name}/move", scale=0.25, depth_test=False)
+                self.handle.on_update(self._moved)
+            self.handle.position, self.handle.wxyz = T[:3, 3], quaternion_from_matrix(T[:3, :3])
 
     def _on_paper(self, points: Array) -> Array:
         """Points (k, 2, 2) of the canvas in space (k, 2, 3), a little above the paper."""

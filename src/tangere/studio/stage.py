@@ -8,7 +8,7 @@ import numpy as np
 
 from tangere.kinematics.rotation import quaternion_from_matrix
 from tangere.robots import Robot
-from tangere.studio.meshes import COLOURS, Mesh, arm_meshes
+from tangere.studio.meshes import Mesh, arm_meshes, colour, package_meshes
 from tangere.types import Array
 
 FORCE = (214, 69, 46)  # a force that acts
@@ -33,10 +33,12 @@ class Arm:
     """An arm in the scene, solid or as a ghost."""
 
     def __init__(
-        self, server: Any, robot: Robot, name: str, *, ghost: tuple[int, int, int] | None = None, opacity: float = 0.22
-    ) -> None:
+        self, server: Any, robot: Robot, name: str, *, ghost: tuple[int, int, int] | None = None, opacity: float = 0.22,
+        meshes: str | None = None,
+    ) -> None:  # fmt: skip
         self.robot, self.name, self.ghost = robot, name, ghost
-        self.meshes: list[dict[str, Mesh]] = arm_meshes(robot.model)
+        model = robot.model
+        self.meshes: list[dict[str, Mesh]] = arm_meshes(model) if meshes is None else package_meshes(meshes, model)
         self._inverse = np.stack([np.linalg.inv(joint.T_joint_link) for joint in robot.model.joints])
         self.frames: list[Any] = []
         self.parts: list[dict[str, Any]] = []
@@ -46,11 +48,11 @@ class Arm:
             self.frames.append(server.scene.add_frame(f"{name}/{i}", show_axes=False))
             look: dict[str, Any] = {} if ghost is None else {"opacity": opacity, "cast_shadow": False}
             self.parts.append({
-                colour: server.scene.add_mesh_simple(
-                    f"{name}/{i}/{colour}", mesh.vertices.astype(np.float32), mesh.faces,
-                    color=COLOURS[colour] if ghost is None else ghost, **look,
+                kind: server.scene.add_mesh_simple(
+                    f"{name}/{i}/{kind.removeprefix('#')}", mesh.vertices.astype(np.float32), mesh.faces,
+                    color=colour(kind) if ghost is None else ghost, **look,
                 )
-                for colour, mesh in body.items()
+                for kind, mesh in body.items()
             })  # fmt: skip
 
     def place(self, q: Array) -> None:
@@ -76,8 +78,8 @@ class Arm:
 
     def paint(self, link: int, share: float) -> None:
         """Colour a link (from 1) by how sure it is that it was touched: 0 its own colour, 1 amber."""
-        for colour, part in self.parts[link].items():
-            own = np.array(COLOURS[colour] if self.ghost is None else self.ghost)
+        for kind, part in self.parts[link].items():
+            own = np.array(colour(kind) if self.ghost is None else self.ghost)
             tint = tuple(int(c) for c in np.rint(own + min(max(share, 0.0), 1.0) * (np.array(FELT) - own)))
             if tuple(part.color) != tint:
                 part.color = tint
@@ -133,7 +135,7 @@ class Arrow:
 class Stage:
     """The scene of one server."""
 
-    def __init__(self, server: Any, robot: Robot, *, dark: bool = False) -> None:
+    def __init__(self, server: Any, robot: Robot, *, dark: bool = False, meshes: str | None = None) -> None:
         self.server, self.robot = server, robot
         server.gui.configure_theme(
             dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(46, 110, 160)
@@ -146,7 +148,7 @@ class Stage:
         reach = float(np.linalg.norm(robot.link_poses(np.zeros(robot.dof))[-1][:3, 3])) or 1.0
         server.initial_camera.position = tuple(reach * np.array((1.05, -1.1, 0.85)))
         server.initial_camera.look_at = tuple(reach * np.array((0.1, 0.0, 0.3)))
-        self.arm = Arm(server, robot, "/arm")
+        self.arm = Arm(server, robot, "/arm", meshes=meshes)
         self.force = Arrow(server, "/force", FORCE)
         self.felt = Arrow(server, "/felt", FELT)
 

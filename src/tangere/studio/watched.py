@@ -52,7 +52,7 @@ class WatchedPage:
 
     def __init__(
         self, server: Any, address: Address, arm: Robot | str | None = None, *, dark: bool = False,
-        frames: float = FRAMES,
+        meshes: str | None = None, frames: float = FRAMES,
     ) -> None:  # fmt: skip
         name = arm or primary.arm_name(primary.introduction(address.host, wait=3.0))
         self.robot = name if isinstance(name, Robot) else robot(name)
@@ -63,7 +63,7 @@ class WatchedPage:
         self._rows = RtdeRows(address, tell=self.say)
         self.tee = Tee(self._rows, self._stop)
         self._felt: deque[tuple[float, Array]] = deque(maxlen=KEPT)
-        self.stage = Stage(server, self.robot, dark=dark)
+        self.stage = Stage(server, self.robot, dark=dark, meshes=meshes)
         self._gui(address)
         self._worker = threading.Thread(target=self._follow, name="watched arm", daemon=True)
         self._worker.start()

@@ -14,7 +14,9 @@ from tangere.control.guard import Guarded
 from tangere.control.joint_impedance import OMEGA, HandGuiding, JointImpedance
 from tangere.control.reactions import FloatOnContact, Retreat, StopOnContact
 from tangere.errors import InvalidValue, MissingExtra
-from tangere.observe.detect import Detector
+from tangere.loop.run import run
+from tangere.observe.detect import Detector, Thresholds
+from tangere.observe.detect.tuning import FreeMotion, tune
 from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.joint_motions import Sine
@@ -32,6 +34,9 @@ CONTACT_PERIOD = 1e-3  # [s] with things to touch: a ball of 1 kg touches for 18
 # Chosen on 60 random pulls of 60 N on links 3 to 6, then on 240 others: with 0.5 a link was named for 78, link
 # and force right in 67 %; with 2 (63 deg) for 144, right in 84 %.
 GRIP = 2.0
+# [s] of free motion that a promised rate is learned from: with a reach of 300 times its length (observe.detect.tuning)
+# some 0.3 false alarms an hour can be promised, and it takes some seconds of computing
+HELD_STILL, MOVED = 12.0, 30.0
 GUARD_LIMIT = 1e4  # [Nm] for a joint whose arm states none
 
 
@@ -85,20 +90,41 @@ def built(s: WorldSettings, start: Array | None = None) -> World:
     believed = parts.world.believed
     believed = believed if not s.believed_payload else believed.with_payload(s.believed_payload)
     law = parts.world.believed_friction
-    trajectory = Sine(
-        believed, q, 0.2, 0.25, ramp=1.0, duration=ENDLESS, joints=tuple(range(1, believed.dof + 1))
-    ) if s.motion == "sine" else None  # fmt: skip
+    trajectory = _sine(believed, q) if s.motion == "sine" else None
     task = _controller(s, believed, q, q if trajectory is None else trajectory, law)
     reaction = _reaction(s, task, believed, law)
     limit = np.where(np.isfinite(believed.tau_max), believed.tau_max, GUARD_LIMIT)
     guarded = Guarded(task if reaction is None else reaction, believed, period=given["period"], torque_max=limit)
     observer = MomentumObserver(believed, s.observer_gain, friction=law)
     rubbing: Any = law
+    thresholds = parts.detector.thresholds if not s.alarms else _promised(s, believed, law, q, given)
     detector = Detector(
-        parts.detector.thresholds, isolator=ContactIsolator(believed, mu=GRIP),
+        thresholds, isolator=ContactIsolator(believed, mu=GRIP),
         stiction=None if law is None else rubbing.coulomb, answered=True,
     )  # fmt: skip
     return World(s, believed, plant, guarded, observer, detector, reaction, trajectory, q, bodies)
+
+
+def _sine(arm: Robot, q: Array) -> Sine:
+    """All joints swing about q (n,)."""
+    return Sine(arm, q, 0.2, 0.25, ramp=1.0, duration=ENDLESS, joints=tuple(range(1, arm.dof + 1)))
+
+
+def _promised(s: WorldSettings, believed: Robot, law: Any, q: Array, given: dict[str, Any]) -> Thresholds:
+    """Thresholds for a promised rate: the same arm is held, then moved, with nobody near it, as fast as it can be."""
+    if s.sensors == "ideal":
+        raise InvalidValue("alarms: perfect sensors raise no false alarm, there is nothing to promise; turn noise on")
+    motions = []
+    goals: tuple[tuple[str, float, Any], ...] = (("held", HELD_STILL, q), ("moved", MOVED, _sine(believed, q)))
+    for name, seconds, goal in goals:
+        plant: Any = build("hold", given).plant
+        if s.friction and s.friction != 1.0:
+            plant.change("friction", s.friction)
+        observer = MomentumObserver(believed, s.observer_gain, friction=law)
+        result = run(plant, ComputedTorque(believed, goal, kp=s.kp, friction=law), observer, start=q, until=seconds)
+        log = result.log
+        motions.append(FreeMotion(log.time, log["residual"], log["qd"], name))
+    return tune(motions, s.alarms, gain=s.observer_gain)
 
 
 def _controller(s: WorldSettings, arm: Robot, q: Array, goal: Any, law: Any) -> Controller:

@@ -122,7 +122,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         believed = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
         law, zero = self.friction, np.zeros(N)
         terms = [np.full(N, 1.0 / law.width), law.coulomb, law.viscous, zero, zero, zero, law.coulomb]
-        belief = np.concatenate([believed, zero, zero, *terms, [0.0, 1.0]])
+        belief = np.concatenate([believed, zero, zero, *terms, [0.0, 0.0, 1.0]])
         sigma = np.array([np.broadcast_to(x, (N,)) for x in (sensors.noise_qd, sensors.noise_tau, sensors.noise_q)])
         weight = 0.0 - exponential_minus_one(np.full(N, -GAIN * self.period))
         # moments of mass are linear in a mass at the flange

@@ -44,7 +44,7 @@ _ROOM = "tangere.apps.scenarios"
 
 
 # Settings of a simulated arm, which a live one does not have; "push": people push it.
-SIMULATED = ("plant", "parameters", "path_by", "mass", "payload", "sensors", "push")
+SIMULATED = ("plant", "parameters", "path_by", "mass", "payload", "sensors", "push", "fault")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class OnArm:
         if float(numbers(given.get("period", FRAME), "period", "s", (1,))[0]) != FRAME:
             raise InvalidValue(f"period: a live arm has its own, {1e3 * FRAME:g} ms, got {given['period']!r}")
         # thresholds allow for what such sensors are like; they were measured on a UR10e
-        return {**given, "robot": self.name, "period": FRAME, "push": (), "sensors": "ur10e"}
+        return {**given, "robot": self.name, "period": FRAME, "push": (), "fault": (), "sensors": "ur10e"}
 
     def plant(self, world: World) -> Plant:
         """Where the model has no friction, the drives make up for it, as far as UR's own defaults go."""
@@ -217,7 +217,7 @@ def build(
     settings = _fitted(chosen, told)
     said = doubts(settings, told)
     try:
-        return _built(chosen, settings, "push" in told, (*said, *_assumed(settings)), arm)
+        return _built(chosen, settings, frozenset(told), (*said, *_assumed(settings)), arm)
     except InvalidValue as problem:
         if not said:
             raise
@@ -225,24 +225,31 @@ def build(
         raise InvalidValue("; ".join((str(problem), *said))) from problem
 
 
-def _built(chosen: Scenario, settings: Any, push_told: bool, said: tuple[str, ...], arm: OnArm | None) -> Built:
-    """The parts; push_told: whether the push was asked for, or is the scenario's own."""
+def _built(chosen: Scenario, settings: Any, told: frozenset[str], said: tuple[str, ...], arm: OnArm | None) -> Built:
+    """The parts; told: which settings were asked for, and are not the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
     friction = _friction(true, settings)
     law: Friction | None = friction if known is None else known.drive
     world = World(true, believed, friction, law if settings.friction_model == "same" else None, settings, known)
     motion = chosen.motion(world)
     end = settings.duration or motion.trajectory.duration
-    late = [push for push in settings.push if push.start >= end]
-    if late and push_told:
-        raise InvalidValue(f"push: it starts at {late[0].start:g} s, after the end of the run ({end:g} s)")
-    if late:  # the scenario's own push, in a run that is too short for it
-        settings = replace(settings, push=tuple(push for push in settings.push if push not in late))
-        said += (f"nothing pushes: the push of {chosen.name} starts at {late[0].start:g} s, the run ends at {end:g} s",)
+    if settings.fault and settings.push and "push" not in told:
+        settings = replace(settings, push=())
+        said += (f"nothing pushes: the push of {chosen.name} is left out, as a drive fails; --push says another",)
+    for name, nothing in (("push", "nothing pushes"), ("fault", "no drive fails")):
+        every: tuple[Any, ...] = getattr(settings, name)
+        late = [one for one in every if one.start >= end]
+        if late and name in told:
+            raise InvalidValue(f"{name}: it starts at {late[0].start:g} s, after the end of the run ({end:g} s)")
+        if late:  # the scenario's own, in a run that is too short for it
+            settings = replace(settings, **{name: tuple(one for one in every if one not in late)})
+            begins = f"the {name} of {chosen.name} starts at {late[0].start:g} s"
+            said += (f"{nothing}: {begins}, the run ends at {end:g} s",)
     gain, law = settings.observer_gain, world.believed_friction
     observers: dict[str, Observer] = {"momentum": MomentumObserver(believed, gain, friction=law)}
     if settings.acceleration_residual:
-        observers["acceleration"] = AccelerationObserver(believed, gain, friction=law)
+        raw = settings.acceleration_residual == "raw"
+        observers["acceleration"] = AccelerationObserver(believed, None if raw else gain, friction=law)
     torque_max = np.where(np.isfinite(believed.tau_max), believed.tau_max, UNLIMITED)
     controller = Guarded(motion.controller, believed, period=settings.period, torque_max=torque_max)
     return Built(
@@ -266,6 +273,7 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
         return arm.plant(world)
     sensors = _sensors(settings, world.believed)
     options: dict[str, Any] = {"friction": world.friction, "sensors": sensors, "pushes": settings.push}
+    options["faults"] = settings.fault
     stiction = settings.friction == "stiction"
     if settings.plant == "rigid":
         if stiction or motion.scene is not None:
@@ -322,7 +330,7 @@ def _believed(world: World, settings: Any) -> Detector:
             )
         return Detector(
             thresholds, isolator=ContactIsolator(believed), stiction=drive.stiction, memory=FrictionState(drive),
-            answered=True,
+            answered=True, drives_fail=bool(settings.fault),
         )  # fmt: skip
     thresholds = Thresholds.of_noise(
         believed, settings.period, _sensors(settings, believed), law, gain=settings.observer_gain,
@@ -330,4 +338,7 @@ def _believed(world: World, settings: Any) -> Detector:
         sticks=settings.friction == "stiction",
     )  # fmt: skip
     stiction = None if law is None else law.coulomb
-    return Detector(thresholds, isolator=ContactIsolator(believed), stiction=stiction, answered=True)
+    return Detector(
+        thresholds, isolator=ContactIsolator(believed), stiction=stiction, answered=True,
+        drives_fail=bool(settings.fault),
+    )  # fmt: skip

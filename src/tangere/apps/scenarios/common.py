@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tangere.dynamics.friction import JointFriction
     from tangere.identification.belief import Belief
     from tangere.loop.result import RunResult
-    from tangere.plants.pushes import Push, PushForce
+    from tangere.plants.pushes import Fault, Push, PushForce
     from tangere.plants.scene.scene import Scene
     from tangere.robots import Robot
     from tangere.types import Array, Controller, Friction, Trajectory
@@ -34,6 +34,12 @@ def _pushes(given: Any, name: str) -> tuple[Push | PushForce, ...]:
     from tangere.plants.pushes import pushes_of
 
     return pushes_of(given)
+
+
+def _faults(given: Any, name: str) -> tuple[Fault, ...]:
+    from tangere.plants.pushes import faults_of
+
+    return faults_of(given)
 
 
 def _records(pushes: Any) -> list[dict[str, Any]]:
@@ -78,8 +84,13 @@ class RunSettings:
     )  # fmt: skip
     uncertainty_mass: float = setting(0.05, "", "of the believed masses, as a share: detection allows for it")
     uncertainty_friction: float = setting(0.2, "", "of the believed friction, as a share: detection allows for it")
-    acceleration_residual: bool = flag(
-        False, "also the residual from differentiated velocities (000 section 5.1)"
+    acceleration_residual: bool | str = flag(
+        False, "also the residual from differentiated velocities (000 section 5.1); on: through the momentum "
+        "observer's filter, raw: as it is", choices=("raw",),
+    )  # fmt: skip
+    fault: tuple[Fault, ...] = other(
+        (), "drives that fail, and when; none: all are sound", _faults,
+        plain=_records, metavar="joint=3,offset=-15,start=2",
     )  # fmt: skip
     push: tuple[Push | PushForce, ...] = other(
         (), "what pushes the arm, and when; none: nothing", _pushes,

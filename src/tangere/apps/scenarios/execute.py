@@ -28,11 +28,13 @@ from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.sinks import Sink
 from tangere.loop.summary import joined_mean, summarise
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Fault, Push, PushForce, push_record
 from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
 from tangere.settings import plain, settings_of
 from tangere.types import Array
+
+SETTLING = 0.2  # s: ten time constants of an observer with 50 1/s
 
 
 class _Friction(Protocol):
@@ -166,6 +168,8 @@ def execute(
     folder = claim.path
     told = {"scenario": built.scenario.name, **plain(built.settings)}
     told["push"] = told.pop("push")  # at the end: a list in a table of numbers
+    if not told["fault"]:
+        del told["fault"]
     if arm is not None:
         told = {"arm": arm.host} | {name: value for name, value in told.items() if name not in SIMULATED}
     models = {"plant": built.world.true, "controller": built.world.believed}
@@ -215,7 +219,7 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     settings, world, log = built.settings, built.world, result.log
     own = Findings({}) if built.scenario.findings is None else built.scenario.findings(built, result)
     summary = summarise(
-        result, pushes=(*built.pushes, *own.touched), settle=built.motion.settle, robot=world.true,
+        result, pushes=(*built.pushes, *settings.fault, *own.touched), settle=built.motion.settle, robot=world.true,
         gain=settings.observer_gain,
     )  # fmt: skip
     summary["step_us"]["bare_mj_step"] = bare_step(built.plant)
@@ -229,9 +233,38 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     if follows_kp and len(log) and all(name in log for name in ("q_des", "qdd_des", "T_des")):
         shares = (log, world.true, world.believed, world.friction, world.believed_friction)
         summary["shares"] = error_shares(*shares, settings.kp, built.motion.settle)
+    if settings.fault:
+        summary["faults"] = [_fault_told(fault, summary["events"]) for fault in settings.fault]
+    if settings.acceleration_residual:
+        first = min((x.start for x in (*built.pushes, *settings.fault)), default=math.inf)
+        summary["residual_noise_nm"] = residual_noise(log, first)
     if built.notes:
         summary["notes"] = list(built.notes)
     return summary
+
+
+def residual_noise(log: Log, until: float) -> dict[str, list[float]]:
+    """Standard deviation by joint [Nm] of each observer's residual while nothing pushes, from 0.2 s on."""
+    rows = (log.time >= SETTLING) & (log.time < until)
+    others = [name for name in log.columns if name.startswith("residual_")]
+    names = {"residual": "momentum"} | {name: name.removeprefix("residual_") for name in others}
+    return {word: np.std(log[name][rows], axis=0).tolist() for name, word in names.items()} if rows.any() else {}
+
+
+def _fault_told(fault: Fault, events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What became of a fault: when it was felt, how large it looked, what it was called, and why not a fault."""
+    end = fault.start + fault.duration
+    since = [e for e in events if e["joint"] == fault.joint and fault.start <= e["time_s"] <= end]
+    record = push_record(fault)
+    if not since:
+        return {**record, "felt_ms": None, "felt_nm": None, "kind": None, "why": "it was not felt"}
+    named = [e for e in since if e["kind"] == "fault"]
+    best = named[0] if named else since[0]
+    why = "" if named else (
+        "a push on that joint alone looks the same: it takes a second and more of motion to tell a drive from it"
+    )
+    felt = 1e3 * (since[0]["time_s"] - fault.start)
+    return {**record, "felt_ms": felt, "felt_nm": best["torque_nm"], "kind": best["kind"], "why": why}
 
 
 def bare_step(plant: Any) -> float | None:

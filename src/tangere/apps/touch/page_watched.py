@@ -239,11 +239,12 @@ def _logs(done: Sequence[Watched], command: str) -> Section:
     rows = []
     for seen in done:
         time = seen.log.motion.time
+        period = float(np.median(np.diff(time))) if seen.period is None else seen.period
         gains = "torque" if seen.log.torque else ", ".join(
             f"{gain:.4g} ({source})" for gain, source in zip(seen.log.gain, seen.log.source, strict=True)
         )  # fmt: skip
         rows.append((
-            seen.log.name, number(float(np.ptp(time)), 4), number(1.0 / float(np.median(np.diff(time))), 3),
+            seen.log.name, number(float(np.ptp(time)), 4), number(1.0 / period, 3),
             number(_start(seen), 9), gains, tag("code", seen.log.motion.digest[:16]),
             "; ".join((*seen.log.problems, *seen.said)) or "–",
         ))  # fmt: skip

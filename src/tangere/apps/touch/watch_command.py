@@ -141,32 +141,40 @@ def watch(arguments: argparse.Namespace) -> int:
 def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
     from tangere.logs.recordings import recordings
     from tangere.loop.follow import watch_recording
+    from tangere.loop.long_watch import LongFile, is_long, watch_file
 
     bar = Bar()
     done: list[Watched] = []
+
+    def masks(first: float) -> dict[str, Any]:
+        return {"wanted": _wanted(arguments, arm.dof, first), "payload_changes": _payloads(arguments, first)}
+
+    def told(seen: Watched) -> None:
+        bar.end()
+        stamps = seen.log.motion.time
+        first = float(stamps[0])
+        done.append(dataclasses.replace(seen, findings=(*seen.findings, *_outside(masks(first), stamps))))
+        tell(seen.log.name, (*seen.log.problems, *done[-1].said))
+        for event in seen.events if arguments.json else ():
+            phase = "open" if event.end_s is None else "ended"
+            json_line(event, seen.log.name, first, phase, masked_share=seen.masked)
+
     try:
         bar(f"reading {arguments.log}", 0.0)
-        read = recordings(arguments.log, columns=arguments.columns, rate=hertz)
-        for k, recording in enumerate(read):
-
-            def shown(share: float, k: int = k, name: str = recording.name) -> None:
-                bar(name, (k + share) / len(read))
-
-            stamps = recording.log.time
-            first = float(stamps[0])
-            wanted, changes = _wanted(arguments, arm.dof, first), _payloads(arguments, first)
-            seen = watch_recording(
-                recording, arm, believed, payload, wanted=wanted, payload_changes=changes, progress=shown
+        if is_long(arguments.log):
+            file = LongFile(
+                arguments.log, columns=arguments.columns, rate=hertz, progress=lambda share: bar(file.name, share)
             )
-            bar.end()
-            outside = _outside(wanted, "--wanted", stamps) + _outside(changes, "--payload-change", stamps)
-            seen = dataclasses.replace(seen, findings=(*seen.findings, *outside))
-            tell(recording.name, (*seen.log.problems, *seen.said))
-            done.append(seen)
-            if arguments.json:
-                for event in seen.events:
-                    phase = "open" if event.end_s is None else "ended"
-                    json_line(event, recording.name, first, phase, masked_share=seen.masked)
+            told(watch_file(file, arm, believed, payload, masks=masks))
+        else:
+            read = recordings(arguments.log, columns=arguments.columns, rate=hertz)
+            for k, recording in enumerate(read):
+
+                def shown(share: float, k: int = k, name: str = recording.name) -> None:
+                    bar(name, (k + share) / len(read))
+
+                own = masks(float(recording.log.time[0]))
+                told(watch_recording(recording, arm, believed, payload, progress=shown, **own))
     finally:
         bar.end()
     if not arguments.json:
@@ -297,7 +305,7 @@ def _wanted(arguments: argparse.Namespace, n: int, first: float) -> list[Any]:
     return masks
 
 
-def _outside(masks: list[Any], option: str, time: Any) -> list[Finding]:
+def _outside(masks: dict[str, Any], time: Any) -> list[Finding]:
     """Masks that never hold: the stamps of a robot count from its power-on."""
     from tangere.identification.findings import Finding
 
@@ -305,7 +313,8 @@ def _outside(masks: list[Any], option: str, time: Any) -> list[Finding]:
     text = f"lies outside the log's stamps, {first:.6g} to {last:.6g} s; with a + (+12,+15) times count from the first"
     return [
         Finding("unwatched", f"{option} {mask.start:g},{mask.end:g} {text}")
-        for mask in masks
+        for option, some in (("--wanted", masks["wanted"]), ("--payload-change", masks["payload_changes"]))
+        for mask in some
         if mask.end < first or mask.start > last
     ]
 

@@ -2,6 +2,7 @@
  *
  *   fill(block, k, *things)     numbers and arrays side by side into row k of a table
  *   squared(x, scale, y)        sum of ((x - y) scale)^2: is anything too large, or no number
+ *   finite(*arrays)             whether all of their numbers are
  *   clipped(x, most)            x within +-most
  *   quick(cls)                  a frozen dataclass with slots is made in one call, without a setattr for each field
  *   Records(cls, *arrays)       records[i] is cls(array[i], ...)
@@ -9,6 +10,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <float.h>
+#include <math.h>
 #include <numpy/arrayobject.h>
 #include <stddef.h>
 #include <string.h>
@@ -113,6 +116,23 @@ done:
     for (int i = 0; i < 3; i++)
         Py_XDECREF(v[i]);
     return answer;
+}
+
+static PyObject *periods_finite(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    int good = 1;
+    for (Py_ssize_t k = 0; good && k < nargs; k++) {
+        PyArrayObject *v = tg_numbers(args[k]);
+        if (!v)
+            return NULL;
+        const char *at = PyArray_BYTES(v);
+        const npy_intp size = PyArray_SIZE(v), pace = tg_pace(v);
+        for (npy_intp i = 0; i < size; i++)
+            good &= fabs(*(const double *)(at + i * pace)) <= DBL_MAX;
+        Py_DECREF(v);
+    }
+    return PyBool_FromLong(good);
 }
 
 static PyObject *periods_clipped(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -346,6 +366,7 @@ static PyTypeObject RecordsType = {
 static PyMethodDef periods_methods[] = {
     {"fill", TG_FAST(periods_fill), "fill(block, k, *things): numbers and arrays side by side into row k"},
     {"squared", TG_FAST(periods_squared), "squared(x, scale=None, y=None): sum of ((x - y) scale)^2"},
+    {"finite", TG_FAST(periods_finite), "finite(*arrays): whether all of their numbers are"},
     {"clipped", TG_FAST(periods_clipped), "clipped(x, most): x (n,) within +-most (n,), a new array"},
     {"quick", periods_quick, METH_O, "quick(cls): this frozen dataclass with slots is made in one call from now on"},
     {NULL, NULL, 0, NULL}};

@@ -33,6 +33,12 @@ MOTION = 1.0  # times what was added that this torque must vary, for a proportio
 BLOCK = 0.1  # s of averages that are compared: the reported torque is noisy, and the residual lags it by 20 ms
 BLOCKS = 10  # of them at least: a second of motion
 SETTLED = 0.1  # s after the onset: five time constants of the observer
+# of a torque on one joint, how much it may change while the arm moves by MOVED, to be that of a drive: a force on a
+# link changes its lever by more, and no hand holds a torque so well
+STEADY = 0.02
+DEAD = 0.1  # of the torque that a drive reports, and of the weight: what its joint needs by the model, to have had none
+DRIVEN = 5.0  # log-odds of a fault then: against 2 for a push at most
+STANDS = 1e-3  # rad or m: a joint that moves less while others move by MOVED is held
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,9 @@ def early(slope: float, impact: bool) -> Judgement:
     return Judgement(kinds[0], best, ((kinds[1], 1.0 - best),), 0.0)
 
 
-def judged(history: History, robot: Robot | None, explained: float | None) -> Judgement:
+def judged(history: History, robot: Robot | None, explained: float | None, *, drives_fail: bool = False) -> Judgement:
     """The kind after some time. explained: share that one push on the surface explains (isolation), None: not asked.
+    drives_fail: whether a steady torque on one joint is rather a drive's than somebody's, who could only act on links.
 
     Log-odds of each kind, added up from what speaks for and against it; the confidence is their softmax. Between
     collision and push it is about how often it is right in simulation; for the other kinds it is no more than a guess.
@@ -103,7 +110,8 @@ def judged(history: History, robot: Robot | None, explained: float | None) -> Ju
     alone = z[top] ** 2 / max(float(length[top]) ** 2, 1e-12)
     joint = int(np.argmax(alone))
     if alone[joint] > ALONE:
-        score["fault"] = _fault(history, joint, explained)
+        driven = drives_fail and _driven(history, joint, robot)
+        score["fault"] = DRIVEN if driven else _fault(history, joint, explained)
     best = max(score, key=lambda kind: score[kind])
     total = sum(exp(value - score[best]) for value in score.values())
     rest = sorted(((kind, exp(v - score[best]) / total) for kind, v in score.items() if kind != best), key=_negative)
@@ -155,6 +163,32 @@ def _fault(history: History, joint: int, explained: float | None) -> float:
             share = 1.0 - float(left @ left) / float(np.sum((added - added.mean()) ** 2))
             score += 8.0 * _soft((share - SCALES) / 0.1)
     return score
+
+
+def _driven(history: History, joint: int, robot: Robot | None) -> bool:
+    """Whether one joint's drive gives a constant torque too much, gives nothing, or is held.
+
+    Only while the arm moves: where it stands still, a steady push through the other axes does the same.
+    """
+    since = history.time - history.time[0]
+    rows = since > SETTLED
+    if since[-1] < BLOCKS * BLOCK:
+        return False
+    travel = np.ptp(history.q[rows], axis=0)
+    z, own = history.added[rows] / history.spread, history.added[rows, joint]
+    if travel.max() < MOVED or float(np.sum(z[:, joint] ** 2)) < ALONE * float(np.sum(z**2)):
+        return False
+    if travel[joint] < STANDS or np.std(own) < STEADY * abs(np.mean(own)) + history.spread[joint]:
+        return True
+    if history.tau is None or robot is None:
+        return False
+    tau, weight = history.tau[rows, joint], robot.gravity_torque(history.q[rows])[:, joint]
+    block = (since[rows] / BLOCK).astype(int)
+    count = np.maximum(np.bincount(block), 1)
+    needed, given, wanted = (
+        float(np.median(np.abs(np.bincount(block, x) / count))) for x in (tau + own, tau, weight)
+    )
+    return needed < DEAD * min(given, wanted)
 
 
 def _rise(time: Array, length: Array) -> float:

@@ -46,7 +46,7 @@ class Detector:
     drive gains make uncertain in it. memory: what friction remembers, taken off the residual before; None: nothing.
     answered: whether alarms have somebody who may stop the arm, as in a run: such a stop is no explanation of the alarm
     before it, what another joint feels while the first swings out is an event of its own, and what no single force
-    explains is still a touch.
+    explains is still a touch. drives_fail: whether a steady torque on one joint of a moving arm is a drive's.
     deferred: set where others refine (Refiner, `deliver`), as in a control loop: what is to be refined; None: in place.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
@@ -61,6 +61,7 @@ class Detector:
         gain_error: float = GAIN_ERROR,
         memory: FrictionState | None = None,
         answered: bool = False,
+        drives_fail: bool = False,
     ) -> None:
         self.thresholds = thresholds
         self.robot = robot if robot is not None else None if isolator is None else isolator.robot
@@ -70,7 +71,7 @@ class Detector:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
         self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
-        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered)
+        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered, drives_fail)
         self.deferred: deque[Evidence] | None = None
         self.wanted: Wanted | None = None
         self.payload_change: PayloadChange | None = None

@@ -67,6 +67,7 @@ class Refiner:
     stiction: Array
     gain_error: float
     answered: bool = False
+    drives_fail: bool = False
 
     def refine(self, known: Gathered) -> Event:
         """The event judged again: phase "refined", or "changed" if it alarms only now."""
@@ -90,7 +91,9 @@ class Refiner:
             slow = before.channel == CHANNELS[LEVEL]
             history = History(during.time, added, during.q, during.tau, noise, known.ended, slow)
             # whoever answers a touch answers two at once, or a torque on one joint, as well: that is no fault to him
-            kind = judged(history, self.robot, None if self.answered else explained)
+            kind = judged(
+                history, self.robot, None if self.answered else explained, drives_fail=self.drives_fail
+            )
             event = replace(
                 event, kind=kind.kind, confidence=kind.confidence, alternatives=kind.alternatives, rise_s=kind.rise,
                 mass_kg=kind.mass, first_kind=before.first_kind or before.kind,

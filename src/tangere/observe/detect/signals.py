@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tangere.kernels.laws import detection as law
 from tangere.kernels.laws.detection import CHANNELS, NUMBERS, REGIMES, ROWS
-from tangere.kernels.periods import squared
+from tangere.kernels.periods import finite
 from tangere.kernels.step import joints_of, step
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
@@ -120,7 +120,7 @@ class Signals:
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not isfinite(squared(residual) + squared(qd)):
+        if not finite(residual, qd):
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time
@@ -132,8 +132,8 @@ class Signals:
             residual, qd = self._padded
         self.score = self._update(period, residual, qd)
         self.h = h if 0.0 < h <= law.GAP else 0.0
-        self.ready = ready = self._numbers[1] > 0.5
-        return bool(ready)
+        self.ready = ready = self._numbers.item(1) > 0.5
+        return ready
 
     def _period(self, h: float) -> Array:
         if len(self._known) >= PERIODS:

@@ -51,7 +51,9 @@ class StopWatch:
     has stood since: brakes may hold it, and what they hold is no touch unless it is clear.
     """
 
-    __slots__ = ("_before", "_history", "_until", "began", "commanded", "held", "resumed", "standstill", "stopping")
+    __slots__ = (
+        "_before", "_history", "_newest", "_until", "began", "commanded", "held", "resumed", "standstill", "stopping",
+    )  # fmt: skip
 
     def __init__(self, standstill: float = STANDSTILL) -> None:
         self.standstill = standstill
@@ -60,6 +62,7 @@ class StopWatch:
     def reset(self) -> None:
         """Forget everything."""
         self._history: deque[tuple[float, Array, float]] = deque()
+        self._newest: tuple[float, Array, float] = (np.inf, np.zeros(0), 0.0)  # of the history
         self._until = -np.inf
         self._before = 0.0  # (rad/s)^2 at the last sample at full speed
         self.stopping = self.resumed = self.commanded = self.held = False
@@ -69,14 +72,17 @@ class StopWatch:
         """Whether a stop is going on."""
         v = qd if target_qd is None else target_qd
         speed = squared(v)
-        history = self._history
-        if history and not 0.0 <= time - history[-1][0] <= LOOK_BACK:
+        history, (newest, _, before) = self._history, self._newest
+        if not 0.0 <= time - newest <= LOOK_BACK:
             history.clear()
-        history.append((time, v, speed))
+            before = 0.0
+        self._newest = sample = (time, v, speed)
+        history.append(sample)
         while time - history[0][0] > 2.0 * LOOK_BACK:
             history.popleft()
         # cheap: most samples have not lost a fifth of the speed that the arm had a moment ago
-        if max(history[0][2], history[len(history) // 2][2], history[-2 if len(history) > 1 else -1][2]) * 0.64 > speed:
+        most = speed / 0.64
+        if before > most or history[0][2] > most or history[len(history) // 2][2] > most:
             when = self._lost(1.0 - STOPPED)
             if when is not None and time >= self._until:
                 _, then, before = next(entry for entry in history if entry[0] == when)
