@@ -23,7 +23,7 @@ import pytest
 FLAGS = [
     "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
     "--no-sandbox", "--disable-accelerated-2d-canvas", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
 ]  # fmt: skip
 PATIENCE = 60.0  # s: for a busy machine; what is awaited comes within a second on a quiet one
 

@@ -81,3 +81,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "two runs or more" in capsys.readouterr().err
     assert main(["compare", str(tmp_path / "soft"), str(tmp_path / "none")]) == 1
     assert "no run at" in capsys.readouterr().err
+
+
+def test_how_many_times_rounding_is_larger_than_rounding_is_not_told() -> None:
+    from tangere.report.compare import _change, _said
+
+    assert _change(2e-12, 3e-27) == "–"
+    assert _change(0.0, 1.0) == "–"
+    assert _change(2.0, 3.0) == "+50\xa0%"
+    assert _change(1.0, 4.0) == "×\xa04"
+    assert (_said(2.1e-14), _said(None), _said("soft")) == ("0", "–", "soft")

@@ -23,7 +23,7 @@ from tangere.figures.things import PATCH, thing
 from tangere.report.data import About, RunData, put_together
 from tangere.report.page import report_html, write_report
 from tangere.report.section import event_marks, residual_panel
-from tangere.report.sections_run import fact, label, short, value_text
+from tangere.report.sections_run import fact, label, row, short, value_text
 from tangere.report.sentence import sentence
 from tangere.types import Event
 
@@ -89,6 +89,25 @@ def test_numbers_have_three_digits_and_no_rounding_noise() -> None:
     page = report_html(made(summary={"force": {"mean_n": 5.0, "controllable": {"mean_n": 5.0}}}))
     assert page.count("force of the wall, mean") == 1  # a part that says the same again is left out
     assert "controllable" not in page
+
+
+def test_figures_of_one_row_have_the_digits_of_the_largest_and_shares_are_per_cents() -> None:
+    assert row([0.00107, 0.0125, 0.00116, 3.68e-05, 4.21e-05, 0.0]) == ["0.00107", "0.0125", "0.00116", "0", "0", "0"]
+    assert row([1e-9, -3e-16]) == ["0", "0"]
+    assert row([float("nan"), 2.0]) == ["–", "2"]
+    assert row([-1234.6, 0.4]) == ["−1235", "0"]
+    assert fact("touch torque_share", 0.526) == ("largest torque, of its limit", "52.6\xa0%")
+    assert fact("touch end_speed_rad_s", 1.03e-9) == ("fastest joint at the end", "0\xa0rad/s")
+
+
+def test_a_panel_that_is_alone_among_quiet_ones_is_no_larger_than_the_others_are_small() -> None:
+    time = np.linspace(0.0, 1.0, 5)
+    loud = Panel("loud", "Nm", (Series("residual", time, "a"),))
+    figure = TimeFigure("touch", "", time, (loud, replace(loud, title="still", quiet=True)))
+    page = str(figure.html())
+    assert page.count('class="panels many"') == 1
+    assert page.count('class="panels many quiet"') == 1
+    assert 'class="panels"' in str(TimeFigure("one", "", time, (loud,)).html())
 
 
 def test_title_author_logo_and_date(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import numpy as np
 import pytest
 from studio_browser import until
@@ -126,7 +128,7 @@ def test_a_result_is_shown_in_the_studio(result):
     shown = result.show(browser=False)
     try:
         assert [event.time_s for event in shown.page.run.events] == [event.time_s for event in result.events]
-        assert shown.address in shown._repr_html_()
+        assert html.escape(shown.address) in shown._repr_html_()
     finally:
         shown.close()
 

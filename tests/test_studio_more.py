@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gzip
+import http.server
+import threading
 import time
 from dataclasses import replace
 
@@ -267,6 +270,29 @@ def test_with_a_mouse_the_tool_goes_through_a_singularity_and_a_picture_is_drawn
         assert "triangle.svg" not in sketch.text.content or "cannot be read" not in sketch.text.content
     finally:
         made.close()
+
+
+def test_a_frame_in_a_page_of_another_site_is_let_in(tmp_path):
+    """As a notebook at localhost has it: no cookie of 127.0.0.1 is sent from there."""
+    needs_browser()
+    shown = tangere.robot("ur3e").show(browser=False)
+    (tmp_path / "notebook.html").write_text(f"<title>notebook</title>{shown._repr_html_()}")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    try:
+        with browser((800, 600)) as open_page:
+            open_page(f"http://localhost:{other.server_port}/notebook.html", wait="iframe")
+            client = until(lambda: list(shown._server.get_clients().values()), "the frame's page")[0]
+            until(lambda: client.camera.update_timestamp > 0.0, "it tells where its camera is")
+    finally:
+        other.shutdown()
+        shown.close()
 
 
 def test_settings_beyond_a_sliders_end_are_kept():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import threading
 from dataclasses import replace
@@ -214,7 +215,7 @@ def test_as_many_ghosts_as_solutions_each_with_its_tool_at_the_handle():
 
 def test_show_takes_runs_and_robots_and_refuses_the_rest(folder):
     shown = tangere.show(folder, ghost=folder, browser=False)
-    assert shown.address in shown._repr_html_()
+    assert html.escape(shown.address) in shown._repr_html_()
     shown.close()
     with pytest.raises(InvalidValue, match="a robot, or a run"):
         tangere.show(3, browser=False)

@@ -153,9 +153,9 @@ def panel(
     return tag("div", head, tag("div", drawn, class_="plot"), *below, class_="panel", **attributes)
 
 
-def panels(boxes: list[Raw]) -> Raw:
-    """Panels side by side."""
-    return tag("div", *boxes, class_="panels many" if len(boxes) > 1 else "panels")
+def panels(boxes: list[Raw], many: bool | None = None) -> Raw:
+    """Panels side by side; many: whether they are of one size with others, which stand elsewhere."""
+    return tag("div", *boxes, class_="panels many" if (len(boxes) > 1 if many is None else many) else "panels")
 
 
 def legend(names: Iterable[tuple[str, str, bool]]) -> Raw:

@@ -152,7 +152,7 @@ class TimeFigure:
         return tag(
             "figure",
             tag("div", *self._legend(), log, class_="legend"),
-            panels(loud),
+            panels(loud, len(self.panels) > 1),
             tag("div", *quiet, class_="panels many quiet") if quiet else None,
             tag("figcaption", self.caption, again),
             id=self.identifier,

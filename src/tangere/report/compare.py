@@ -26,7 +26,7 @@ from tangere.report.section import (
     time_section,
     tool_paths,
 )
-from tangere.report.sections_run import entries, fact, label, value_text, words
+from tangere.report.sections_run import UNSEEN, entries, fact, label, value_text, words
 from tangere.types import Array
 
 STYLES = "abcdef"  # of the curves, one for each run
@@ -80,7 +80,7 @@ def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
     sizes = [
         (abs(np.log(b / a)), key, a, b)
         for key, a, b in pairs
-        if _is_number(a) and _is_number(b) and a > 0.0 and b > 0.0 and np.isfinite([a, b]).all()
+        if _is_number(a) and _is_number(b) and min(a, b) > UNSEEN and np.isfinite([a, b]).all()
     ]
     if not sizes:
         return f"{said}."
@@ -139,7 +139,14 @@ def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
 def worded(rows: Rows) -> list[tuple[str, ...]]:
     """Names and values as people read them."""
     named = [(label(key), values) for key, values in _each_joint(rows)]
-    return [(name, *("–" if value in (None, "") else value_text(value) for value in values)) for name, values in named]
+    return [(name, *map(_said, values)) for name, values in named]
+
+
+def _said(value: Any) -> str:
+    """A value in a cell; what nobody could measure is 0."""
+    if value in (None, ""):
+        return "–"
+    return "0" if isinstance(value, float) and abs(value) < UNSEEN else value_text(value)
 
 
 def _each_joint(rows: Rows) -> Rows:
@@ -166,7 +173,9 @@ def _table(names: Sequence[str], rows: Rows, *, change: bool) -> Raw:
 
 def _change(before: Any, after: Any) -> str:
     """By how much a figure changed, where that can be said in one number."""
-    if not (_is_number(before) and _is_number(after)) or before == 0 or not np.isfinite([before, after]).all():
+    if not (_is_number(before) and _is_number(after)) or not np.isfinite([before, after]).all():
+        return "–"
+    if min(abs(before), abs(after)) < UNSEEN:  # how many times rounding is larger than rounding tells nothing
         return "–"
     ratio = after / before
     text = f"{100.0 * (ratio - 1.0):+.3g} %" if 0.5 < ratio < 2.0 else f"× {number(ratio, 3)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -73,8 +74,11 @@ WORDS = {
 # endings of keys and the units that they stand for; the first that fits
 UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_mm": "mm", "_ms": "ms", "_us": "µs", "_nm": "Nm", "_ns": "Ns", "_kg": "kg",
          "_hz": "Hz", "_percent": "%", "_n": "N", "_m": "m", "_s": "s", "_j": "J"}  # fmt: skip
+# figures that are shares, written as per cents
+SHARES = ("touch torque_share", "force within_2_percent", "arm late_share")
 _NOTHING = 1e-14  # a number that is smaller has no digit that was not rounded: quantities here are near 1
 _ROUNDING = 1e-9  # share of what stands beside it below which a number is rounding
+UNSEEN = 1e-6  # below it a figure says 0: nobody measures a nanometre, or a nanoradian a second
 _SHOWN = 40  # notes in the page; the log has all of them
 
 
@@ -121,7 +125,7 @@ def summary(data: RunData) -> Section:
     parts = [tag("div", *shown, class_="pair")] if shown else []
     if each:
         header = ("joint by joint", *(str(i + 1) for i in range(data.dof)))
-        cells = [(label(key), *(short(float(v), [float(x) for x in value]) for v in value)) for key, value in each]
+        cells = [(label(key), *row([float(v) for v in value])) for key, value in each]
         parts.append(table(header, cells, "joints"))
     if not parts:
         parts = [tag("p", "The run left no summary.")]
@@ -174,7 +178,9 @@ def fact(key: str, value: object) -> tuple[str, str]:
     """A figure and its words, the unit beside the number."""
     name, _, unit = label(key).rpartition(" [")
     unit = unit.removesuffix("]")
-    text = value_text(value)
+    if isinstance(value, float) and key in SHARES:
+        return label(key), f"{number(100.0 * value, 3)}\N{NO-BREAK SPACE}%"
+    text = "0" if isinstance(value, float) and abs(value) < UNSEEN else value_text(value)
     return (name, f"{text}\N{NO-BREAK SPACE}{unit}") if name and text and text[-1].isdigit() else (label(key), text)
 
 
@@ -184,6 +190,16 @@ def short(value: float, beside: Sequence[float] = ()) -> str:
     if abs(value) < max(_ROUNDING * largest, _NOTHING):
         return "0"
     return number(value, 3)
+
+
+def row(values: Sequence[float]) -> list[str]:
+    """Numbers of one unit side by side: as many digits behind the point as the largest needs to have three."""
+    known = [abs(v) for v in values if v == v and abs(v) != float("inf")]
+    largest = max(known, default=0.0)
+    if largest < UNSEEN:
+        return ["0" if v == v else number(v) for v in values]
+    decimals = max(0, 2 - math.floor(math.log10(largest)))
+    return [number(v, 3) if v != v or abs(v) >= 0.5 * 10.0**-decimals else "0" for v in values]
 
 
 def setup(data: RunData) -> Section:

@@ -8,6 +8,7 @@ import threading
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,8 +102,12 @@ class Shown:
         return f"Shown({self.address!r})"
 
     def _repr_html_(self) -> str:
-        # a cookie of 127.0.0.1 does not reach a frame in a notebook at localhost, nor the other way round
-        return f'<iframe src="{escape(self.address)}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+        return f'<iframe src="{escape(framed(self.address))}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+
+
+def framed(where: str) -> str:
+    """The address for a frame in a page of another site: its socket brings the token, as a cookie would not come."""
+    return f"{where}&websocket={quote(where.replace('http://', 'ws://', 1), safe='')}"
 
 
 def show(

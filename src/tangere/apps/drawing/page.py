@@ -26,7 +26,7 @@ from tangere.figures.plots import Level, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.report.data import put_together
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, page_head, table
+from tangere.report.section import Section, again, folded, page_head, table
 from tangere.report.sections_curves import joints, timing, torques
 from tangere.report.sections_glance import space
 from tangere.report.sections_run import value_text
@@ -83,10 +83,11 @@ def drawn_html(done: Drawn, command: str = "") -> str:
         period=run.period, aborted=run.aborted, bodies=(_sheet(done.prepared.canvas),),
     )  # fmt: skip
     time = done.main.log.time
-    sections = [_side_by_side(done, command), _figures(done), *_force(done, command), _what(done, command)]
+    sections = [_side_by_side(done, command), _figures(done), *_force(done, command)]
     # the error on the paper is shown above; in space the arm alone is of interest
     arm = space(replace(data, tcp_des=None, q_des=None))
     sections += [s for s in (arm, joints(data), torques(data), timing(data)) if s is not None]
+    sections.append(_what(done, command))
     return page_html(f"{done.prepared.picture.name} drawn", _head(done), sections, time)
 
 
@@ -197,21 +198,24 @@ def _figures(done: Drawn) -> Section:
         values = [getattr(result.figures, key) for result in done.results.values()]
         if all(value is None for value in values):
             continue
-        rows.append((name, *("–" if v is None else number(factor * v if factor != 1.0 else v, 4) for v in values)))
+        shown = ("–" if v is None else number(factor * v if factor != 1.0 else v, 3) for v in values)
+        rows.append(beside_units(name, *shown))
     delays = [result.figures.touch_delay_ms for result in done.results.values()]
     if any(delays):
         cells = ("–" if d is None else f"{number(d['mean'], 3)}, {number(d['max'], 3)}" for d in delays)
-        rows.append(("contact found after, mean and longest [ms]", *cells))
+        rows.append(beside_units("contact found after, mean and longest [ms]", *cells))
     stiffness = (stiffness_text(result.figures) for result in done.results.values())
-    rows.append(("paper and pen: stiffness found [N/m]", *stiffness))
+    rows.append(beside_units("paper and pen: stiffness found [N/m]", *stiffness))
     head = ("", *done.results) if len(done.results) > 1 else ()
+    half = len(rows) if head else -(-len(rows) // 2)  # two tables side by side
+    shown_rows = tag("div", *(table(head, part, "facts") for part in (rows[:half], rows[half:]) if part), class_="pair")
     text = (
         "Against the true tip and the true contact force, which only the simulator knows; forces while the pen draws, "
         "from the end of each touch-down on. The smooth path is what the pen is to follow; it rounds the corners of "
         "the lines in plan.svg. ink.csv: t in s, x and y in m from the paper's middle, force in N. For comparison: a "
         f"real UR5e in force mode at 1 to 10 N deviates by {PUBLISHED} N on average."
     )
-    parts = [tag("p", text), table(head, rows)]
+    parts = [tag("p", text), shown_rows]
     said = [remark for result in done.results.values() for remark in result.figures.remarks]
     if said:
         parts.append(tag("ul", *(tag("li", remark) for remark in said)))
@@ -288,12 +292,24 @@ def _maps(done: Drawn, off: Array, whose: str, command: str) -> Raw:
     return tag("div", *figures, class_="pair")
 
 
+def beside_units(name: str, *values: str) -> tuple[object, ...]:
+    """A row of figures with the unit beside the numbers, not in the name."""
+    words, bracket, unit = name.rpartition(" [")
+    if not bracket:
+        return (name, *values)
+    unit = unit.removesuffix("]")
+    return (words, *(f"{value}\N{NO-BREAK SPACE}{unit}" if value[-1:].isdigit() else value for value in values))
+
+
 def _what(done: Drawn, command: str) -> Section:
     """Command, settings, what the plan's checks found, and what was noted on the way."""
     prepared = done.prepared
     check: Mapping[str, Any] = asdict(prepared.plan.check)
-    settings = {UNITS.get(key, key.replace("_", " ")): value for key, value in asdict(prepared.settings).items()}
-    left: list[tuple[object, ...]] = [(key, value_text(value)) for key, value in settings.items()]
+    usual = asdict(type(prepared.settings)())
+    settings = {key: value for key, value in asdict(prepared.settings).items() if value is not None}
+    named = {key: (UNITS.get(key, key.replace("_", " ")), value_text(value)) for key, value in settings.items()}
+    left: list[tuple[object, ...]] = list(named.values())
+    own = [named[key] for key, value in settings.items() if value != usual[key]]
     right: list[tuple[object, ...]] = [
         ("canvas x, y, z, rx, ry, rz [m, rad]", value_text(prepared.canvas.as_pose())),
         ("most force the arm can press with there [N]", number(check["force_max"])),
@@ -308,11 +324,14 @@ def _what(done: Drawn, command: str) -> Section:
         *((f"wall time: {step} [s]", number(value, 3)) for step, value in prepared.seconds.items()),
     ]
     parts = [tag("pre", tag("code", command), class_="command")] if command else []
-    parts.append(tag("div", table((), left), table((), right), class_="pair"))
+    if own:
+        parts += [tag("h3", "Set for this drawing"), table((), own, "facts")]
+    both = tag("div", table((), left), table((), right), class_="pair")
+    parts.append(folded(f"All {len(left)} settings, and what the plan's checks found", both))
     if prepared.notes:
         parts += [tag("h3", "Notes"), tag("ul", *(tag("li", note) for note in prepared.notes))]
     clip = done.folder / "video.mp4"
     if clip.is_file() and clip.stat().st_size < 8_000_000:  # larger ones stay beside the page
         source = "data:video/mp4;base64," + base64.b64encode(clip.read_bytes()).decode("ascii")
         parts.append(tag("figure", tag("video", src=source, controls="", loop="", muted=""), style="max-width:640px"))
-    return Section("what", "What was drawn", join(*parts))
+    return Section("what", "Reproduce", join(*parts))

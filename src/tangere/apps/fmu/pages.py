@@ -166,7 +166,7 @@ def _overview(written: Sequence[Written]) -> Section:
 
     def files(w: Written) -> Raw:
         sheet = tag("a", "sheet", href=f"sheets/{w.path.stem}.html")
-        return join(_link(w, "fmu"), " · ", sheet, tag("small", f" {w.size / 1000:.0f} kB"))
+        return join(_link(w, "fmu"), " · ", sheet, tag("br"), tag("small", f"{w.size / 1000:.0f} kB"))
 
     cell = {(w.arm.name, w.kind.name): w for w in written}
     arms, kinds = (list(dict.fromkeys(names)) for names in zip(*cell, strict=True))

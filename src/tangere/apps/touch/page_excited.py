@@ -14,7 +14,19 @@ from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.identification.excite import ExcitingMotion
 from tangere.logs.files import write_text
 from tangere.report.page import page_html
-from tangere.report.section import Section, again, bar, command_line, page_head, staged, table, time_section, titles
+from tangere.report.section import (
+    Section,
+    again,
+    bar,
+    command_line,
+    folded,
+    page_head,
+    staged,
+    table,
+    time_section,
+    titles,
+)
+from tangere.report.terminal import plural
 from tangere.types import Array
 
 _TERMS = (("coulomb", "Coulomb [Nm]"), ("viscous", "viscous [Nm s/rad]"), ("rotor_inertia", "rotor [kg m²]"))
@@ -28,7 +40,8 @@ def write_excited(motion: ExcitingMotion, path: str | os.PathLike[str], command:
 
 def excited_html(motion: ExcitingMotion, command: str = "") -> str:
     """The page as text."""
-    sections = [_space(motion, command), _drives(motion), _base(motion), _curves(motion, command), _moves(motion)]
+    sections = [_space(motion, command), _drives(motion), _base(motion), _curves(motion, command)]
+    sections.append(_moves(motion, command))
     return page_html(f"{motion.robot.name}: a motion to record", _head(motion), sections, motion.time[::_SHOWN])
 
 
@@ -44,7 +57,11 @@ def _head(motion: ExcitingMotion) -> Raw:
     if not motion.whole:
         alarm = ("The shoulder is outside the box", "Wrist and tool stay in it; upper arm and forearm do not.")
     line = f"{motion.robot.model.title}: planned for identification, nothing has moved yet"
-    return page_head(f"{motion.robot.name}: a motion to record", line, tiles, alarm)
+    sentence = (
+        f"{plural(len(motion.moves), 'move')} in {number(motion.seconds, 3)} s tell {said.told} of {len(said.base)} "
+        f"combinations of the masses of a {motion.robot.model.title} better than its data sheet, and its friction."
+    )
+    return page_head(f"{motion.robot.name}: a motion to record", line, tiles, alarm, sentence=sentence)
 
 
 def _space(motion: ExcitingMotion, command: str) -> Section:
@@ -60,7 +77,7 @@ def _space(motion: ExcitingMotion, command: str) -> Section:
         "with 5 cm around them; the move to the start is checked by nobody."
     )
     figure = staged(still, caption, again(command, "space"))
-    return Section("space", "Where it moves", join(command_line(command), figure))
+    return Section("space", "Where it moves", figure)
 
 
 def _edges(low: Array, high: Array) -> list[Array]:
@@ -123,12 +140,14 @@ def _curves(motion: ExcitingMotion, command: str) -> Section:
     return time_section("motion", "The motion", command, *figures)
 
 
-def _moves(motion: ExcitingMotion) -> Section:
+def _moves(motion: ExcitingMotion, command: str) -> Section:
+    """The command, and behind a line to open every move."""
     rows = []
     begin = 0.0
     for k, move in enumerate(motion.moves, start=1):
-        goal = " ".join(number(float(value), 4) for value in np.rad2deg(move.end))
-        rows.append((str(k), number(begin, 4), number(move.duration, 3), goal))
+        goal = (f"{value:.1f}".replace("-", "\N{MINUS SIGN}") for value in np.rad2deg(move.end).tolist())
+        rows.append((str(k), number(begin, 4), number(move.duration, 3), *goal))
         begin += move.duration + 0.1
-    head = ("move", "begins [s]", "takes [s]", "ends at [deg]")
-    return Section("moves", "Moves", table(head, rows))
+    ends = (f"joint {j + 1} ends at [deg]" if j == 0 else f"joint {j + 1}" for j in range(motion.robot.dof))
+    told = folded(f"All {len(motion.moves)} moves", table(("move", "begins [s]", "takes [s]", *ends), rows))
+    return Section("moves", "Reproduce", join(command_line(command), told))

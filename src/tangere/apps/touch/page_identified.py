@@ -19,6 +19,8 @@ from tangere.logs.files import write_text
 from tangere.observe.drive_model import DriveModel
 from tangere.report.page import page_html
 from tangere.report.section import Section, again, bar, command_line, many, page_head, table, time_section, titles
+from tangere.report.sections_run import row
+from tangere.report.terminal import plural
 from tangere.types import Array
 
 _UNITS = {
@@ -74,8 +76,8 @@ def _head(done: Identification) -> Raw:
     line = f"{done.robot.model.title}: drives and {what} from logs"
     known = "logs that it had not seen" if model.unseen else "the same logs"
     said = (
-        f"From {len(done.used)} logs ({seconds:.0f} s) of a {done.robot.model.title}: on {known} the model leaves a "
-        f"residual {number(float(ratio), 2)} times smaller than the data sheet does."
+        f"From {plural(len(done.used), 'log')} ({seconds:.0f} s) of a {done.robot.model.title}: on {known} the model "
+        f"leaves a residual {number(float(ratio), 2)} times smaller than the data sheet does."
     )
     return page_head(f"{model.name} identified", line, tiles, None, limits, sentence=said)
 
@@ -256,15 +258,15 @@ def _bodies(done: Identification) -> Section | None:
         return None
     masses = []
     for pair in zip(model.links, done.robot.model.links, strict=True):
-        centres = (" ".join(number(1e3 * float(v), 3) for v in link.com) for link in pair)
-        masses.append((pair[0].name, *(number(link.mass) for link in pair), *centres))
+        centres = (", ".join(row([1e3 * float(v) for v in link.com])) for link in pair)
+        masses.append((pair[0].name.replace("_", " "), *(number(link.mass) for link in pair), *centres))
     text = (
         "Only combinations of these numbers move the joints: masses pass from link to link as far as the data sheet "
         "allows, and the torque is the same. Every link is a body that can exist."
     )
     terms = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
     fold = _parameters(done, "parameter", "link", terms)
-    head = ("link", "mass [kg]", "data sheet", "centre of mass [mm]", "data sheet")
+    head = ("link", "mass [kg]", "data sheet", "centre of mass x, y, z [mm]", "data sheet")
     return Section("links", "Links", join(table(head, masses), tag("p", text), fold))
 
 
