@@ -156,8 +156,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
         done.append(dataclasses.replace(seen, findings=(*seen.findings, *_outside(masks(first), stamps))))
         tell(seen.log.name, (*seen.log.problems, *done[-1].said))
         for event in seen.events if arguments.json else ():
-            phase = "open" if event.end_s is None else "ended"
-            json_line(event, seen.log.name, first, phase, masked_share=seen.masked)
+            json_line(event, seen.log.name, first, "ended" if event.end_s else "open", masked_share=seen.masked)
 
     try:
         bar(f"reading {arguments.log}", 0.0)
