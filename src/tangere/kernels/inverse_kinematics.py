@@ -17,7 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.errors import InvalidValue
 from tangere.kernels import ur
 from tangere.kernels.emit import python as emit_python
-from tangere.kernels.solutions import ELBOW, ELBOW_UP, NO_BRANCH, SHOULDER, WRIST, FoundSolutions, IKBatch, IKSolutions
+from tangere.kernels.solutions import (
+    ELBOW,
+    ELBOW_UP,
+    MORE,
+    NO_BRANCH,
+    SHOULDER,
+    WRIST,
+    FoundSolutions,
+    IKBatch,
+    IKSolutions,
+)
 from tangere.kernels.table import IK_BRANCH_OUTPUTS, trace_ik
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.checks import checked
@@ -150,7 +160,19 @@ def batch_answer(
     T: Array,
     reference: Array | None,
 ) -> IKBatch:
-    """The batch as a value; poses that miss by less than RESCUE are asked once more, one by one."""
+    """The batch as a value; poses that miss by less than RESCUE, or have more solutions, are asked once more, alone."""
+    crowded = flags[..., 0] >= MORE
+    if crowded.any():
+        flags[..., 0] &= MORE - 1
+        answers = {}
+        for index in zip(*np.nonzero(crowded), strict=True):
+            ref = None if reference is None else reference[index] if reference.ndim > 1 else reference
+            answers[index] = robot.inverse_kinematics(T[index], ref)
+        room = [(0, 0)] * (flags.ndim - 1) + [(0, max(map(len, answers.values())) - inverse.LANES)]
+        q, valid, flags = np.pad(q, [*room, (0, 0)]), np.pad(valid, room), np.pad(flags, room)
+        for index, found in answers.items():
+            places = _places(found, flags.shape[-1])
+            valid[index][places], q[index][places], flags[index][places] = True, found.q, found.flags
     for index in zip(*np.nonzero((distance > 0.0) & (distance < inverse.RESCUE)), strict=True):
         ref = None if reference is None else reference[index] if reference.ndim > 1 else reference
         one: Any = robot.inverse_kinematics(T[index], ref)
@@ -198,11 +220,14 @@ def numeric(robot: Robot, nominal: Model | None, T: ArrayLike, reference: ArrayL
         raise InvalidValue("reference must be one joint vector (n,) or have the leading axes of the poses")
     if not lead:
         return _one(robot, nominal, poses, ref)
-    slots = inverse.LANES if nominal is not None else 1
+    answers = {
+        index: _one(robot, nominal, poses[index], ref if ref is None or ref.ndim == 1 else ref[index])
+        for index in np.ndindex(*lead)
+    }
+    slots = max([inverse.LANES if nominal is not None else 1, *map(len, answers.values())])
     q, flags = np.zeros((*lead, slots, robot.dof)), np.zeros((*lead, slots), np.uint8)
     valid, correction, distance = np.zeros((*lead, slots), bool), np.zeros(lead), np.zeros(lead)
-    for index in np.ndindex(*lead):
-        one = _one(robot, nominal, poses[index], ref if ref is None or ref.ndim == 1 else ref[index])
+    for index, one in answers.items():
         places = _places(one, slots)
         q[index][places], flags[index][places], valid[index][places] = one.q, one.flags, True
         correction[index], distance[index] = one.correction, one.distance

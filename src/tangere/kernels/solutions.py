@@ -25,6 +25,7 @@ LIMIT_SLACK = 1e-9
 _SIGNS = np.array(SIGNS)
 # Bits of `flags`, in the order of the kernels' outputs.
 SHOULDER, ELBOW, WRIST, ELBOW_UP = 1, 2, 4, 8
+MORE = 128  # among those of a pose's first place, in what the compiled batch hands over: it had to leave solutions out
 NO_BRANCH = 255  # lane of a solution of an arm that has no branches as a UR has
 
 
@@ -258,7 +259,8 @@ class Branches(NamedTuple):
 class IKBatch:
     """Solutions of many poses, in eight branches each: what `valid` masks out is no solution.
 
-    q (..., 8, 6), valid (..., 8), flags (..., 8), correction (...), distance (...) as in IKSolutions.
+    q (..., 8, 6), valid (..., 8), flags (..., 8), correction (...), distance (...) as in IKSolutions. A calibrated arm
+    has more than eight solutions next to two singularities at once: where one of the poses has, all have more places.
     """
 
     q: Array

@@ -28,6 +28,8 @@ TG_KERNEL PyObject *tg_polished_one(const tg_twin *twin, const double *general, 
     return result;
 }
 
+#define TG_MORE 128 /* among the flags of a pose's first place: it has more solutions than places; MORE of solutions.py */
+
 /* as ik_batch of ik.h: each solution at its branch, or at the next free place if two share one; eight of them stay */
 static npy_intp tg_polished_batch(const tg_twin *twin, const double *general, npy_intp n, const double *T,
                                   const double *reference, npy_intp reference_step, double *q, npy_bool *valid,
@@ -52,6 +54,8 @@ static npy_intp tg_polished_batch(const tg_twin *twin, const double *general, np
             valid[at] = 1;
             flags[at] = found[i].flags;
         }
+        if (count > TG_IK_LANES)
+            flags[TG_IK_LANES * s] |= TG_MORE;
     }
     return n;
 }

@@ -24,8 +24,8 @@
 #define TG_FAIR 1e-18    /* the same next to a singularity, 1e-9 ... */
 #define TG_NEAR_PIVOT 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
 #define TG_FOLD_PIVOT 1e-4 /* below 1e-2 a second solution may lie near, across the singularity: it is looked for */
-#define TG_FREE_PIVOT 1e-12 /* below 1e-6 a joint is free, if the axes are parallel as in a UR: solutions are a family,
-                              * one of which stands for all */
+#define TG_ODD_PIVOT 1e-2 /* and below 0.1 where their number is odd: they come in pairs, so one is missing */
+#define TG_FREE_PIVOT 1e-12 /* below 1e-6 a joint is free, if axes are parallel as in a UR: one stands for a family */
 #define TG_MERGE 1e-6    /* rad: closer solutions are one; MERGE of kinematics/inverse_closed_form.py */
 #define TG_SINGULAR 1e-6 /* SINGULAR of the same file */
 #define TG_PI 3.14159265358979323846
@@ -39,8 +39,7 @@ typedef struct {
 } tg_twin;
 
 typedef struct {
-    double q[6], cost, pivot;
-    unsigned char lane, flags;
+    double q[6], cost, pivot; unsigned char lane, flags;
 } tg_found;
 
 static double tg_wrapped(double x)
@@ -59,10 +58,8 @@ typedef struct {
 
 static void tg_start(tg_work *w, const double *q)
 {
-    if (w->count < TG_STARTS_MAX) {
-        memcpy(w->starts[w->count], q, 6 * sizeof(double));
-        w->count++;
-    }
+    if (w->count < TG_STARTS_MAX)
+        memcpy(w->starts[w->count++], q, 6 * sizeof(double));
 }
 
 /* a start from the twin's joint angles */
@@ -321,23 +318,22 @@ static int tg_gathered(const tg_work *w, int reference, tg_found *found, int cou
 }
 
 /* Next to a singularity solutions come in pairs along the weakest direction; from steps along it either way a search finds
- * the one that is missing. */
-static int tg_across(tg_work *w, int reference, tg_found *found, int count)
+ * the one that is missing. steps: of the joint that moves most [rad]; pivot: below which solutions are looked at. */
+static int tg_across(tg_work *w, int reference, tg_found *found, int count, const double *steps, int many, double pivot)
 {
     const int exact_wrist = w->twin->tilt <= TG_EXACT;
-    static const double steps[] = {-1.0, -0.3, -0.06, -0.015, 0.015, 0.06, 0.3, 1.0}; /* rad, of the joint that moves most */
     for (int from = 0, to = count; from < to; from = to, to = count) {
         w->count = 0;
         for (int i = from; i < to; i++) {
             double v[6], q[6], start[6];
-            if (found[i].pivot > TG_FOLD_PIVOT || (exact_wrist && found[i].pivot < TG_FREE_PIVOT))
+            if (found[i].pivot > pivot || (exact_wrist && found[i].pivot < TG_FREE_PIVOT))
                 continue;
             for (int j = 0; j < 6; j++)
                 q[j] = found[i].q[j] + w->general[j];
             tg_weakest(w->general, q, v);
-            for (int k = 0; k < 8; k++) {
+            for (int k = 0; k < 2 * many; k++) {
                 for (int j = 0; j < 6; j++)
-                    start[j] = q[j] + steps[k] * v[j];
+                    start[j] = q[j] + (k % 2 ? steps[k / 2] : -steps[k / 2]) * v[j];
                 tg_start(w, start);
             }
         }
@@ -387,8 +383,12 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
     const double near = tg_starts(&w, flange, reference);
     tg_six_form->polish(general, w.pose, 1.0, TG_ROUNDS, w.count, w.starts);
     int count = tg_gathered(&w, reference != NULL, found, 0);
-    if (twin->tilt > TG_EXACT || twin->shift > TG_EXACT)
-        count = tg_across(&w, reference != NULL, found, count);
+    if (twin->tilt > TG_EXACT || twin->shift > TG_EXACT) {
+        static const double coarse[] = {1.0, 0.3, 0.06, 0.015}, fine[] = {1.5, 0.6, 0.2, 0.12, 0.03, 0.006, 0.002, 6e-4};
+        count = tg_across(&w, reference != NULL, found, count, coarse, 4, TG_FOLD_PIVOT);
+        if (count % 2 && twin->tilt > TG_EXACT) /* where the wrist is exact, one solution may stand for a family */
+            count = tg_across(&w, reference != NULL, found, count, fine, 8, TG_ODD_PIVOT);
+    }
     for (int i = 1; i < count; i++) /* in the order of the branches */
         for (int j = i; j > 0 && found[j].lane < found[j - 1].lane; j--) {
             const tg_found other = found[j];
