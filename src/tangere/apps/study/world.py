@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,7 +17,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, NoSolution, TangereError
 from tangere.identification import prior_drive
 from tangere.identification.prior import peak_torque
-from tangere.loop.run import run
+from tangere.loop.rollouts import rollouts
 from tangere.model.link_shapes import LinkSurface, link_surfaces
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
@@ -24,7 +25,6 @@ from tangere.observe.replay import replay_momentum
 from tangere.planning.path_trajectory import UR10E_ARM, ramped_circle
 from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, Pushes, PushForce
-from tangere.plants.rigid import RigidPlant
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
 from tangere.robots import Robot
@@ -120,7 +120,7 @@ class World:
         """Run along path (2 N + 1, 3, n): q, qd, qdd every half period. Noise is drawn from rng.
 
         servo: the arm follows exactly and the torque is what that takes; an observer of momentum, which asks what
-        torque there was and not why, sees the same as with any controller. rigid: RigidPlant under a computed torque
+        torque there was and not why, sees the same as with any controller. rigid: a rollout under a computed torque
         that believes `robot`; a push moves it.
         """
         if self.plan.plant == "rigid":
@@ -151,17 +151,17 @@ class World:
         self, path: Array, pushes: tuple[Push | PushForce, ...], seed: int
     ) -> tuple[Array, Array, Array, Array]:
         h, q, qd, qdd = self.period, path[::2, 0], path[::2, 1], path[::2, 2]
-        sensors = SensorModel(noise_qd=self.noise_qd, noise_tau=self.noise_tau, seed=seed)
-        plant = RigidPlant(self.true, h, friction=self.friction, sensors=sensors, pushes=pushes, force_sensor=False)
         goal = Sampled(self.robot, q, qd, qdd, h, (len(q) - 1) * h)
-        controller = ComputedTorque(self.robot, goal, kp=KP, friction=self.drive)
-        done = run(plant, controller, until=len(q) * h, start=goal.at(0.0))
-        if isinstance(done.abort, KeyboardInterrupt):
-            raise done.abort  # half a trial is none
-        log = done.log
-        tau = log["tau"].copy()
+        with warnings.catch_warnings():  # an arm without a fused kernel has the Python loop: nothing to be told of
+            warnings.filterwarnings("ignore", "rollouts: ", RuntimeWarning)
+            log = rollouts(
+                self.true, controller=ComputedTorque(self.robot, goal, kp=KP, friction=self.drive), period=h,
+                sensors=SensorModel(noise_qd=self.noise_qd, noise_tau=self.noise_tau), friction=self.friction,
+                pushes=pushes, count=1, seconds=len(q) * h, seed=seed, record=1,
+            ).log  # fmt: skip
+        tau = log["tau"][0].copy()
         tau[0] = tau[1]
-        return log["q"], log["qd"], tau, log["tau_ext_true"]
+        return log["q"][0], log["qd"][0], tau, log["tau_ext_true"][0]
 
 
 @lru_cache(maxsize=4)  # two worlds of a plan, and of the one before
