@@ -74,7 +74,7 @@ class Past:
         while blocks and time - blocks[0].lines[-1, -2] > WINDOW and (self.keep is None or blocks[0].end <= self.keep):
             self.first = blocks.popleft().end
         lines = self._wide + 2
-        self._table = np.zeros((BLOCK, lines + 5 * self._n))
+        self._table = np.empty((BLOCK, lines + 5 * self._n))  # every row is filled whole before it is read
         blocks.append(_Block(self.count, self._table[:, :lines], self._table[:, lines:].reshape(BLOCK, 5, self._n)))
         self._left = BLOCK
 

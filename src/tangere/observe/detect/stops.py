@@ -125,9 +125,13 @@ class StopWatch:
         """Share of the speed `lag` samples ago that was lost since, had the arm gone on braking as before that."""
         history = self._history
         when, then, speed = history[-1 - lag]
-        first = len(history) - 1 - lag  # of the samples up to LOOK_BACK before
-        while first > 0 and when - history[first - 1][0] <= LOOK_BACK:
-            first -= 1
+        first, last = 0, len(history) - 1 - lag  # the first of the samples up to LOOK_BACK before, by halves
+        while first < last:
+            middle = (first + last) // 2
+            if when - history[middle][0] <= LOOK_BACK:
+                last = middle
+            else:
+                first = middle + 1
         before, earlier, _ = history[first]
         if when - before < 0.5 * LOOK_BACK:
             return 0.0  # too little is known
