@@ -115,24 +115,20 @@ class Guarded:
         self._ring.append(state)
         if self.abort is not None:
             return self._down(state)
-        fault = self._sample_fault(state)
-        if not fault:
-            self._q, period = state.q, state.period
-            if not 0.0 < period <= self._late:
-                fault = f"period of {1e3 * period:.3g} ms, nominal {1e3 * self.period:.3g} ms"
-        if fault:
+        if fault := self._sample_fault(state):
             return self._hold(state, fault)
+        self._q = state.q
+        if not 0.0 < state.period <= self._late:
+            return self._hold(state, f"period of {1e3 * state.period:.3g} ms, nominal {1e3 * self.period:.3g} ms")
         try:
             command = self.controller.step(state)
-            tau = command.tau
+            tau, note = command.tau, command.note
             size = squared(tau, self._per_torque)
-            fault = "" if tau.shape == self._shape and size < INFINITE else f"controller answered {tau}"
+            if not (size < INFINITE and tau.shape == self._shape):
+                return self._hold(state, f"controller answered {tau}")
         except Exception as error:  # whatever it is: the arm must not be left alone with it
-            fault = f"controller raised {type(error).__name__}: {error}"[:WORDS]
-        if fault:
-            return self._hold(state, fault)
+            return self._hold(state, f"controller raised {type(error).__name__}: {error}"[:WORDS])
         self._bad, before = 0, self._tau
-        note = command.note
         if size > 1.0 and abs(tau * self._per_torque).max() > 1.0:  # the sum first: it is cheap, and mostly below
             tau, note = self._within(tau, note)
         if before is not None and squared(tau, self._per_change, before) > 1.0:
