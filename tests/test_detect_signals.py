@@ -140,6 +140,18 @@ def test_gap_repeated_stamp_and_nan_restart() -> None:
     assert not signals.update(float(t) - 5.0, zero, moving)  # the clock goes backwards
 
 
+@pytest.mark.parametrize("size", [1e160, np.inf, np.nan])
+def test_a_number_that_is_none_leaves_nothing_behind(size: float) -> None:
+    """Nor one whose square is none: the filters would keep it for ever."""
+    for residual, qd in ((size, 0.3), (0.0, size)):
+        signals = Signals(N)
+        for t in np.arange(0.0, 2.0, 0.01):
+            broken = abs(t - 1.0) < 1e-9
+            signals.update(float(t), np.full(N, residual if broken else 0.0), np.full(N, qd if broken else 0.3))
+        assert signals.ready
+        assert np.abs(signals.values).max() == 0.0
+
+
 def _stop_at(time: np.ndarray, when: float, within: float, rate: float = 0.0) -> np.ndarray:
     qd = np.array([0.3, -0.2, 0.1, 0.0, 0.4, -0.1]) * np.clip(1.0 - (time[:, None] - when) / within, 0.0, 1.0)
     return qd + rate

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tangere.kernels.laws import detection as law
 from tangere.kernels.laws.detection import CHANNELS, NUMBERS, REGIMES, ROWS
-from tangere.kernels.periods import finite
+from tangere.kernels.periods import squared
 from tangere.kernels.step import joints_of, step
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
@@ -120,7 +120,7 @@ class Signals:
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not finite(residual, qd):
+        if not isfinite(squared(residual) + squared(qd)):  # nor what the law's squares would make of it
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time
