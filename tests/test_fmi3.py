@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
@@ -23,8 +20,6 @@ from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.check import check_fmu
 from tangere.apps.fmu.package import Written, arms
 from tangere.errors import InvalidValue
-
-CALLS = 40_000 if os.environ.get("TANGERE_SOAK") else 2500
 
 
 @pytest.fixture(scope="module")
@@ -217,79 +212,6 @@ def test_misuse_is_answered(written: dict[str, tuple[Written, Written]], tmp_pat
     assert host.call("GetFloat64", many, ctypes.c_size_t(100_000), out, ctypes.c_size_t(6)) == ERROR
     assert host.step(0.0, 1e-3)[0] <= WARNING
     host.close()
-
-
-FUZZ = """
-import ctypes, random, sys
-from pathlib import Path
-from fmi3_host import Host3
-path, folder, seed, calls = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-rng = random.Random(seed)
-host = Host3(path, folder, exchange=bool(seed % 2))
-names = list(host.variables)
-odd = [0.0, 1.0, -1.0, 1e-3, float("nan"), float("inf"), 1e300, -1e-310]
-flags = [ctypes.c_bool() for _ in range(5)]
-number, size = ctypes.c_double(), ctypes.c_size_t()
-counts = [0] * 6
-def vrs():
-    n = rng.choice([0, 1, 1, 1, 2, 5])
-    known = [host.reference(rng.choice(names)) if rng.random() < 0.8 else rng.randrange(4000) for _ in range(n)]
-    return (ctypes.c_uint32 * max(n, 1))(*known), n
-for _ in range(calls):
-    refs, n = vrs()
-    room = rng.choice([0, 1, 6, 6, 12, 36, 36, 3])
-    values = (ctypes.c_double * 64)(*(rng.choice(odd) if rng.random() < 0.3 else rng.uniform(-1, 1) for _ in range(64)))
-    bytes_ = (ctypes.c_uint8 * 4096)()
-    sized = (refs, ctypes.c_size_t(n), values, ctypes.c_size_t(room))
-    real = ctypes.c_double(rng.choice(odd))
-    todo = rng.choice([
-        ("GetFloat64", sized), ("SetFloat64", sized), ("GetInt32", sized), ("SetInt32", sized), ("GetBoolean", sized),
-        ("SetBoolean", sized), ("GetString", (refs, ctypes.c_size_t(n), None, ctypes.c_size_t(0))),
-        ("EnterInitializationMode", (ctypes.c_bool(False), number, real, ctypes.c_bool(False), number)),
-        ("ExitInitializationMode", ()), ("EnterEventMode", ()), ("EnterContinuousTimeMode", ()), ("Terminate", ()),
-        ("Reset", ()), ("SetTime", (real,)), ("SetContinuousStates", (values, ctypes.c_size_t(rng.choice([0, 12])))),
-        ("GetContinuousStates", (values, ctypes.c_size_t(rng.choice([0, 12])))),
-        ("GetContinuousStateDerivatives", (values, ctypes.c_size_t(rng.choice([0, 12])))),
-        ("UpdateDiscreteStates", (*map(ctypes.byref, flags), ctypes.byref(number))),
-        ("CompletedIntegratorStep", (ctypes.c_bool(True), ctypes.byref(flags[0]), ctypes.byref(flags[1]))),
-        ("DoStep", (real, ctypes.c_double(rng.choice(odd)), ctypes.c_bool(True), *map(ctypes.byref, flags[:3]),
-                    ctypes.byref(number))),
-        ("DoStep", (real, ctypes.c_double(1e-3), ctypes.c_bool(True), None, None, None, None)),
-        ("GetDirectionalDerivative", (refs, ctypes.c_size_t(n), refs, ctypes.c_size_t(n), values,
-                                      ctypes.c_size_t(room), values, ctypes.c_size_t(room))),
-        ("GetAdjointDerivative", (refs, ctypes.c_size_t(n), refs, ctypes.c_size_t(n), values,
-                                  ctypes.c_size_t(room), values, ctypes.c_size_t(room))),
-        ("DeserializeFMUState", (bytes_, ctypes.c_size_t(rng.choice([0, 5, 4096])), ctypes.byref(ctypes.c_void_p()))),
-        ("GetNumberOfContinuousStates", (ctypes.byref(size),)), ("GetFloat64", (None, ctypes.c_size_t(1), None,
-                                                                              ctypes.c_size_t(1))),
-    ])
-    told = len(host.said)
-    status = host.call(todo[0], *todo[1])
-    counts[status] += 1
-    if status >= 2 and len(host.said) == told:
-        sys.exit(f"{todo[0]} was refused without a word")
-host.call("Reset")
-if host.instance and host.call("EnterInitializationMode", ctypes.c_bool(False), ctypes.c_double(0), ctypes.c_double(0),
-                               ctypes.c_bool(False), ctypes.c_double(0)):
-    sys.exit("does not start again")
-host.close()
-print(*counts)
-"""
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_random_calls(written: dict[str, tuple[Written, Written]], kind: str, tmp_path: Path) -> None:
-    """Random calls with random arguments in a child: no crash, a sentence for every refusal, then it starts again."""
-    seed = list(KINDS).index(kind)
-    words = [sys.executable, "-c", FUZZ, str(written[kind][1].path), str(tmp_path), str(seed), str(CALLS)]
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=300, check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-800:]
-    ok, _, _, error, *_ = map(int, done.stdout.split())
-    assert ok > 0.05 * CALLS
-    assert error > 0.1 * CALLS
 
 
 def test_checkers_of_others(written: dict[str, tuple[Written, Written]]) -> None:

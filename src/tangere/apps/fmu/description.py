@@ -125,15 +125,21 @@ def _structure(table: Table) -> list[list[str]]:
     return [element(name, {}, entries) for name, entries in parts.items() if entries]
 
 
-def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, version: str) -> str:
-    """The whole file; guid in braces."""
-    identifier = kind.identifier(arm)
-    used = {g.type_of(i) for g in (p.group for p in table) for i in range(g.size)} - {""}
-    units = {TYPES[name].unit for name in used if name in TYPES}
-    root: dict[str, str | None] = {
-        "fmiVersion": "2.0",
-        "modelName": identifier,
-        "guid": guid,
+def log_and_experiment() -> list[list[str]]:
+    """What both versions say about messages and the default experiment."""
+    categories = [element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]
+    return [
+        element("LogCategories", {}, categories),
+        element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
+    ]
+
+
+def root_of(fmi: str, key: dict[str, str], kind: Kind, arm: ArmNumbers, version: str) -> dict[str, str | None]:
+    """Attributes of the whole file, which both versions have; key: what the host must show to make an instance."""
+    return {
+        "fmiVersion": fmi,
+        "modelName": kind.identifier(arm),
+        **key,
         "description": f"{arm.model.title}: {kind.title.lower()}. {kind.text}",
         "author": "The Tangere authors",
         "version": version,
@@ -141,8 +147,15 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
         "license": "Apache-2.0",
         "generationTool": f"Tangere {version}",
         "variableNamingConvention": "structured",
-        "numberOfEventIndicators": "0",
     }
+
+
+def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, version: str) -> str:
+    """The whole file; guid in braces."""
+    identifier = kind.identifier(arm)
+    used = {g.type_of(i) for g in (p.group for p in table) for i in range(g.size)} - {""}
+    units = {TYPES[name].unit for name in used if name in TYPES}
+    root = root_of("2.0", {"guid": guid}, kind, arm, version) | {"numberOfEventIndicators": "0"}
     common: dict[str, str | None] = {
         "modelIdentifier": identifier,
         "canGetAndSetFMUstate": "true",
@@ -152,15 +165,13 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, guid: str, versi
     sources = [element("SourceFiles", {}, [element("File", {"name": "fmu.c"})])]
     exchange = common | {"completedIntegratorStepNotNeeded": "false" if kind.memory else "true"}
     simulation = common | {"canHandleVariableCommunicationStepSize": "true", "maxOutputDerivativeOrder": "0"}
-    categories = [element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]
     variables = [_variable(table, p, i, name) for p in table for i, name in enumerate(p.group.names())]
     children = [
         element("ModelExchange", exchange, sources),
         element("CoSimulation", simulation, sources),
         element("UnitDefinitions", {}, units_text(units)),
         element("TypeDefinitions", {}, _types(used)),
-        element("LogCategories", {}, categories),
-        element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
+        *log_and_experiment(),
         element("ModelVariables", {}, variables),
         element("ModelStructure", {}, _structure(table)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tangere.apps.fmu.arrays import KINDS, TIME, Array3, all_arrays, arrays_of
-from tangere.apps.fmu.description import LOG_CATEGORIES, STEP, first_known, number, units_text
+from tangere.apps.fmu.description import first_known, log_and_experiment, number, root_of, units_text
 from tangere.apps.fmu.part import ArmNumbers, Kind
 from tangere.apps.fmu.variables import CHOICES, TYPES, Placed, Table
 from tangere.model.urdf_tree import element
@@ -106,18 +106,7 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, token: str, vers
     identifier = kind.identifier(arm)
     used = {a.declared for a in all_arrays(table)} - {""}
     units = {TYPES[name].unit for name in used if name in TYPES} | {"s"}
-    root: dict[str, str | None] = {
-        "fmiVersion": "3.0",
-        "modelName": identifier,
-        "instantiationToken": token,
-        "description": f"{arm.model.title}: {kind.title.lower()}. {kind.text}",
-        "author": "The Tangere authors",
-        "version": version,
-        "copyright": "Copyright the Tangere authors",
-        "license": "Apache-2.0",
-        "generationTool": f"Tangere {version}",
-        "variableNamingConvention": "structured",
-    }
+    root = root_of("3.0", {"instantiationToken": token}, kind, arm, version)
     common: dict[str, str | None] = {
         "modelIdentifier": identifier,
         "canGetAndSetFMUState": "true",
@@ -134,8 +123,7 @@ def description_text(kind: Kind, arm: ArmNumbers, table: Table, token: str, vers
         element("CoSimulation", simulation),
         element("UnitDefinitions", {}, units_text(units)),
         *([element("TypeDefinitions", {}, types)] if (types := _types(used)) else []),
-        element("LogCategories", {}, [element("Category", {"name": n, "description": t}) for n, t in LOG_CATEGORIES]),
-        element("DefaultExperiment", {"startTime": "0", "stopTime": "1", "stepSize": number(STEP)}),
+        *log_and_experiment(),
         element("ModelVariables", {}, [element("Float64", time), *(_variable(table, a) for a in all_arrays(table))]),
         element("ModelStructure", {}, _structure(table)),
     ]

@@ -1,4 +1,4 @@
-"""Pictures of a block: with its ports and of the arm with its frames (SVG, for the data sheet), and its icon (PNG)."""
+"""Pictures of a block: its ports, the arm, its frames, the double cover (SVG, for the data sheet); its icon (PNG)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import textwrap
 import zlib
 from functools import cache
 from itertools import pairwise
+from math import cos, pi, sin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,12 @@ def block_diagram(kind: Kind, arm: ArmNumbers, table: Table) -> Raw:
     return drawing(title, 760, y + 4, *parts, style="max-width:760px;width:100%")
 
 
+def picture(arm: ArmNumbers) -> Raw:
+    """The arm at its start pose, to scale."""
+    figure = arm.robot.plot(arm.q_start)
+    return drawing(figure.title, figure.width, figure.height, figure.parts, style="max-width:520px;width:100%")
+
+
 def frames_drawing(arm: ArmNumbers) -> Raw:
     """The arm at its start pose with the frames of base, links and tcp: x red, y green, z blue."""
     placed = np.array([np.eye(4), *arm.robot.link_poses(arm.q_start), arm.T_start])  # base, link frames, tcp
@@ -121,6 +128,63 @@ def _over(image: Pixels, colour: tuple[int, int, int, int], cover: Pixels) -> No
     """Paint a colour where cover is 1, a share of it at the edges."""
     share = np.clip(cover, 0.0, 1.0)[..., None]
     image += share * (np.array(colour, dtype=np.float64) - image)
+
+
+def double_cover() -> Raw:
+    """q and -q: opposite points of the circle of quaternions with one axis, and the two ways to turn."""
+    half = 0.62  # [rad] half of the angle that is drawn
+    parts: list[Raw] = []
+    blue, orange = "var(--a)", "var(--b)"
+
+    def arc(cx: float, cy: float, r: float, start: float, end: float, colour: str, width: float = 2.0) -> Raw:
+        """From angle to angle [rad], counted from the right, up is positive."""
+        x0, y0, x1, y1 = cx + r * cos(start), cy - r * sin(start), cx + r * cos(end), cy - r * sin(end)
+        large, sweep = int(abs(end - start) > pi), int(end < start)
+        d = f"M{x0:.1f} {y0:.1f} A{r} {r} 0 {large} {sweep} {x1:.1f} {y1:.1f}"
+        return tag("path", d=d, fill="none", stroke=colour, stroke_width=width)
+
+    def tip(x: float, y: float, angle: float, colour: str) -> Raw:
+        """An arrow's head at (x, y) that points along the angle [rad]."""
+        points = [(x + 10 * cos(angle + a), y - 10 * sin(angle + a)) for a in (0.0, 2.5, -2.5)]
+        return tag("path", d="M" + " L".join(f"{a:.1f} {b:.1f}" for a, b in points) + " z", fill=colour)
+
+    # left: the circle w = cos(angle / 2), along n: sin(angle / 2)
+    cx, cy, r = 150.0, 130.0, 86.0
+    parts += [
+        arc(cx, cy, r, -pi / 2, pi / 2, blue, 3.0), arc(cx, cy, r, pi / 2, 3 * pi / 2, orange, 3.0),
+        tag("line", x1=cx - r - 24, y1=cy, x2=cx + r + 24, y2=cy, stroke="var(--dim)", stroke_width=1),
+        tag("line", x1=cx, y1=cy + r + 18, x2=cx, y2=cy - r - 18, stroke="var(--dim)", stroke_width=1),
+        _text("w = cos(θ/2)", cx + r + 30, cy + 18, 12, "var(--dim)", anchor="start"),
+        _text("sin(θ/2), along n", cx, cy - r - 24, 12, "var(--dim)"),
+    ]  # fmt: skip
+    for angle, name, colour in ((half, "q", blue), (half + pi, "−q", orange)):
+        x, y = cx + r * cos(angle), cy - r * sin(angle)
+        out = 18.0 if name == "q" else -20.0
+        parts += [
+            tag("line", x1=cx, y1=cy, x2=round(x, 1), y2=round(y, 1), stroke=colour, stroke_width=2),
+            tag("circle", cx=round(x, 1), cy=round(y, 1), r=5, fill=colour),
+            _text(name, x + out, y - 0.4 * out + 2, 15, colour, weight=640),
+        ]  # fmt: skip
+    parts += [arc(cx, cy, 30, 0.0, half, blue, 1.4), _text("θ/2", cx + 44, cy - 10, 12, blue)]
+    parts += [_text("canonical: w ≥ 0", cx + 52, cy + r + 34, 12, blue),
+              _text("the same rotations", cx - 68, cy + r + 34, 12, orange)]  # fmt: skip
+    # right: the two ways to turn, seen along the axis
+    cx = 530.0
+    start, end = 0.25, 0.25 + 2 * half
+    parts += [
+        arc(cx, cy, 78, start, end, blue, 3.0), arc(cx, cy, 56, start + 2 * pi, end, orange, 3.0),
+        tip(cx + 78 * cos(end), cy - 78 * sin(end), end + pi / 2, blue),
+        tip(cx + 56 * cos(end), cy - 56 * sin(end), end - pi / 2, orange),
+        *(tag("line", x1=cx, y1=cy, x2=round(cx + 96 * cos(a), 1), y2=round(cy - 96 * sin(a), 1), stroke="var(--ink)",
+              stroke_width=1.6) for a in (start, end)),
+        tag("circle", cx=cx, cy=cy, r=4, fill="var(--ink)"),
+        _text("before", cx + 104, cy - 22, 12, "var(--dim)", anchor="start"),
+        _text("after", cx + 16, cy - 102, 12, "var(--dim)", anchor="start"),
+        _text("θ about n", cx + 84, cy - 70, 13, blue, anchor="start"),
+        _text("2π − θ about −n", cx, cy + 80, 13, orange),
+    ]  # fmt: skip
+    title = "Double cover: q and −q are the same rotation; the half with w ≥ 0 is canonical"
+    return drawing(title, 760, 270, *parts, style="max-width:760px;width:100%")
 
 
 @cache

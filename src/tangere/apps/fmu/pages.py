@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tangere.apps.fmu.drawings import block_diagram, frames_drawing
+from tangere.apps.fmu.drawings import block_diagram, double_cover, frames_drawing, picture
+from tangere.apps.fmu.formulas import STYLE as STYLE_OF_FORMULAS
+from tangere.apps.fmu.formulas import forward_formulas, rotation_formulas
 from tangere.apps.fmu.part import ArmNumbers, Kind, six_of
 from tangere.apps.fmu.variables import CHOICES, Choice, Group, Table, units_of
 from tangere.figures.markup import Raw, join, tag
@@ -22,6 +24,7 @@ STYLE = Raw(
     "<style>table.notes thead th{text-align:left;padding-left:14px}table.notes thead th:first-child{padding-left:0}"
     "table.notes td:last-child{width:46%}</style>"
 )
+AUTHOR = "The Tangere authors"
 COMPILE = "cc -std=c99 -O2 -ffp-contract=off -fPIC -shared -fvisibility=hidden sources/fmu.c -lm -o {name}.so"
 CATALOGUE_STYLE = Raw(
     "<style>a{color:var(--a)}table.grid td,table.grid thead th+th{text-align:left;white-space:nowrap}"
@@ -74,6 +77,9 @@ def _equations(kind: Kind, arm: ArmNumbers) -> Raw:
     for e in (part.equations_of(arm.family) for part in kind.parts):
         if e is not None:
             body += [tag("h3", e.title), tag("pre", "\n".join(e.lines)), tag("p", e.text)]
+            if e.title == "Forward kinematics":
+                body += [STYLE_OF_FORMULAS, forward_formulas() if arm.family.closed else Raw(""),
+                         rotation_formulas(double_cover())]  # fmt: skip
             body.append(tag("p", "Sources: " + "; ".join(e.sources) + ".", class_="sub"))
     return join(*body)
 
@@ -118,7 +124,7 @@ def _serial_frames(arm: ArmNumbers) -> Section:
                    join(frames_drawing(arm), table(header, rows, "notes"), tag("p", text)))  # fmt: skip
 
 
-def _use_section(kind: Kind, arm: ArmNumbers, fmi: int) -> Section:
+def _use_section(kind: Kind, arm: ArmNumbers, fmi: int, version: str) -> Section:
     name = kind.identifier(arm)
     rows: list[tuple[object, ...]] = [
         ("Interfaces", f"FMI {fmi}.0 model exchange and co-simulation in one file; any step length, also changing"),
@@ -131,6 +137,9 @@ def _use_section(kind: Kind, arm: ArmNumbers, fmi: int) -> Section:
         ("Start values", "resources/parameters.txt, the same numbers as in modelDescription.xml; the binary serves "
          f"every {'UR arm' if arm.family.closed else 'arm whose joints turn and slide in this order'}"),
         ("From source", tag("code", COMPILE.format(name=name).replace("fmu.c", "fmu3.c" if fmi == 3 else "fmu.c"))),
+        ("Author", AUTHOR), ("Version", f"Tangere {version}"),
+        ("Binaries", "linux64 and win64 are run by the tests (win64 under wine); those for macOS (darwin64) and Linux "
+         "on ARM are built only, nobody has run them here"),
         ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
         *(("", text) for text in arm.sources),
     ]  # fmt: skip
@@ -148,11 +157,11 @@ def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str, 
         ("FMI", f"{fmi}.0", " ME + CS"),
     ]  # fmt: skip
     sections = [
-        Section("block", "Block", join(STYLE, block_diagram(kind, arm, block))),
+        Section("block", "Block", join(STYLE, block_diagram(kind, arm, block), picture(arm))),
         Section("equations", "Equations", _equations(kind, arm)),
         Section("variables", "Variables", _variables(block)),
         _frames_section(arm),
-        _use_section(kind, arm, fmi),
+        _use_section(kind, arm, fmi, version),
     ]
     return page_html(name, page_head(name, f"{arm.model.title}: {kind.title.lower()}. {kind.text}", tiles), sections)
 
@@ -204,7 +213,7 @@ def _arms(arms: Sequence[ArmNumbers]) -> Section:
             tag("h3", f"{example.name}: frames and links"),
             tag("p", "Standard Denavit-Hartenberg: joint i turns about z of frame i-1; x red, y green, z blue. Joint "
                 "angles are those of the teach pendant."),
-            frames_drawing(example),
+            picture(example), frames_drawing(example),
             table(("link", "mass [kg]", "centre of mass [m]", "inertia xx, yy, zz, xy, xz, yz [kg m2]"), links),
             tag("details", tag("summary", f"Where the numbers of the {example.name} come from"),
                 tag("ul", *(tag("li", s) for s in example.sources))),
@@ -243,13 +252,15 @@ def _catalogue_use(written: Sequence[Written]) -> Section:
         ("From source", "sources/CMakeLists.txt in every file, or the one command on its data sheet; C99, libm only"),
         ("Signs", "M qdd + C qd + g + friction = tau + tau_ext + J^T wrench; a wrench is what the environment does to "
          "the robot, tau includes gravity"),
+        ("Run here", "binaries for linux64, and win64 under wine, to the same numbers; those for macOS and Linux on "
+         "ARM are built only"),
         ("Licence", "Apache-2.0, in every file"),
     ]  # fmt: skip
     return Section("use", "Use", table((), rows, "notes facts"))
 
 
-def catalogue_html(written: Sequence[Written], version: str) -> str:
-    """The page."""
+def catalogue_html(written: Sequence[Written], version: str, date: str) -> str:
+    """The page; date: of its making."""
     kinds = list(dict.fromkeys(w.kind.name for w in written))
     arms = list({w.arm.name: w.arm for w in written}.values())
     platforms = sorted({p for w in written for p in w.platforms})
@@ -261,5 +272,5 @@ def catalogue_html(written: Sequence[Written], version: str) -> str:
     sections = [_overview(written), _arms(arms)]
     sections += [_kind([w for w in written if w.kind.name == k]) for k in kinds]
     sections.append(_catalogue_use(written))
-    line = f"Universal Robots arms as FMI 2.0 blocks: {', '.join(a.name for a in arms)}. Tangere {version}."
+    line = f"Arms as FMI 2.0 blocks: {', '.join(a.name for a in arms)}. {AUTHOR}, {date}, Tangere {version}."
     return page_html("FMU library catalogue", page_head("FMU library catalogue", line, tiles), sections)
