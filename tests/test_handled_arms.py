@@ -141,3 +141,20 @@ def test_pushes_on_a_standing_arm_that_sticks_are_found_and_no_fault(world: Worl
     assert len(found["tuned"]) >= COUNT
     assert np.mean(found["tuned"]) >= 0.8
     assert sum(found["tuned"]) >= sum(found["plain"])
+
+
+def test_twice_as_fast_as_it_was_tuned_is_said_and_no_touch() -> None:
+    arms = Arms(COUNT if SOAK else 1, SEED + 1)
+    slow = [arms.run(arms.waypoints(32.0, 2.5, speed=0.4)) for _ in range(2)]
+    fast = arms.run(arms.waypoints(20.0, 2.5, speed=0.8))
+    alarms = 0
+    for b in range(arms.count):
+        known = belief(arms.base, arms.model(b))
+        done = tuning(arms.base, [_read(arms, run.logs[b], known) for run in slow], known, 0.1)
+        known = belief(arms.base, done.model)
+        assert not any(finding.kind == "faster" for seen in done.logs for finding in seen.findings)
+        seen = watch(_read(arms, fast.logs[b], known), known, isolate=False)
+        (said,) = (finding for finding in seen.findings if finding.kind == "faster")
+        assert "promise does not hold" in str(said)
+        alarms += len(seen.alarms)
+    assert alarms <= arms.count // 10

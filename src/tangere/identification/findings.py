@@ -13,6 +13,7 @@ from tangere.identification.samples import LEAST_ROWS, Motion, midpoints, restin
 from tangere.identification.solve import agreed
 from tangere.model.loading import names
 from tangere.observe.detect import Thresholds
+from tangere.observe.detect.signals import FASTER
 from tangere.observe.drive_model import STANDSTILL
 from tangere.robots import Robot, robot
 from tangere.types import Array
@@ -72,6 +73,7 @@ Kind = Literal[
     "worse",  # the model predicts worse than the arm's data
     "own logs",  # thresholds are learned from logs that the model was identified from
     "rate",  # samples come at another rate than those that thresholds were learned from
+    "faster",  # joints are faster than thresholds were learned for
     "payload",  # what the controller was told is mounted
     "belief",  # where what is believed of the arm comes from
     "doubt",  # what was found when the model was identified
@@ -331,13 +333,27 @@ def torque_findings(g: Array, current: Array, gain: Array) -> list[Finding]:
     return [Finding("currents", f"{text} over modelled gravity is {shown} instead of 1")]
 
 
-def promised_at(thresholds: Thresholds, time: Array) -> tuple[Finding, ...]:
-    """That tuned thresholds promise for logs of another rate than these stamps (N,) [s] have; else nothing."""
-    here = 1.0 / float(np.median(np.diff(time)))
-    if not thresholds.tuned or not abs(np.log(here / thresholds.sampled)) > np.log(OTHER_RATE):
+def promised_at(thresholds: Thresholds, time: Array, qd: Array | None = None) -> tuple[Finding, ...]:
+    """Where a log is none of those that tuned thresholds promise something for: another rate, or faster.
+
+    time (N,) [s], qd (N, n) [rad/s], None: not known yet.
+    """
+    if not thresholds.tuned:
         return ()
-    text = f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: their "
-    return (Finding("rate", text + "promise was not made for this; tune with logs of this rate"),)
+    said = []
+    here = 1.0 / float(np.median(np.diff(time)))
+    if abs(np.log(here / thresholds.sampled)) > np.log(OTHER_RATE):
+        text = f"{here:.3g} samples per second, the thresholds were learned from logs of {thresholds.sampled:.3g}: "
+        said.append(Finding("rate", text + "their promise was not made for this; tune with logs of this rate"))
+    if qd is not None and thresholds.speed is not None:
+        fastest = np.nanmax(np.abs(qd), axis=0)
+        if np.any(beyond := fastest > FASTER * thresholds.speed):
+            j = int(np.argmax(fastest / thresholds.speed))
+            rest = "" if beyond.sum() == 1 else f", {int(beyond.sum()) - 1} more alike"
+            text = f"joint {j + 1} reaches {fastest[j]:.2g} rad/s, thresholds were learned up to "
+            text += f"{thresholds.speed[j]:.2g}{rest}: they grow there, and what they promise does not hold; tune with "
+            said.append(Finding("faster", text + "logs that are as fast", j + 1))
+    return tuple(said)
 
 
 def _velocity(time: Array, q: Array, qd: Array, period: float) -> list[Finding]:

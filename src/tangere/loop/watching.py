@@ -324,7 +324,7 @@ def watch(
     if result.abort is not None:
         raise result.abort
     progress(1.0)
-    return watcher.watched(log, believed, promised_at(believed.thresholds, log.motion.time))
+    return watcher.watched(log, believed, promised_at(believed.thresholds, log.motion.time, log.motion.qd))
 
 
 def long_enough(log: TouchLog) -> float:
