@@ -291,7 +291,7 @@ def robot(
     name_or_path: str | os.PathLike[str],
     *,
     payload: Payload | float | Sequence[Any] | None = None,
-    tool: Sequence[float] | Array | None = None,
+    tool: str | Sequence[float] | Array | None = None,
     gravity: str | Sequence[float] | Array | None = None,
     mounting: str | Sequence[float] | Array | None = None,
     parameters: str | os.PathLike[str] | None = None,
@@ -302,7 +302,7 @@ def robot(
     """The robot of that name (tangere.models() lists them) or of that file (.toml, .urdf).
 
     payload: mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
-    tool: T_flange_tcp as 4x4, as x y z rx ry rz (UR's TCP form) or as x y z.
+    tool: T_flange_tcp as 4x4, as x y z rx ry rz (UR's TCP form) or as x y z; or "2f-85", "hand-e", "pen", with mass.
     gravity or mounting: "table", "wall", "ceiling", or the vector of gravity in base axes [m/s2]; one of the two.
     parameters: another set of numbers for the arm, by name or as a model file; or the robot_calibration_summary.txt
         of its controller, for gains and friction of its joints.

@@ -64,7 +64,10 @@ def add_model_options(p: Any) -> None:
     p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
     p.add_argument("--tip", metavar="LINK", help="of a file with several branches: the link at which the arm ends")
     p.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
-    p.add_argument("--tool", metavar="X,Y,Z[,RX,RY,RZ]", help="the tool point in the flange [m, rad], as UR's TCP")
+    p.add_argument(
+        "--tool", metavar="NAME|X,Y,Z[,RX,RY,RZ]",
+        help="2f-85, hand-e or pen, with its mass; or the tool point in the flange [m, rad], as UR's TCP",
+    )  # fmt: skip
     p.add_argument("--mounting", metavar="HOW", help="table, wall, ceiling, or gravity in base axes as x,y,z [m/s2]")
 
 
@@ -74,7 +77,7 @@ def model_of(arguments: argparse.Namespace) -> Model:
 
     return load(
         arguments.robot, parameters=arguments.parameters, calibration=arguments.calibration, tip=arguments.tip,
-        payload=payload_of(arguments.payload), tool=_numbers(arguments.tool, "tool", "m,m,m,rad,rad,rad", (3, 6)),
+        payload=payload_of(arguments.payload), tool=_tool(arguments.tool),
         gravity=_mounting(arguments.mounting),
     )  # fmt: skip
 
@@ -131,6 +134,11 @@ def text_of(model: Model, kind: str, *, shapes: bool = True, control: str = "gaz
 
 def _numbers(text: str | None, name: str, unit: str, size: tuple[int, ...]) -> tuple[float, ...] | None:
     return None if text is None else numbers(text, name, unit, size)
+
+
+def _tool(text: str | None) -> Any:
+    named = text is not None and "," not in text and "/" not in text
+    return text if named else _numbers(text, "tool", "m,m,m,rad,rad,rad", (3, 6))
 
 
 def payload_of(text: str | None) -> Any:

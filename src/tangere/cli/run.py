@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built, OnArm
     from tangere.report.data import About
 
-SPELLED = ("robot", "model", "plant", "seed")  # settings with an option of their own; others go by --set
+SPELLED = ("robot", "tool", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
 EXAMPLES = """examples:
   tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/push

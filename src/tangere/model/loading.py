@@ -15,6 +15,7 @@ from tangere.model.fields import read_toml
 from tangere.model.frames import gravity_vector, tool_transform
 from tangere.model.inertia import payload_body
 from tangere.model.model import Array, Model, Payload
+from tangere.model.tools import tool_named
 
 _DATA = Path(__file__).parent / "data"
 _SETS = _DATA / "sets"
@@ -48,7 +49,7 @@ def load(
     *,
     parameters: str | os.PathLike[str] | None = None,
     payload: Payload | float | Sequence[Any] | None = None,
-    tool: Sequence[float] | Array | None = None,
+    tool: str | Sequence[float] | Array | None = None,
     gravity: str | Sequence[float] | Array | None = None,
     calibration: str | os.PathLike[str] | None = None,
     tip: str | None = None,
@@ -62,7 +63,8 @@ def load(
         that file gives (lengths, links, drives, tool, sources, ...) replaces what the arm has. Also the
         robot_calibration_summary.txt of the arm's controller: gains and friction of its joints.
     payload: Payload, mass [kg], (mass, com) or (mass, com, inertia about the com), in flange axes.
-    tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z.
+    tool: T_flange_tcp as 4x4, as x y z rx ry rz (m and rotation vector, UR's TCP form) or as x y z; or the name of a
+        tool out of model.tools.TOOLS, which is the payload, too.
     gravity: vector in base axes [m/s2], or "table", "wall" (the base y axis points up), "ceiling".
     calibration: a UR calibration.yaml, whose kinematics replace the nominal ones (needs the extra `calibration`).
     tip, base: for a URDF or a MuJoCo model, the links whose frames are the tcp and the base, where the defaults of
@@ -83,6 +85,8 @@ def load(
         from tangere.model.calibration import calibrated
 
         model = calibrated(model, calibration)
+    if isinstance(tool, str):
+        model, tool = _with_tool(model, tool, payload), None
     if payload is not None:
         model = dataclasses.replace(model, payload=payload_body(payload))
     if tool is not None:
@@ -90,6 +94,17 @@ def load(
     if gravity is not None:
         model = dataclasses.replace(model, gravity=gravity_vector(gravity))
     return model
+
+
+def _with_tool(model: Model, name: str, payload: Any) -> Model:
+    """The arm with a tool that has a name: its point, its mass, and where they are from."""
+    found = tool_named(name)
+    if payload is not None:
+        raise InvalidValue(f"payload: the tool {name} has its own mass, {found.mass:g} kg; give its point for another")
+    T = tool_transform((0.0, 0.0, found.tcp))
+    return dataclasses.replace(
+        model, T_flange_tcp=T, payload=found.payload, sources=(*model.sources, found.source)
+    )
 
 
 def _from_xml(path: Path, tip: str | None, base: str | None) -> Model:

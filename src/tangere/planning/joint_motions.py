@@ -95,11 +95,12 @@ class Sine:
             raise InvalidValue(f"frequency: must be positive [Hz], got {f.tolist()}")
         for j, swing, rate in zip(which, A, 2.0 * pi * f * np.abs(A), strict=True):
             low, high, top = robot.q_min[j - 1], robot.q_max[j - 1], robot.qd_max[j - 1]
+            unit = "rad" if robot.revolute[j - 1] else "m"
             if q[j - 1] - abs(swing) < low or q[j - 1] + abs(swing) > high:
-                raise NoSolution(f"joint {j} would swing {abs(swing):.4g} rad about {q[j - 1]:.4g}, beyond its limits "
-                                 f"{low:.4g} to {high:.4g} rad")  # fmt: skip
+                about = f"joint {j} would swing {abs(swing):.4g} {unit} about {q[j - 1]:.4g}"
+                raise NoSolution(f"{about}, beyond its limits {low:.4g} to {high:.4g} {unit}")
             if rate > top:
-                raise NoSolution(f"joint {j} would need {rate:.4g} rad/s, its limit is {top:.4g} rad/s")
+                raise NoSolution(f"joint {j} would need {rate:.4g} {unit}/s, its limit is {top:.4g} {unit}/s")
         self._moving = tuple((j - 1, float(a), 2.0 * pi * float(w)) for j, a, w in zip(which, A, f, strict=True))
         self._q_0, self._ramp = q.copy(), ramp
         self._law = SmoothRate(1.0, ramp, 2.0 * ramp + 1.0 if duration == inf else duration, stop=duration != inf)

@@ -142,8 +142,11 @@ def _belief(model: str | None, arm: Robot, payload: Payload | None) -> Belief | 
 
 def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
     """The simulated arm and the believed one, and what a model file says of its drives."""
-    base = robot(s.robot, parameters=s.parameters)
-    pen, tool = None, None
+    base = robot(s.robot, parameters=s.parameters, tool=s.tool)
+    pen: Payload | None = None
+    tool: Any = s.tool
+    if tool_mass and s.tool is not None:
+        raise InvalidValue(f"tool: this scenario has a tool of its own (its mass: {tool_mass}), got {s.tool!r}")
     if tool_mass:  # a pen as long as the tool; 002's 100 mm where the arm has no tool
         mass = getattr(s, tool_mass)
         length = float(base.model.T_flange_tcp[2, 3]) or Pen().length

@@ -72,6 +72,7 @@ class RunSettings:
     friction_model: str = word("same", "what the controller compensates", ("same", "none"))
     mass: float = setting(1.0, "", "masses and inertias of the plant against the model, as a factor")
     payload: float | None = setting(None, "kg", "mass at the plant's flange that the controller does not know")
+    tool: str | None = word(None, "on the flange, known to the controller: 2f-85, hand-e or pen", metavar="NAME")
     sensors: str = word(
         "ideal", "noise of the measurements; typical: a UR10e's, scaled by joint size",
         ("ideal", "ur10e", "typical"),

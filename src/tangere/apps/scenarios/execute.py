@@ -168,8 +168,7 @@ def execute(
     folder = claim.path
     told = {"scenario": built.scenario.name, **plain(built.settings)}
     told["push"] = told.pop("push")  # at the end: a list in a table of numbers
-    if not told["fault"]:
-        del told["fault"]
+    told = {name: value for name, value in told.items() if name not in ("fault", "tool") or value}
     if arm is not None:
         told = {"arm": arm.host} | {name: value for name, value in told.items() if name not in SIMULATED}
     models = {"plant": built.world.true, "controller": built.world.believed}

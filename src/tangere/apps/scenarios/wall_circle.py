@@ -62,7 +62,9 @@ class WallCircleSettings(RunSettings):
     robot: str = altered(RunSettings, "robot", "ur10")
     parameters: str | None = altered(RunSettings, "parameters", "002")
     duration: float | None = altered(RunSettings, "duration", None)
-    drives: bool = altered(RunSettings, "drives", False)  # 002 has none; its springs are too soft for rotors
+    # 002 has none. With the UR10's the force stays within 4.99 and 5.01 N at 200 s a round; at 20 s it does not: the
+    # impedance feeds no inertia forward, and rotors outweigh the links
+    drives: bool = altered(RunSettings, "drives", False)
     pose: str = word("regular", "where the wall is", ("own", "regular"))
     force: float = setting(5.0, "N", "of the pen against the wall; it can only press", low=0.0)
     round_time: float = setting(200.0, "s", "once round")
@@ -89,6 +91,8 @@ def motion(world: World) -> Motion:
         inertia = np.diag(robot.mass_matrix(trajectory.at(0.0).q))
         springs, dampers = OMEGA**2 * inertia, 2.0 * OMEGA * inertia
         springs[0] = 0.0  # joint 1 only pushes: a spring there would hold the pen off the wall
+        # and it is pushed by 5 N at 0.1 m at most: a damper for its rotor too would outweigh that
+        dampers[0] = 2.0 * OMEGA * Robot(robot.model).mass_matrix(trajectory.at(0.0).q)[0, 0]
         controller = QuasiStatic(robot, force, trajectory, stiffness=springs, damping=dampers, friction=friction)
         name = "quasi-static torque"
     else:
