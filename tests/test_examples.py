@@ -324,3 +324,17 @@ def test_rollouts_of_contacts_are_felt_and_one_is_replayed() -> None:
         assert numbers(r"felt: # %", text)[0] > 60.0
         assert numbers(r"half of these within # ms", text)[0] < 20.0
         assert numbers(r"alarms before the push: #;", text) == [0.0]
+
+
+def test_virtual_work_vanishes_with_the_square_of_the_displacement() -> None:
+    text = printed("virtual_work")
+    for joint in (1, 2, 3):
+        (times,) = numbers(rf"joint {joint}: work .* rad: # times", text)
+        assert times == pytest.approx(100.0, rel=0.02)
+    assert numbers("too much on joint 2: # J", text) == [pytest.approx(5e-5, rel=0.02)]
+
+
+def test_figures_of_the_documents_are_on_one_page() -> None:
+    assert len(printed("document_figures").splitlines()) == 11
+    page = LEFT["document_figures"]["document_figures.html"]
+    assert page.count("<svg") == 10
