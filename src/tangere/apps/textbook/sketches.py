@@ -62,17 +62,17 @@ def coordinates_sketch(system: System, chi: ArrayLike) -> Figure:
     chi = np.asarray(chi, dtype=float)
     p = position(system, chi)
     foot = np.array([p[0], p[1], 0.0])
-    steps = {
-        "cartesian": [[p[0], 0.0, 0.0], foot],
+    ways: dict[str, list[Array]] = {
+        "cartesian": [np.array([p[0], 0.0, 0.0]), foot],
         "cylindrical": [*(position(system, [chi[0], a, 0.0]) for a in np.linspace(0.0, chi[1], 24)), foot],
         "spherical": [
             *(position(system, [chi[0], s * chi[1], 0.0]) for s in np.linspace(0.0, 1.0, 24)),
             *(position(system, [chi[0], chi[1], s * chi[2]]) for s in np.linspace(0.0, 1.0, 24)),
         ],
-    }[system]
+    }
     axes = [_line(_flat([np.zeros(3), 1.3 * e]), "faint") for e in np.eye(3)]
     names = [_text(_flat([1.38 * e])[0], n) for e, n in zip(np.eye(3), "xyz", strict=True)]
-    way = _line(_flat([*steps, p]), "line")
+    way = _line(_flat([*ways[system], p]), "line")
     return _sketch(
         f"a point in {system} coordinates", *axes, *names, way, _line(_flat([np.zeros(3), p]), "strong"),
         _text(_flat([p])[0] + [8, -6], "r"),
