@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tangere.observe.detect.classify import SHORT, History, Judgement, judged
+from tangere.observe.detect.classify import SHORT, History, Judgement, early, judged
 
 H = 0.01
 SPREAD = np.full(6, 0.3)
@@ -85,3 +85,27 @@ def test_the_confidence_is_between_even_and_nearly_sure_and_falls_towards_the_bo
     assert hard[0] > 0.8
     assert hard[-1] < 0.2
     assert np.all(np.diff(hard) < 0.12)  # falls, but for the noise of the moment that is nine tenths
+
+
+def test_at_the_alarm_only_what_rises_slowly_is_told():
+    """A jump may be an impact or a hand that stays; half a second up to the threshold is a hand."""
+    jump = early(1.0 / 0.004, True)
+    assert (jump.kind, jump.confidence) == ("unknown", 0.0)
+    assert jump.alternatives[0][0] == "collision"
+    assert sum(p for _, p in jump.alternatives) == pytest.approx(1.0)
+    slow = early(1.0 / 0.5, False)
+    assert slow.kind == "push"
+    assert slow.confidence >= 0.95
+
+
+@pytest.mark.parametrize(("joint", "stands", "fault"), [(0, False, False), (4, True, False), (4, False, True)])
+def test_a_hand_that_turns_one_joint_is_no_fault(joint, stands, fault):
+    """A hand across the arm turns joint 1 alone; joints that stand hide what they feel. Else no push does it."""
+    time = np.arange(0.0, 1.5, H)
+    added = np.zeros((len(time), 6))
+    added[:, joint] = 10.0
+    q = (0.0 if stands else 0.3) * time[:, None] * np.ones(6)
+    found = judged(History(time, added, q, None, SPREAD, False), None, 0.3)
+    assert (found.kind == "fault") == fault
+    if not fault:
+        assert dict(found.alternatives).get("fault", 0.0) < 0.2

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.touch.event_table import cells
 from tangere.apps.touch.learn_commands import rates
 from tangere.apps.touch.options import sample_rate
-from tangere.apps.touch.watch_command import cells
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.identification import prior_drive, read_model

@@ -107,7 +107,7 @@ def test_payload_is_a_mass_that_follows_gravity() -> None:
     events = _events(tau_ext, time, detector=detector, q=q, qd=qd)
     assert events[0].kind == "payload"
     assert events[0].mass_kg == pytest.approx(3.0, rel=0.05)
-    assert events[0].first_kind in ("collision", "push")
+    assert events[0].first_kind == "unknown"  # at the alarm nobody knows
     # the same fit on a sideways push finds no mass that explains it
     side = np.einsum("mij,i->mj", J[:, :3], np.array([30.0, 0.0, 0.0]))
     rows = slice(600, 1400)

@@ -13,7 +13,8 @@ from tangere.apps.touch.watch_command import summary
 from tangere.identification.belief import belief
 from tangere.identification.samples import Motion
 from tangere.identification.touch_logs import TouchLog
-from tangere.loop.watching import NEAR, Traces, Watched
+from tangere.loop.watching import Traces, Watched
+from tangere.report.section import NEAR
 from tangere.types import Event
 
 N, COUNT = 6, 1000

@@ -95,6 +95,26 @@ def test_the_part_that_says_most_is_taken(robot, rng):
     assert np.allclose(found.q, q[there].mean(axis=0), atol=0.05)
 
 
+@pytest.mark.parametrize("lasts", [0.012, 0.024, 0.04])
+def test_of_an_impact_the_whole_course_counts_and_no_more(robot, rng, lasts):
+    """Its impulse is found, over about its own time; 95 % intervals of the force while it lasted hold it."""
+    held = 0
+    for _ in range(40):
+        time, q, qd, _ = motion(rng)
+        on = (time > 0.5 * H) & (time <= lasts + 0.5 * H)
+        y = noisy(rng, np.where(on[:, None], 4.0 * TORQUE, 0.0))
+        found = added(robot, time, y, q, qd, 0.0, SPREAD)
+        assert found.seconds <= lasts + 2.0 * 0.005 + 1e-9
+        weights = np.linalg.solve(found.covariance, TORQUE)
+        size = weights @ found.torque / (weights @ TORQUE)  # 4, where it is of the course alone
+        sigma = 1.0 / math.sqrt(weights @ TORQUE)
+        assert size * found.seconds == pytest.approx(4.0 * lasts, abs=4.0 * sigma * found.seconds + 0.15 * 4.0 * lasts)
+        low, high = found.stretch
+        assert low <= 1.0 <= high
+        held += (size - 2.0 * sigma) * low <= 4.0 <= (size + 2.0 * sigma) * high
+    assert held >= 35  # 38 expected
+
+
 def test_what_sticks_and_what_gains_hide(robot, rng):
     time, q, qd, _ = motion(rng)
     y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))

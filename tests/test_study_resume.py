@@ -233,3 +233,29 @@ def test_devices(tmp_path: Path, capsys: Any) -> None:
     assert "--device cuda needs --collisions N" in capsys.readouterr().err
     assert main(["study", "--collisions", "0", "--out", str(tmp_path / "b")]) == 1
     assert "1 to 1e9 contacts" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------------------ promises
+
+
+def test_promises_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Noise alone: what is counted agrees with what is promised where there are enough alarms to tell; same bytes."""
+    monkeypatch.setattr("tangere.apps.study.promises.ARMS", 60)
+    asked = ["study", "--promises", "0.5", "--learn", "0.5", "--frequency", "250Hz", "--workers", "1", "--no-report"]
+    assert main([*asked, "--out", str(tmp_path / "one")]) == 0
+    told = capsys.readouterr().out
+    assert "counted against promised" in told
+    rows = [line.split(",") for line in (tmp_path / "one" / "promises.csv").read_text().splitlines()[1:]]
+    exact = {float(row[1]): [float(value) for value in row[2:]] for row in rows if row[0] == "exact"}
+    assert list(exact) == [0.1, 1.0, 10.0, 60.0]
+    promised, hours, alarms, counted, low, high = exact[60.0]
+    assert hours == pytest.approx(0.5)
+    assert promised == pytest.approx(60.0, rel=0.2)
+    assert counted == pytest.approx(alarms / hours)
+    assert low < 3.0 * promised  # half a minute of motion to learn from: some factor, no order of magnitude
+    assert high > promised / 3.0
+    assert exact[0.1][2] <= exact[60.0][2]
+    assert main([*asked, "--collisions", "10", "--out", str(tmp_path / "both")]) == 1
+    assert "two studies" in capsys.readouterr().err
+    assert main(["study", "--promises", "0", "--out", str(tmp_path / "none")]) == 1
+    assert "hours above 0" in capsys.readouterr().err

@@ -100,7 +100,7 @@ class Event:
     mass_kg: float | None = None  # of the payload that would explain it, where that was fitted
     first_kind: Kind | None = None  # the guess at the sample that raised it; None: nothing was changed since
     masked: bool = False  # expected: a stop, a wanted contact, a payload change that was announced
-    why_no_link: str = ""  # where none is named: "too weak", "ambiguous", "not one push", ... (ContactIsolator)
+    why_no_link: str = ""  # where none is named: "too weak", "ambiguous", "not one push", "stronger than a hand"
     score: float = 1.0  # the largest signal against its threshold so far; 1 is an alarm
     impulse: Array | None = None  # (3,) N s, base axes, on the robot: of an event that was isolated and has ended,
     # force times the integral of the residual along the one that was isolated, over that one's size
@@ -110,6 +110,7 @@ class Event:
     force_interval_n: tuple[float, float] | None = None  # the same of the force's size
     mass_interval_kg: tuple[float, float] | None = None  # the same of mass_kg, of a payload that was named
     com: Array | None = None  # (3,) m in flange axes, of that payload
+    point_spread_m: float | None = None  # m, expected distance of the true point from `point`
 
     @classmethod
     def sample(cls, time: float, joint: int, residual: Array, number: int = 1, **more: Any) -> Event:
@@ -154,7 +155,7 @@ _RECORDED = (
     "time_s", "onset_s", "end_s", "kind", "link", "joint", "torque_nm", "residual_nm", "force_n", "confidence", "alarm",
     "channel", "alternatives", "link_probability", "links", "why_no_link", "force", "point", "mass_kg", "score",
     "reason", "phase", "impulse", "torque_interval_nm", "force_interval_n",
-    "mass_interval_kg", "com",
+    "mass_interval_kg", "com", "point_spread_m", "first_kind",
 )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "tau_ext_true": "Nm",
         "T_true": "1, m",  # (12) as T_des
         "wrench_true": "N, Nm",  # (6) as wrench
+        "score": "",  # of the detector: the largest signal against its threshold, 1 is an alarm
         "cost": "s",  # wall time of observers, detector and controller
         "cost_log": "s",  # wall time of recording the row before
         "lateness": "s",  # how long after its due time a paced period began

@@ -171,6 +171,7 @@ class Parts:
         trajectory: Trajectory | None,
         residuals: list[str],
         truth: Callable[[], Truth] | None,
+        scorer: Any = None,
     ) -> None:
         self.wrench = state.wrench is not None
         self.command = controller is not None
@@ -179,10 +180,13 @@ class Parts:
         self.residuals = residuals
         self.truth = truth
         self.extra: Callable[[], Mapping[str, Any]] | None = getattr(controller, "columns", None)
-        values = {} if self.extra is None else self.extra()
-        known = {"time", "period", "cost", "cost_log", "lateness", "cpu", *self._own(len(state.q))}
+        values = {} if self.extra is None else dict(self.extra())
+        known = {"time", "period", "cost", "cost_log", "lateness", "cpu", "score", *self._own(len(state.q))}
         if twice := sorted(known & set(values)):
             raise InvalidValue(f"columns of the controller: {', '.join(twice)} are the loop's own")
+        if hasattr(scorer, "score"):
+            own, values["score"] = self.extra, 0.0
+            self.extra = lambda: {**own(), "score": scorer.score} if own is not None else {"score": scorer.score}
         self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
         self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
 

@@ -120,7 +120,8 @@ def run(
             stack.callback(controller.stop)
         until = end_of(until, trajectory, controller, plant)
         scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
-        parts = Parts(state, controller, trajectory, list(named), getattr(origin, "truth", None))
+        scorer = felt if plant is not None and named else None  # of a recording whoever watches keeps the score
+        parts = Parts(state, controller, trajectory, list(named), getattr(origin, "truth", None), scorer)
         scalars += parts.extra_scalars
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors

@@ -24,8 +24,6 @@ from tangere.types import Array, Event, State
 
 TICK = 1e-9  # [s]: sums of stamps and delays must not miss a sample by their rounding
 SHORTEST = 0.5  # [s]: the first 0.3 s settle, and an event needs some samples before it
-NEAR = 0.8  # of a threshold: what comes so near without an event is a near miss
-BESIDE = 1.0  # [s] around it that belong to it
 Progress = Callable[[float], None]
 Traced = tuple[Array, Array, Array, float, int]  # of one sample, see Watcher
 
@@ -74,24 +72,17 @@ class Watched:
 
     @property
     def near(self) -> tuple[tuple[float, int, float], ...]:
-        """Near misses, the largest first: stamp [s], joint and score where it came to NEAR or more, and no event."""
+        """Near misses, the largest first: stamp [s], joint and score that came near an alarm without an event."""
         return near_misses(self.log.motion.time, self.traces.score, self.traces.joint, self.events)
 
 
 def near_misses(
     time: Array, score: Array, joint: NDArray[np.int64], events: Sequence[Event]
 ) -> tuple[tuple[float, int, float], ...]:
-    """Where a score (N,) came to NEAR or more beside all events, the largest first: stamp [s], joint and score."""
-    score = np.nan_to_num(score)
-    for event in events:
-        last = np.inf if event.end_s is None else event.end_s + BESIDE
-        score[(time >= event.onset_s - BESIDE) & (time <= last)] = 0.0
-    found = []
-    while score.max(initial=0.0) >= NEAR:
-        k = int(np.argmax(score))
-        found.append((float(time[k]), int(joint[k]), float(score[k])))
-        score[np.abs(time - time[k]) <= BESIDE] = 0.0
-    return tuple(found)
+    """Where a score (N,) came near an alarm beside all events, the largest first: stamp [s], joint and score."""
+    from tangere.report.section import near_rows
+
+    return tuple((stamp, int(joint[k]), value) for stamp, value, k in near_rows(time, score, events))
 
 
 class Watcher:

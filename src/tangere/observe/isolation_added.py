@@ -11,6 +11,7 @@ from tangere.robots import Robot
 from tangere.types import Array
 
 BLOCK = 0.05  # [s] averaged before anything is compared: at 100 Hz five samples, of which one may be wrong
+FINE = 0.005  # [s] the same within the first BLOCK of a contact: an impact is over sooner
 LONGEST = 0.5  # [s] of a contact that are averaged at most: the arm moves on, and one posture stands for all of it
 LATEST = 2.0  # [s] after the onset that are looked at: later, what was learned before it is stale
 MASS_ERROR = 0.1  # of each link's mass, standard deviation: what a data sheet and forgotten cables are worth
@@ -27,12 +28,15 @@ PRIOR_BLOCKS = 5.0  # that this noise counts for against what the blocks before 
 
 @dataclass(frozen=True)
 class Added:
-    """Torque (n,) [Nm] as a mean over some time around `time` [s], its covariance (n, n) [Nm2] and the posture (n,)."""
+    """Torque (n,) [Nm] as a mean over `seconds` around `time` [s], its covariance (n, n) [Nm2] and the posture (n,)."""
 
     torque: Array
     covariance: Array
     q: Array
     time: float
+    seconds: float = 0.0  # that the mean is of: the whole course of an impact, the part of a push that says most
+    # times this mean that the force may have had while it lasted, central 95 %: how long it lasted is not known either
+    stretch: tuple[float, float] = (1.0, 1.0)
 
 
 def added(
@@ -55,6 +59,10 @@ def added(
                                                          + diag(gain_error torque)^2 + diag(hidden)^2
         over the part with the largest torque^T covariance^-1 torque
 
+    torque times seconds is the impulse of that part. An impact is over within the first BLOCK, where parts begin and
+    end every FINE seconds: its impulse over its whole course counts, and little noise beside it. Another part as likely
+    (by exp of half that length) says how else the force may have been.
+
     A wrong mass moves the residual with the posture, a wrong friction with the velocity: what both did in the second
     before says what they do during the contact, where a mean of that second would go on as it was. A simulated UR10e
     whose masses and friction are 10 % off is known as well as one without error (0.6 Nm at the shoulder).
@@ -69,10 +77,12 @@ def added(
         return None
     n = robot.dof
     h = np.minimum(np.diff(time), BLOCK)  # after a gap nobody knows what acted in it
-    number = np.ceil((time[1:] - onset) / BLOCK - 1e-6).astype(np.intp)  # of the block; up to 0: before the onset
-    number[-1] = max(1, number[-1])  # whatever the onset is, the newest sample belongs to the contact
+    since = time[1:] - onset
+    number = np.ceil(since / BLOCK - 1e-6)  # of the block; up to 0: before the onset; from 0 to 1 in FINE parts
+    number = np.where(number == 1.0, np.ceil(since / FINE - 1e-6) * FINE / BLOCK, number)
+    number[-1] = max(number[-1], FINE / BLOCK)  # whatever the onset is, the newest sample belongs to the contact
     first, row = np.unique(number, return_index=True)
-    old = int(np.sum(first <= 0))
+    old, fine = int(np.sum(first <= 0.0)), int(np.sum((first > 0.0) & (first <= 1.0)))
     seconds = np.add.reduceat(h, row)
 
     def block(values: Array) -> Array:
@@ -94,10 +104,11 @@ def added(
     x = sigma * (P @ (A.T @ (Y[:old] * weight).ravel()))
     P *= np.outer(sigma, sigma)
 
-    # every run of blocks of the contact up to LONGEST
+    # every run of blocks of the contact up to LONGEST, and within the first every run of its parts
     total = np.concatenate(((0.0,), np.cumsum(seconds[old:])))
     start, stop = np.triu_indices(len(total), 1)
     keep = (total[stop] - total[start] <= LONGEST + 1e-6) | (stop == start + 1)
+    keep &= (stop <= fine) | (start == 0) | (start >= fine)
     start, stop = start[keep], stop[keep]
     span = total[stop] - total[start]
 
@@ -114,10 +125,19 @@ def added(
         alone += np.array([held[a:b].max(axis=0) for a, b in zip(start.tolist(), stop.tolist(), strict=True)])
     S = F @ P @ np.swapaxes(F, 1, 2)
     S[:, range(n), range(n)] += alone
-    length = np.sum(torque * np.linalg.solve(S, torque[:, :, None])[:, :, 0], axis=1)
+    against = np.linalg.solve(S, torque[:, :, None])[:, :, 0]
+    length = np.sum(torque * against, axis=1)
     best = int(np.argmax(length))
     when = onset + 0.5 * (total[start[best]] + total[stop[best]])
-    return Added(torque[best], 0.5 * (S[best] + S[best].T), mean(Q)[best], float(when))
+    # each part's own size along the best one, and how likely that part is the whole of the contact
+    size = torque @ against[best] / length[best]
+    order = np.argsort(size)
+    weight = np.exp(0.5 * (length - length[best]))[order]
+    low, high = np.interp((0.025, 0.975), np.cumsum(weight) / weight.sum() - 0.5 * weight / weight.sum(), size[order])
+    return Added(
+        torque[best], 0.5 * (S[best] + S[best].T), mean(Q)[best], float(when), float(span[best]),
+        (min(1.0, float(low)), max(1.0, float(high))),
+    )  # fmt: skip
 
 
 def observer_input(time: Array, residual: Array, gain: float) -> Array:

@@ -172,7 +172,10 @@ def _refined(patches: Patches, prior: Prior, white: Array, residual: Array, patc
     misfit = np.sum(left * left, axis=1)
     logdet = np.linalg.slogdet(A)[1]
     V = np.asarray(np.linalg.inv(A), dtype=np.float64)
-    size_sd = s * prior.sigma_n * np.sqrt(V[:, 0, 0])
+    along = force / np.maximum(np.linalg.norm(force, axis=1), 1e-12)[:, None]  # |force| by u1, u2, u3
+    slope = s[:, None] * np.einsum("hki,hi->hk", np.stack((out, e1, e2), axis=1), along)
+    slope *= (prior.sigma_n, prior.sigma_t, prior.sigma_t)
+    size_sd = np.sqrt(np.maximum(np.einsum("hk,hkl,hl->h", slope, V[:, :3, :3], slope), 0.0))
     point_sd = np.sqrt(V[:, 3, 3] * half[:, 0] ** 2 + V[:, 4, 4] * half[:, 1] ** 2)
     log_evidence = np.log(patches.weight[patch] / len(prior.sizes)) - 0.5 * (misfit + np.sum(u * u, axis=1) + logdet)
     log_evidence += _cone(u[:, 1:3], V[:, 1:3, 1:3])

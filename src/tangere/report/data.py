@@ -90,6 +90,7 @@ class RunData:
     wrench: Array | None = None  # (N, 6) at the tcp, of the environment on the robot, base axes [N, Nm]
     timing_us: Array | None = None
     lateness_us: Array | None = None  # (N,) how long after its due time a paced period began
+    score: Array | None = None  # (N,) the largest signal against its threshold, 1 is an alarm
     thresholds: Array | None = None  # (n,) Nm
     tau_max: Array | None = None  # (n,) Nm; the robot's where it is absent
     period: float | None = None  # s, nominal
@@ -114,7 +115,7 @@ class RunData:
             given = {name: getattr(self, name) for name in names}
             made |= {name: _column(name, v, len(time), width) for name, v in given.items() if v is not None}
         made["residuals"] = {str(k): _column(f"residual {k!r}", v, len(time), 0) for k, v in self.residuals.items()}
-        for name in ("timing_us", "lateness_us", "thresholds", "tau_max"):
+        for name in ("timing_us", "lateness_us", "score", "thresholds", "tau_max"):
             if (value := getattr(self, name)) is not None:
                 made[name] = np.atleast_1d(np.asarray(value, dtype=np.float64))
                 if made[name].ndim != 1:
@@ -237,6 +238,8 @@ def of_log(whole: Log) -> dict[str, Any]:
         if "cost_log" in whole:
             cost[:-1] += whole["cost_log"][1:]  # the time of recording a row is known with the next one
         found["timing_us"] = 1e6 * cost
+    if "score" in log:
+        found["score"] = log["score"]
     if "lateness" in whole:
         found["lateness_us"] = 1e6 * whole["lateness"]
     if len(whole) > 1:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LARGEST = 1e3
 NAME = 34  # characters of a name in a table that does not wrap
 LONG = 12  # rows of a table that are shown without being asked for
+NEAR = 0.8  # of a threshold: what comes so near without an event is a near miss
+BESIDE = 1.0  # [s] around it that belong to it
 MUCH = 0.8  # share of a run that events may fill and still be shaded: beyond it everything would be
 
 
@@ -156,6 +158,28 @@ def link_words(event: Event) -> str:
 def link_name(link: int | None) -> str:
     """A link in words; None is what no single push explains."""
     return "not one push" if link is None else f"link {link}"
+
+
+def links_meant(robot: Robot, events: Iterable[Event]) -> str:
+    """What the links that events name are, in a sentence; "" where none is named."""
+    numbers = sorted({link for event in events for link in (event.link, *(k for k, _ in event.links[:2])) if link})
+    names = [body.name.replace("_", " ") for body in robot.model.links]
+    known = ", ".join(f"link {k}: {names[k - 1]}" for k in numbers if k <= len(names))
+    return f"{known} (a link is what the joint of its number moves, up to the next joint)" if known else ""
+
+
+def near_rows(time: Array, score: Array, events: Iterable[Event]) -> list[tuple[float, float, int]]:
+    """Stamp [s], score and row where the score (N,) came to NEAR or more without an event, the largest first."""
+    left = np.nan_to_num(score)
+    for event in events:
+        last = np.inf if event.end_s is None else event.end_s + BESIDE
+        left[(time >= event.onset_s - BESIDE) & (time <= last)] = 0.0
+    found = []
+    while left.max(initial=0.0) >= NEAR:
+        k = int(np.argmax(left))
+        found.append((float(time[k]), float(left[k]), k))
+        left[np.abs(time - time[k]) <= BESIDE] = 0.0
+    return found
 
 
 def joint_titles(data: RunData) -> list[str]:

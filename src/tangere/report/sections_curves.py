@@ -19,6 +19,8 @@ from tangere.report.section import (
     event_bands,
     event_marks,
     joint_titles,
+    links_meant,
+    near_rows,
     residual_panel,
     robot_of,
     sized,
@@ -161,7 +163,28 @@ def residual(data: RunData) -> Section | None:
     if data.tau_ext_true is None:
         caption = "Residual of the observer; events shaded. The true external torque is not known."
     figure = TimeFigure("residual-torque", caption, data.time, tuple(panels), event_marks(data))
-    return time_section("residual", "Touch", data.command, figure)
+    return time_section("residual", "Touch", data.command, _raised(data), figure, *_score(data))
+
+
+def _raised(data: RunData) -> Raw | None:
+    """What raised each event, in a sentence, and which links are meant."""
+    said = [tag("li", f"{e.kind} at {e.time_s:.3f} s: {e.reason}.") for e in data.events if e.reason]
+    robot, _ = robot_of(data)
+    meant = links_meant(robot, data.events) if robot is not None else ""
+    return join(tag("ul", *said) if said else None, tag("p", meant) if meant else None) if said or meant else None
+
+
+def _score(data: RunData) -> list[TimeFigure | Raw]:
+    """The score over time, and what came near to an alarm without one."""
+    if data.score is None or len(data.score) != len(data.time) or not np.any(np.isfinite(data.score)):
+        return []
+    limit = Series("alarm", np.ones(len(data.time)), "limit")
+    panel = Panel("all joints", "1 = alarm", (Series("score", data.score, "a"), limit))
+    caption = "Score: the largest signal of any joint against its threshold. At 1 an alarm is raised."
+    near = near_rows(data.time, data.score, data.events)
+    told = [f"{score:.2f} at {time:.3f} s" for time, score, _ in near]
+    text = f"Near an alarm: {', '.join(told[:5])}." if told else "Beside the events nothing came near an alarm."
+    return [TimeFigure("score", caption, data.time, (panel,), event_marks(data)), tag("p", text)]
 
 
 # what a paced run's summary says about processor and machine

@@ -102,8 +102,8 @@ def _add_watch(kinds: Any) -> None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
+    from tangere.apps.touch.event_table import HEAD, cells, json_line, stream_line
     from tangere.apps.touch.options import arm_of, model_of, tell
-    from tangere.apps.touch.watch_command import HEAD, cells, json_line, stream_line
     from tangere.identification.belief import belief
     from tangere.ros2.watch import WatchNode
 

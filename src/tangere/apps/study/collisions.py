@@ -26,12 +26,12 @@ from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
 from tangere.apps.study.trials import DETECTABLE, Collided, Learned, generator
 from tangere.apps.study.workers import Store, Task, Workers
-from tangere.apps.study.world import KP, WORLDS, WorldName, checked_world, random_path, world_of
+from tangere.apps.study.world import KP, WORLDS, World, WorldName, checked_world, random_path, world_of
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.figures.markup import join, number, tag
 from tangere.logs.files import write_text
-from tangere.loop.rollouts import rollouts
+from tangere.loop.rollouts import Rollouts, rollouts
 from tangere.observe.detect import GAIN, Detector
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.samples import Sampled
@@ -39,6 +39,7 @@ from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.sensors import SensorModel
 from tangere.report.page import page_html
 from tangere.report.section import Section, command_line, page_head, table
+from tangere.types import Array
 
 SLAB = 2048  # contacts of one task: some seconds on a core
 THREADS = 12  # that start tasks on a GPU: a task alone fills an eighth of a large one
@@ -148,31 +149,39 @@ def why_not(done: Collisions, world: WorldName) -> str:
     )
 
 
-def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, noise: Any, device: str) -> Collided:
-    """`count` contacts on one drawn motion. noise: (n,) of the exact world's residual."""
-    world, rng = world_of(plan, name), generator(plan, COLLIDE, name, task)
-    path = random_path(world, rng, SECONDS)
+def closed_loops(
+    world: World, rng: np.random.Generator, known: Learned, count: int, seconds: float, device: str, pushes: Any = ()
+) -> tuple[Rollouts, Array]:
+    """`count` arms with noise of their own on one drawn motion, watched; and that motion's q (N, n)."""
+    path = random_path(world, rng, seconds)
     q, qd, qdd = path[::2, 0], path[::2, 1], path[::2, 2]
     goal = Sampled(world.robot, q, qd, qdd, world.period, (len(q) - 1) * world.period)
     rolls = rollouts(
         world.true,
         controller=ComputedTorque(world.robot, goal, kp=KP, friction=world.drive),
         observer=MomentumObserver(world.robot, GAIN, friction=world.drive, start="first"),
-        detector=Detector(known.thresholds, robot=world.robot),
-        pushes=RandomPushes(force=(0.0, BANDS[-1] * plan.force), start=START),
-        sensors=SensorModel(noise_qd=world.noise_qd, noise_tau=world.noise_tau), count=count, seconds=SECONDS,
+        detector=Detector(known.thresholds, robot=world.robot), pushes=pushes,
+        sensors=SensorModel(noise_qd=world.noise_qd, noise_tau=world.noise_tau), count=count, seconds=seconds,
         seed=int(rng.integers(2**62)), period=world.period, friction=world.friction, device=device,
     )  # fmt: skip
     if rolls.why:
-        raise InvalidValue(f"--collisions needs an arm and a law with a fused kernel: {rolls.why}")
+        raise InvalidValue(f"--collisions and --promises need an arm and a law with a fused kernel: {rolls.why}")
+    return rolls, q
+
+
+def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, noise: Any, device: str) -> Collided:
+    """`count` contacts on one drawn motion. noise: (n,) of the exact world's residual."""
+    world, rng = world_of(plan, name), generator(plan, COLLIDE, name, task)
+    pushes = RandomPushes(force=(0.0, BANDS[-1] * plan.force), start=START)
+    rolls, q = closed_loops(world, rng, known, count, SECONDS, device, pushes)
     size = np.linalg.norm(rolls.force[:, 0], axis=1)
     delay = np.where(np.isfinite(rolls.delay_s), rolls.delay_s, np.inf)
-    pushes = rolls.plan.pushes_rows(np.arange(count))[:, 0]
-    link, at = pushes[:, 3].astype(np.int64) + 1, np.minimum(pushes[:, 0].astype(np.int64), len(q) - 1)
+    drawn = rolls.plan.pushes_rows(np.arange(count))[:, 0]
+    link, at = drawn[:, 3].astype(np.int64) + 1, np.minimum(drawn[:, 0].astype(np.int64), len(q) - 1)
     torque = np.zeros((count, q.shape[1]))
     for k in np.unique(link).tolist():
         mine = link == k
-        J = world.robot.jacobian(q[at[mine]], link=k, point=pushes[mine, 4:7])
+        J = world.robot.jacobian(q[at[mine]], link=k, point=drawn[mine, 4:7])
         torque[mine] = np.einsum("mi,mij->mj", rolls.force[mine, 0], J[:, :3])
     ratio = np.max(np.abs(torque) / noise, axis=1)
     return Collided(name, size, delay, rolls.early, rolls.failed, link, ratio)
@@ -247,8 +256,8 @@ HEAD = ("force [N]", *_SHARES, "delay [ms] median", "95 %")
 LINK_HEAD = ("", *_SHARES, "of all not felt [%]")
 
 
-def _title(done: Collisions, world: WorldName) -> str:
-    plan = done.plan
+def title(plan: Plan, world: WorldName) -> str:
+    """What a world is."""
     return "exact model" if world == "exact" else f"true masses x {plan.mass:g}, friction x {plan.friction:g}"
 
 
@@ -264,7 +273,7 @@ def collisions_text(done: Collisions) -> str:
     for world in WORLDS:
         (early,) = done.of(world, "early")
         alarms = rate(int(np.count_nonzero(early)), len(early))
-        out += ["", f"{_title(done, world)}; alarm before the contact in {share(alarms)} %", ""]
+        out += ["", f"{title(done.plan, world)}; alarm before the contact in {share(alarms)} %", ""]
         out += lines(_rows(done, world), HEAD, "lrrrrrr")
         out += ["", *lines(_link_rows(done, world), LINK_HEAD, "lrrrrr"), why_not(done, world)]
     return "\n".join(out)
@@ -285,7 +294,7 @@ def write_collisions_page(done: Collisions, path: str | os.PathLike[str], comman
     """The page; written again and again while it runs, so that its intervals are seen to shrink."""
     middles = [0.5 * done.plan.force * (a + b) for a, b in pairwise(BANDS)]
     curves = tuple(
-        Curve(_title(done, world), middles, [b.found for b in bands(done, world)], bars=True, style=k)
+        Curve(title(done.plan, world), middles, [b.found for b in bands(done, world)], bars=True, style=k)
         for k, world in enumerate(WORLDS)
     )
     chart = Chart("Contacts that were felt", "N", curves, 0.0, done.plan.force * BANDS[-1])
@@ -293,7 +302,8 @@ def write_collisions_page(done: Collisions, path: str | os.PathLike[str], comman
     sections = [Section("felt", "How often", charts("felt-curve", caption, [chart]))]
     for world in WORLDS:
         parts = (table(HEAD, _rows(done, world)), table(LINK_HEAD, _link_rows(done, world)))
-        sections.append(Section(world, _title(done, world).capitalize(), join(*parts, tag("p", why_not(done, world)))))
+        body = join(*parts, tag("p", why_not(done, world)))
+        sections.append(Section(world, title(done.plan, world).capitalize(), body))
     how = (
         f"Closed loops of {SECONDS:g} s: computed torque, momentum observer and a detector with thresholds learned "
         f"from {done.plan.learn_minutes:g} min of free motion; forces on any link's surface within the friction cone."

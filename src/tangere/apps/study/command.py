@@ -40,6 +40,8 @@ EXAMPLES = """examples:
                                             goes on where it was killed; the results are the same bytes
   tangere study --collisions 1000000 --out out/million
                                             a million contacts in closed loop; --device cuda on a GPU
+  tangere study --promises 1000 --frequency 250Hz
+                                            false alarms promised against counted, 1000 h each: some hours of a core
   tangere study --workers dask://10.0.0.5:8786
                                             on a dask cluster that is there, with the same versions
   tangere study --mass 1.2 --noise 2        a model further off, sensors twice as noisy
@@ -74,8 +76,13 @@ def add(commands: Any) -> None:
         "--collisions", type=int, metavar="N", help="in place of the trials: N contacts in closed loop, by force alone"
     )
     p.add_argument(
-        "--device", choices=["cpu", "cuda"], default="cpu", help="with --collisions: where they run (default: cpu)"
-    )
+        "--promises", type=float, metavar="HOURS",
+        help="in place of the trials: false alarms promised (0.1, 1, 10, 60 per hour) against counted, HOURS for each",
+    )  # fmt: skip
+    p.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu",
+        help="with --collisions or --promises: where they run (default: cpu)",
+    )  # fmt: skip
     p.add_argument("--quick", action="store_true", help="a tenth of the trials and of the free motion")
     p.add_argument("--no-report", action="store_true", help="table and csv only")
     add_options(p, Plan, SHARED)
@@ -95,16 +102,21 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_foreign(LogsPlan, arguments, "needs --logs")
     if logs and arguments.robot is None:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
-    if arguments.collisions is None and arguments.device != "cpu":
+    many = [name for name in ("collisions", "promises") if getattr(arguments, name) is not None]
+    if not many and arguments.device != "cpu":
         raise InvalidValue("--device cuda needs --collisions N: the other trials of a study run on the CPU")
-    if logs and arguments.collisions is not None:
-        raise InvalidValue("--collisions is for simulation, not for --logs")
+    if logs and many:
+        raise InvalidValue(f"--{many[0]} is for simulation, not for --logs")
+    if len(many) > 1:
+        raise InvalidValue("--collisions and --promises are two studies: give one of them")
+    if arguments.promises is not None and not 0.0 < arguments.promises <= 1e6:
+        raise InvalidValue(f"--promises: hours above 0, up to 1e6, got {arguments.promises:g}")
     if arguments.collisions is not None and not 1 <= arguments.collisions <= 10**9:
         raise InvalidValue(f"--collisions: 1 to 1e9 contacts, got {arguments.collisions}")
     bar = Bar()
     try:
-        if arguments.collisions is not None:
-            return _collided(arguments, bar)
+        if many:
+            return _rolled(arguments, bar, many[0])
         return _injected(arguments, bar) if logs else _simulated(arguments, bar)
     except KeyboardInterrupt as interrupt:
         bar.end()
@@ -141,43 +153,57 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     return _finish(arguments, done, claim, study_text(done, wants_colour()), attempt)
 
 
-def _collided(arguments: argparse.Namespace, bar: Bar) -> int:
-    from tangere.apps.study import collisions as many
+def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
+    """A study by fused rollouts: collisions or promises."""
     from tangere.apps.study.chunks import Chunks
-    from tangere.apps.study.files import COLLISIONS, claimed
+    from tangere.apps.study.files import COLLISIONS, PROMISES, claimed
     from tangere.apps.study.study import quick
 
+    simulate: Any
+    write: Any
+    write_page: Any
+    text: Any
+    if what == "collisions":
+        from tangere.apps.study import collisions as by_force
+
+        simulate, write, table_name = by_force.collisions, by_force.write_collisions, COLLISIONS
+        write_page, text = by_force.write_collisions_page, by_force.collisions_text
+    else:
+        from tangere.apps.study import promises as by_rate
+
+        simulate, write, table_name = by_rate.promises, by_rate.write_promises, PROMISES
+        write_page, text = by_rate.write_promises_page, by_rate.promises_text
     plan = group_from(Plan, arguments)
     plan = quick(plan) if arguments.quick else plan
     words = [word for word in arguments.words if word != "--resume"]
-    about = asdict(plan) | {"collisions": arguments.collisions}
+    much = getattr(arguments, what)
+    about = asdict(plan) | {what: much}
     claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
     page, command = claim.path / "report.html", f"tangere {' '.join(words)}"
     chunks = Chunks(claim.path, about)
 
-    def shown(part: many.Collisions) -> None:
+    def shown(part: Any) -> None:
         if not arguments.no_report:
             with suppress(CannotWrite):  # it is written at the end, or said then
-                many.write_collisions_page(part, page, command)
+                write_page(part, page, command)
 
-    done = many.collisions(
-        plan, arguments.collisions, device=arguments.device, workers=arguments.workers, progress=bar, store=chunks,
-        shown=shown,
-    )  # fmt: skip
+    done = simulate(
+        plan, much, device=arguments.device, workers=arguments.workers, progress=bar, store=chunks, shown=shown
+    )
     ends.hold()
     bar.end()
     attempt = Attempts()
-    attempt(COLLISIONS, lambda: many.write_collisions(done, claim.path))
+    attempt(table_name, lambda: write(done, claim.path))
     if not arguments.no_report:
-        attempt(page.name, lambda: many.write_collisions_page(done, page, command))
+        attempt(page.name, lambda: write_page(done, page, command))
     if done.interrupted:
         say(f"go on with: {command} {'' if arguments.out else f'--out {claim.path} '}--resume")
     elif not attempt.lost:
         chunks.clear()
     if claim.said:
         print(f"note: {claim.said}", file=sys.stderr)
-    print(many.collisions_text(done))
-    print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / COLLISIONS}")
+    print(text(done))
+    print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / table_name}")
     attempt.settle(claim.path)
     if done.lost:
         raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
@@ -299,6 +325,13 @@ def study_text(done: Study, colour: bool = False) -> str:
             ]  # fmt: skip
             head = ("link", "detectable", "answered", "then right", "point in 5 cm", "median [cm]", "likeliest right")
             lines += ["", f"  isolation at {plan.force:g} N, {who}", *table(rows, head, "rrrrrrr")]
+            claims = [
+                (f"{100 * r.low:.0f}-{min(100.0, 100 * r.high):.0f}", str(r.right.count), f"{100 * r.stated:.1f}",
+                 share(r.right), "yes" if r.right.low <= r.stated <= r.right.high else "no")
+                for r in tables.calibration_rows(done, name, source)  # type: ignore[arg-type]
+            ]  # fmt: skip
+            claim = ("claimed for the likeliest link [%]", "contacts", "mean", "right", "within its interval")
+            lines += ["", *table(claims, claim, "rrrrl")]
     if done.observers:
         compared = [
             (o.world, o.name, f"{1e3 * o.delay:.0f}" if isfinite(o.delay) else "never", f"{o.found}/{o.motions}",

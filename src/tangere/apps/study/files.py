@@ -37,10 +37,10 @@ from tangere.loop.folder import MANIFEST, Manifest, load_manifest, write_manifes
 SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS = "summary.csv", "contacts.csv", "steps.csv", "roc.csv", "observers.csv"
 LOGS, EVENTS, REPORT = "logs.csv", "events.csv", "report.html"
 UNFINISHED = "unfinished-"
-COLLISIONS = "collisions.csv"
+COLLISIONS, PROMISES = "collisions.csv", "promises.csv"
 TABLES = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS, LOGS, EVENTS)
 DONE = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS)  # tables of a simulated study
-OURS = (REPORT, COLLISIONS, *TABLES, *(UNFINISHED + name for name in TABLES))
+OURS = (REPORT, COLLISIONS, PROMISES, *TABLES, *(UNFINISHED + name for name in TABLES))
 
 CONTACT_HEAD = (
     "world", "link", "force_n", "duration_s", "torque_sigmas", "detectable", "found", "delay_s", "early_alarms",

@@ -17,7 +17,7 @@ from tangere.types import Array
 NEAR = 0.05  # m: as near as a point is wanted
 SOON = 0.02  # s: as soon as a step is wanted
 SURE = 0.99  # share of the steps that the smallest torque is for
-BINS = np.array([0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0 + 1e-9])  # of stated probabilities
+BINS = np.append(np.arange(10) / 10.0, 1.0 + 1e-9)  # of stated probabilities: tenths
 Source = Literal["isolated", "told"]  # the isolator told when a contact began and ended, or the detector's own events
 
 

@@ -226,6 +226,16 @@ class Collided:
     ratio: Array  # (m,) largest torque of a joint as it begins, against the standard deviation of the residual's noise
 
 
+@dataclass(frozen=True)
+class Quiet:
+    """Hours in which nobody touched the arms of one task."""
+
+    world: WorldName
+    asked: float  # [1/h] false alarms that thresholds were learned for
+    hours: float
+    alarms: int
+
+
 def generator(plan: Plan, stream: int, world: WorldName, number: int) -> np.random.Generator:
     """Random numbers that belong to one trial, whoever computes it and when."""
     return np.random.default_rng(np.random.SeedSequence((plan.seed, stream, WORLDS.index(world), number)))

@@ -76,6 +76,28 @@ def peaks_text(found: Sequence[Peak]) -> list[str]:
     ]  # fmt: skip
 
 
+CURVE = 1.0  # [s] of which a score in JSON is the largest
+
+
+def reasons(seen: Watched) -> list[str]:
+    """What raised each event, a sentence each."""
+    first = float(seen.log.motion.time[0])
+    return [f"{e.kind} at {e.time_s - first:.3f} s: {e.reason}" for e in seen.events if e.reason]
+
+
+def record(seen: Watched) -> dict[str, Any]:
+    """What there is to know of a whole log beside its events: seconds, share that stops mask, score and near misses."""
+    time, score = seen.log.motion.time, np.nan_to_num(seen.traces.score)
+    block = ((time - time[0]) / CURVE).astype(np.intp)
+    rows = np.unique(block, return_index=True)[1]
+    return {
+        "log": seen.log.name, "phase": "watched", "seconds": seen.seconds, "events": len(seen.events),
+        "alarms": len(seen.alarms), "masked": seen.masked,
+        "near_misses": [{"time_s": t, "joint": joint, "score": value} for t, joint, value in seen.near],
+        "score_s": (time[rows] - time[0]).tolist(), "score": np.maximum.reduceat(score, rows).tolist(),
+    }  # fmt: skip
+
+
 def besides(seen: Watched) -> list[str]:
     """What stops mask, and what came near to an alarm."""
     first = float(seen.log.motion.time[0])

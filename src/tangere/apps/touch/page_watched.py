@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tangere.apps.touch.explained import besides, reasons
 from tangere.apps.touch.options import extrapolated
 from tangere.figures.arm import scene
 from tangere.figures.markup import Raw, join, number, tag
@@ -21,8 +22,10 @@ from tangere.report.section import (
     Section,
     bar,
     command_line,
+    folded,
     link_name,
     link_words,
+    links_meant,
     many,
     page_head,
     table,
@@ -30,7 +33,7 @@ from tangere.report.section import (
     titles,
 )
 from tangere.robots import Robot
-from tangere.types import Array
+from tangere.types import Array, Event
 
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
 _DRAWN = 12  # events with a drawing of the arm
@@ -113,22 +116,34 @@ def _events(done: Sequence[Watched]) -> Section:
             lasts = "open" if event.end_s is None else number(event.end_s - event.onset_s, 3)
             below = join(tag("br"), tag("small", others)) if others else None
             rows.append((
-                name, f"{event.time_s - first:.3f}", f"{event.onset_s - first:.3f}", lasts,
+                name, f"{event.time_s - first:.3f}", f"{event.onset_s - first:.3f}",
+                number(1e3 * (event.time_s - event.onset_s), 3), lasts,
                 join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %", below),
                 "yes" if event.alarm else "no", link_words(event), event.joint, number(event.torque_nm, 3),
-                "–" if event.force_n is None else number(event.force_n, 3), event.channel,
+                _force(event), event.channel,
             ))  # fmt: skip
     if not rows:
         return Section("events", "Events", tag("p", "Nothing touched the arm."))
     head = (
-        "event", "alarm at [s]", "began [s]", "lasts [s]", "what", "alarm", "link", "joint", "added [Nm]",
-        "force [N]", "raised by",
+        "event", "alarm at [s]", "began [s]", "after [ms]", "lasts [s]", "what", "alarm", "link", "joint", "added [Nm]",
+        "force [N], 95 %", "raised by",
     )  # fmt: skip
     text = (
-        "Times from the first sample of the log. Began: estimated backwards. Added: what the event added to the torque "
-        "of that joint. Stops, wanted contacts and drift raise no alarm."
+        "Times from the first sample of the log. Began: estimated backwards; after: from there to the alarm. Added: "
+        "what the event added to the torque of that joint. Stops, wanted contacts and drift raise no alarm."
     )
-    return Section("events", "Events", join(table(head, rows), tag("p", text)))
+    meant = links_meant(done[0].belief.robot, [event for seen in done for event in seen.events])
+    said = [tag("li", text) for seen in done for text in reasons(seen)]
+    more = (tag("p", meant) if meant else None, tag("p", text), folded("What raised each of them", tag("ul", *said)))
+    return Section("events", "Events", join(table(head, rows), *more))
+
+
+def _force(event: Event) -> str:
+    """Size of the force with its interval."""
+    if event.force_n is None:
+        return "–"
+    low, high = event.force_interval_n or (event.force_n, event.force_n)
+    return f"{number(event.force_n, 3)} ({number(low, 2)} to {number(high, 2)})"
 
 
 def _bands(seen: Watched) -> tuple[Band, ...]:
@@ -171,7 +186,8 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
             own_time=True,
         ),
     )  # fmt: skip
-    return time_section(f"touch{suffix}", f"Residual, {seen.log.name}", command, *figures)
+    near = tag("ul", *(tag("li", line.strip()) for line in besides(seen)))
+    return time_section(f"touch{suffix}", f"Residual, {seen.log.name}", command, figures[0], near, *figures[1:])
 
 
 def _quiet(values: Array, bound: Array) -> bool:

@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
-from tangere.apps.touch.event_table import EventTable
-from tangere.apps.touch.explained import besides
+from tangere.apps.touch.event_table import ALIGN, HEAD, EventTable, cells, json_line, stream_line
+from tangere.apps.touch.explained import besides, reasons, record
 from tangere.apps.touch.options import (
     LOGS,
     arm_of,
@@ -27,6 +27,7 @@ from tangere.apps.touch.options import (
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
+from tangere.report.section import links_meant
 from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
 from tangere.rtde.client import Address, address
 from tangere.settings import numbers
@@ -56,8 +57,9 @@ EXAMPLES = """examples:
 
 Times are the log's own stamps; --wanted and --payload-change are in these, or with a + (+12,+15) from the first one.
 A JSON object has time_s (stamp of the sample that raised it), onset_s, end_s, kind (collision, push, payload, drift,
-stop, fault, wanted), alarm, link (or why_no_link: too weak, ambiguous, not one push; links: the likeliest), joint,
-torque_nm, residual_nm, force_n, confidence, alternatives, masked_share (of a file, that stops mask), ... and `phase`:
+stop, fault, wanted, unknown: not known yet), alarm, link (or why_no_link: too weak, ambiguous, not one push, stronger
+than a hand; links: the likeliest), joint, torque_nm, residual_nm, force_n, confidence, alternatives, masked_share (of a
+file, that stops mask), ... and `phase`:
 ended, open (lasts beyond the log); in a stream each event is told twice, raised and ended, and a payload once more when
 it is named (refined: mass_kg, mass_interval_kg with 95 %, com in m from the flange).
 joint: the one that raised the event first (from 1 at the base), whichever link was touched; torque_nm: what the event
@@ -87,6 +89,11 @@ def add(commands: Any) -> None:
     p.add_argument(
         "--payload-change", action="append", default=[], metavar="FROM,TO",
         help="something is taken up or put down then [s]: no alarm; repeatable",
+    )  # fmt: skip
+    p.add_argument(
+        "--explain", action="store_true",
+        help="of a file: what raised each event, in a sentence; with --json one more object per log (phase watched) "
+        "with its near misses and its score, the largest of each second, 1 is an alarm",
     )  # fmt: skip
     p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
     p.add_argument("--log", dest="record", metavar="FILE.mcap", help="of a pipe or with --follow: record it too")
@@ -123,6 +130,8 @@ def watch(arguments: argparse.Namespace) -> int:
     if not stream and (arguments.heartbeat is not None or arguments.max_log is not None or arguments.durable):
         raise InvalidValue("--heartbeat, --max-log, --durable: go with a live arm, a pipe or --follow; LOG is a file")
     if stream:
+        if arguments.explain:
+            raise InvalidValue("--explain: goes with a file; each event of a stream says its reason in --json")
         if arguments.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
         return _stream(arguments, arm, believed, hertz, payload, live)
@@ -156,7 +165,10 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
         done.append(dataclasses.replace(seen, findings=(*seen.findings, *_outside(masks(first), stamps))))
         tell(seen.log.name, (*seen.log.problems, *done[-1].said))
         for event in seen.events if arguments.json else ():
-            json_line(event, seen.log.name, first, "ended" if event.end_s else "open", masked_share=seen.masked)
+            phase = "open" if event.end_s is None else "ended"
+            json_line(event, seen.log.name, first, phase, masked_share=seen.masked)
+        if arguments.json and arguments.explain:
+            print(json.dumps(plain(record(seen)), allow_nan=False), flush=True)
 
     try:
         bar(f"reading {arguments.log}", 0.0)
@@ -177,7 +189,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
     finally:
         bar.end()
     if not arguments.json:
-        print(summary(done, wants_colour()))
+        print(summary(done, wants_colour(), explain=arguments.explain))
     if arguments.report:
         from tangere.apps.touch.page_watched import write_watched
 
@@ -324,44 +336,7 @@ def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
     return [PayloadChange(*_span(text, "--payload-change FROM,TO", first)) for text in arguments.payload_change]
 
 
-HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "torque", "force", "")
-_ALIGN = "rrrrlrlrrrl"
-
-
-_WIDTHS = (9, 12, 9, 6, 9, 5, 30, 5, 9, 6, 8)  # of a table that is written line by line
-
-
-def stream_line(phase: str, cells: tuple[str, ...]) -> str:
-    """A line of the table of a stream, whose widths must be known beforehand."""
-    set_ = (
-        cell.rjust(width) if align == "r" else cell.ljust(width)
-        for cell, width, align in zip(cells, _WIDTHS, _ALIGN, strict=True)
-    )
-    return f"{phase:7s} {'  '.join(set_)}".rstrip()
-
-
-def cells(event: Event, first: float) -> tuple[str, ...]:
-    """An event as cells of the table."""
-    lasts = "open" if event.end_s is None else f"{event.end_s - event.onset_s:.2f}"
-    link = event.why_no_link or ("-" if event.masked else "?")  # of what was expected nobody asks which link
-    if event.link is not None:
-        link = f"{event.link} ({100.0 * event.link_probability:.0f} %)"
-    elif event.links:
-        rest = [f"{'two' if name is None else name} {100.0 * p:.0f} %" for name, p in event.links[:2]]
-        link += ": " + " or ".join(rest)
-    if event.mass_interval_kg is not None:
-        from tangere.report.section import link_words
-
-        link = link_words(event)  # of a payload its mass
-    remark = "" if event.alarm else "no alarm"
-    force = "" if event.force_n is None else f"{event.force_n:.0f} N"
-    return (
-        f"{event.time_s - first:.3f}", f"{event.time_s:.3f}", f"{event.onset_s - first:.3f}", lasts, event.kind,
-        f"{100.0 * event.confidence:.0f} %", link, str(event.joint), f"{event.torque_nm:.3g} Nm", force, remark,
-    )  # fmt: skip
-
-
-def summary(done: list[Watched], colour: bool = False) -> str:
+def summary(done: list[Watched], colour: bool = False, explain: bool = False) -> str:
     """The events of all logs, for a terminal."""
     lines: list[str] = []
     quiet = [seen for seen in done if not seen.events] if len(done) > 1 else []
@@ -376,8 +351,10 @@ def summary(done: list[Watched], colour: bool = False) -> str:
             rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
             same = all(row[0] == row[1] for row in rows)  # stamps that count from the first sample say nothing new
             shown = [tuple(row[k] for k in range(len(row)) if not (same and k == 1)) for row in (HEAD, *rows)]
-            align = _ALIGN[:1] + _ALIGN[2:] if same else _ALIGN
+            align = ALIGN[:1] + ALIGN[2:] if same else ALIGN
             lines += table(shown[1:], shown[0], align, width=terminal_width())
+        meant = links_meant(seen.belief.robot, seen.events)
+        lines += [f"  {text}" for text in ([meant] if meant else []) + (reasons(seen) if explain else [])]
         lines += besides(seen)
     if quiet:
         seconds = sum(seen.seconds for seen in quiet)
@@ -393,8 +370,3 @@ def _standard(thresholds: Thresholds) -> str:
         of = f"{hours_text(thresholds.hours)} of free motion"
         return f"thresholds tuned for {thresholds.rate:.3g} false alarms per hour, {extrapolated(thresholds, of)}"
     return "thresholds from the drive model's uncertainty: no rate of false alarms is promised"
-
-
-def json_line(event: Event, log: str, first: float, phase: str, **more: float) -> None:
-    about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first} | more
-    print(json.dumps(plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)

@@ -18,6 +18,7 @@ SHARP = 1.5  # in log(time): half as long as one of these two limits says nine t
 # friction (5 arms, 120 contacts: right in 92 %). On six others, 141 contacts: right in 86 %
 RISE_ODDS, LENGTH_ODDS = 2.0, 1.0
 LONG_ODDS = 3.0  # the same of a length far above SHORT: what stays for seconds is no collision, however it began
+SURE = 0.95  # probability from which a kind is told at the alarm itself
 TOUCH = 1.0  # log-odds of being touched, collision or push, before anything else is known: what happens most
 FIRST = 0.6  # s in which a touch is taken to be at its largest: later, joints stick where it has pushed them
 SLOW_RISE = 3.0  # s: nobody pushes that slowly; gears warm up in minutes
@@ -25,6 +26,7 @@ LASTING = 2.0  # s from which on a payload is thought of: a mass that was picked
 MASS_EXPLAINED = 0.9  # share of the residual's square that a mass at the tool must explain
 LEAST_MASS = 0.1  # kg, below which no payload is claimed
 MOVED = 0.2  # rad of motion that tell a mass, which follows gravity, from a push, which does not
+STANDS = 0.02  # rad/s, mean speed below which a joint stands: the standstill speed
 ALONE = 0.95  # share of the whitened residual's square in one joint from which on it is that joint's alone
 # of what was added, share that is in proportion to the torque that the motion takes, beyond a constant: a drive that
 # gives too little. A push that comes, goes or turns with the motion reaches half of it by chance
@@ -66,13 +68,19 @@ class Judgement:
 
 
 def early(slope: float, impact: bool) -> Judgement:
-    """The guess at the alarm: slope [1/s] of the whitened residual against its threshold, raised by impact or not."""
+    """At the alarm: unknown, unless it rises so slowly that nothing but a hand does.
+
+    slope [1/s]: of the whitened residual against its threshold, raised by impact or not. What jumps may be an impact
+    that is over at once or a hand that stays: nobody knows before it has ended or lasted. The alternatives say which is
+    likelier.
+    """
     # thresholds per second: a touch that needs HARD_RISE to reach its threshold lies between the two
     odds = log(max(slope, 1e-3) * HARD_RISE) + (0.7 if impact else -0.3)
     p = 1.0 / (1.0 + exp(-2.0 * odds))
-    kinds: tuple[Kind, Kind] = ("collision", "push") if p >= 0.5 else ("push", "collision")
-    best = max(p, 1.0 - p)
-    return Judgement(kinds[0], best, ((kinds[1], 1.0 - best),), 0.0)
+    if 1.0 - p >= SURE:
+        return Judgement("push", 1.0 - p, (("collision", p),), 0.0)
+    kinds: tuple[tuple[Kind, float], ...] = (("collision", p), ("push", 1.0 - p))
+    return Judgement("unknown", 0.0, kinds if p >= 0.5 else kinds[::-1], 0.0)
 
 
 def judged(history: History, robot: Robot | None, explained: float | None, *, drives_fail: bool = False) -> Judgement:
@@ -110,8 +118,11 @@ def judged(history: History, robot: Robot | None, explained: float | None, *, dr
     alone = z[top] ** 2 / max(float(length[top]) ** 2, 1e-12)
     joint = int(np.argmax(alone))
     if alone[joint] > ALONE:
+        # a hand across the arm turns joint 1 alone, and joints that stand hide what they feel: no sign of a fault
+        others = np.delete(np.abs(np.diff(history.q, axis=0)), joint, axis=1)
+        told = joint > 0 and bool(np.all(others.sum(axis=0) > STANDS * duration))
         driven = drives_fail and _driven(history, joint, robot)
-        score["fault"] = DRIVEN if driven else _fault(history, joint, explained)
+        score["fault"] = DRIVEN if driven else _fault(history, joint, explained if told else None)
     best = max(score, key=lambda kind: score[kind])
     total = sum(exp(value - score[best]) for value in score.values())
     rest = sorted(((kind, exp(v - score[best]) / total) for kind, v in score.items() if kind != best), key=_negative)

@@ -16,6 +16,7 @@ from tangere.observe.detect.classify import History, judged
 from tangere.observe.detect.felt import HIDDEN, felt, sticking
 from tangere.observe.detect.past import Part, Samples
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
+from tangere.observe.isolation_added import Added
 from tangere.observe.isolation_added import added as what_was_added
 from tangere.robots import Robot
 from tangere.types import Array, Event
@@ -24,6 +25,12 @@ from tangere.types import Array, Event
 # near certainty, which a log with friction and model error seldom gives; the probability stands beside the name.
 # Simulated logs of a UR10e: 0.72 of all contacts named, 0.83 of these right; on three other arms 0.79 and 0.74
 NAMED = 0.5
+# [N] that no hand holds: two arms push some 250 N. An obstacle may have it, but then joints feel much of it
+STRONGEST = 250.0
+HELD = 0.05  # [s] over which that is a mean: for some milliseconds an impact has more
+# [m] torque against force below which nearly all of the force passes through the axes: it is inferred, not felt. The
+# housing of a shoulder has less, everything beyond the elbow mostly more
+LEVER = 0.15
 INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
 
 
@@ -82,11 +89,11 @@ class Refiner:
             torque_interval_nm=(torque - INTERVAL * sigma, torque + INTERVAL * sigma), phase="refined",
             score=known.score,
         )  # fmt: skip
-        explained = None
+        explained, isolated = None, None
         if self.isolator is not None:
-            event, explained = self._isolated(self.isolator, event, known)
-        if known.ended and event.force is not None:
-            event = replace(event, impulse=_impulse(event, during.time, added))
+            event, explained, isolated = self._isolated(self.isolator, event, known)
+        if known.ended and event.force is not None and isolated is not None:
+            event = replace(event, impulse=_impulse(event.force, isolated, during.time, added))
         if not event.masked:
             slow = before.channel == CHANNELS[LEVEL]
             history = History(during.time, added, during.q, during.tau, noise, known.ended, slow)
@@ -100,7 +107,9 @@ class Refiner:
             )  # fmt: skip
         return replace(event, phase="changed") if event.alarm and not before.alarm else event
 
-    def _isolated(self, isolator: ContactIsolator, event: Event, known: Gathered) -> tuple[Event, float | None]:
+    def _isolated(
+        self, isolator: ContactIsolator, event: Event, known: Gathered
+    ) -> tuple[Event, float | None, Added | None]:
         time, y, q, qd = (
             np.concatenate((getattr(known.before, name), getattr(known.during, name)))
             for name in ("time", "raw", "q", "qd")
@@ -110,29 +119,46 @@ class Refiner:
             hidden=HIDDEN * self.stiction * sticking(time, qd), gain_error=self.gain_error,
         )  # fmt: skip
         if best is None:
-            return event, None
+            return event, None, None
         found = isolator.isolate(best.q, best.torque, best.covariance)
         links = [(c.link, c.probability) for c in found.alternatives]
         answer: Isolation | Candidate = found
         if found.link is None and found.alternatives and found.alternatives[0].probability >= NAMED:
             answer = found.alternatives[0]
             del links[0]
+        why: str = found.reason if answer.link is None else ""
+        if answer.force is not None and _no_hand(answer.force, best):
+            links, why = [(answer.link, answer.probability), *links], "stronger than a hand"
+            answer = Candidate(None, 0.0)
         return replace(
             event, link=answer.link, link_probability=answer.probability, links=tuple(links), point=answer.point,
-            force=answer.force, isolated_s=best.time, why_no_link=found.reason if answer.link is None else "",
-            force_interval_n=None if answer.force is None else answer.force_range,
-        ), found.explained  # fmt: skip
+            force=answer.force, isolated_s=best.time, why_no_link=why,
+            force_interval_n=None if answer.force is None else _stretched(answer.force_range, best.stretch),
+            point_spread_m=None if answer.point is None else answer.spread,
+        ), found.explained, best  # fmt: skip
 
 
-def _impulse(event: Event, time: Array, added: Array) -> Array:
+def _no_hand(force: Array, isolated: Added) -> bool:
+    """Whether a force is more than a hand has, and hardly anything of it is felt."""
+    size = float(np.linalg.norm(force))
+    held = size * min(1.0, isolated.seconds / HELD)
+    return held > STRONGEST and float(np.linalg.norm(isolated.torque)) < LEVER * size
+
+
+def _stretched(force: tuple[float, float], by: tuple[float, float]) -> tuple[float, float]:
+    """An interval [N] of a mean force as one of the force while it lasted."""
+    return force[0] * by[0], force[1] * by[1]
+
+
+def _impulse(force: Array, isolated: Added, time: Array, added: Array) -> Array:
     """Impulse (3,) [N s] of an isolated event, from what it added (m, n) [Nm] to the residual at `time` (m,) [s].
 
-        impulse = force int (added . r / r . r) dt,   r: what it added when link and force were isolated
+        impulse = force int (added . w / r . w) dt,   r: what it added when the force was isolated, w = covariance^-1 r
 
     An observer's lag moves the residual in time and leaves its integral as it is. The force is taken to keep its place
     and direction; what friction holds back at the end is not in it.
     """
-    assert event.force is not None
-    r = event.residual_nm
-    share = added @ r / max(float(r @ r), 1e-12)
-    return np.asarray(event.force * float(np.sum(0.5 * (share[1:] + share[:-1]) * np.diff(time))))
+    r = isolated.torque
+    w = np.linalg.solve(isolated.covariance, r)
+    share = added @ w / max(float(r @ w), 1e-12)
+    return np.asarray(force * float(np.sum(0.5 * (share[1:] + share[:-1]) * np.diff(time))))
