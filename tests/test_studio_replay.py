@@ -16,6 +16,7 @@ from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
+from tangere.studio.learn import singular
 from tangere.studio.recorded import recorded
 from tangere.studio.stage import words
 
@@ -207,6 +208,12 @@ def test_as_many_ghosts_as_solutions_each_with_its_tool_at_the_handle():
         straight = np.array([0.3, -1.2, 1.4, -0.7, 0.0, 0.2])  # a wrist that is straight: a singularity
         learn.solve(arm.pose(straight))
         assert "singular" in learn.said
+        for i, ghost in enumerate(learn.ghosts[: len(learn.solutions)]):  # singular: red, beyond a limit: amber
+            wrong = (214, 69, 46) if singular(learn.solutions, i) else (232, 146, 12)
+            fine = learn.solutions.within_limits[i] and not singular(learn.solutions, i)
+            painted = {tuple(part.color) for parts in ghost.parts[1:] for part in parts.values()}
+            assert painted == ({ghost.ghost} if fine else {wrong})
+        assert any(singular(learn.solutions, i) for i in range(len(learn.solutions)))
         learn.drag(False)
         assert learn.handle is None
     finally:

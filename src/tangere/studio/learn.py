@@ -10,7 +10,7 @@ from tangere.kernels.solutions import IKSolutions
 from tangere.kinematics.rotation import matrix_from_quaternion, quaternion_from_matrix
 from tangere.model.conventions import document_frames
 from tangere.robots import Robot
-from tangere.studio.stage import GHOSTS, Arm
+from tangere.studio.stage import FELT, FORCE, GHOSTS, Arm
 from tangere.types import Array
 
 MOST = 8  # ghosts: a UR has at most eight solutions
@@ -19,7 +19,7 @@ BALL = 0.018  # [m] radius of a centre of mass of 1 kg; it grows with the cube r
 NO_FRAMES = "none"
 DOCUMENTS = {"000": "document 000", "001": "document 001", "002": "document 002"}
 COVERED = 1e-3  # [m, and of a rotation's entries] within which two links lie in one place
-COLOUR_NAMES = ("blue", "amber", "green", "violet", "red", "teal", "olive", "grey")  # of stage.GHOSTS
+COLOUR_NAMES = ("blue", "amber", "green", "violet", "brown", "teal", "olive", "grey")  # of stage.GHOSTS
 NEAR = 0.05  # smallest singular value of J over the largest, below which a pose is called near a singularity
 ELLIPSOID = 0.25  # [m] longest half axis of the ellipsoid of velocities as it is drawn
 
@@ -102,6 +102,9 @@ class Learn:
         with self.server.atomic():
             for i, q in enumerate(list(found)[:MOST]):
                 self._ghost(i).place(q)
+                wrong = FORCE if singular(found, i) else None if found.within_limits[i] else FELT
+                for link in range(1, self.robot.dof + 1):
+                    self.ghosts[i].paint(link, 0.0 if wrong is None else 1.0, wrong or FELT)
                 self._uncover(i)
                 self.labels[i].position = self._elbow(q)
                 self.labels[i].visible = True
@@ -112,10 +115,13 @@ class Learn:
             bad = [i for i in range(len(found)) if singular(found, i)]
             outside = [i for i in range(len(found)) if not found.within_limits[i]]
             told = f"**{len(found)} solutions** of this pose"
-            told += f"; {len(bad)} singular" if bad else ""
-            told += f"; {len(outside)} beyond a joint limit" if outside else ""
-            names = zip(COLOUR_NAMES, range(len(found)), strict=False)
-            self._say(told + "".join(f"\n- {colour}, {label(found, i)}" for colour, i in names))
+            told += f"; {len(bad)} singular (red)" if bad else ""
+            told += f"; {len(outside)} beyond a joint limit (amber)" if outside else ""
+            names = [
+                "red" if i in bad else "amber, outside" if i in outside else name
+                for i, name in zip(range(len(found)), COLOUR_NAMES, strict=False)
+            ]
+            self._say(told + "".join(f"\n- {colour}, {label(found, i)}" for i, colour in enumerate(names)))
 
     def _uncover(self, i: int) -> None:
         """Show a ghost but for links that lie where another one's do: two in one place are striped."""

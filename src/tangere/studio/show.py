@@ -49,7 +49,8 @@ class RobotPage:
             scale = 180.0 / np.pi if turns else 1e3
             ends = (float(np.floor(scale * low[i])), float(np.ceil(scale * high[i])))
             start = float(np.clip(round(scale * q[i], 1), *ends))
-            slider = gui.add_slider(f"{joint} [{'deg' if turns else 'mm'}]", *ends, 0.1, start)
+            name = f"{i + 1} {joint.removesuffix('_joint').replace('_', ' ')} [{'°' if turns else 'mm'}]"
+            slider = gui.add_slider(name, *ends, 0.1, start)
             slider.on_update(self._turned(i, slider, scale))
             self.sliders.append(slider)
         self.tool = gui.add_markdown("")

@@ -14,7 +14,7 @@ from tangere.types import Array
 FORCE = (214, 69, 46)  # a force that acts
 FELT = (232, 146, 12)  # what is felt: amber
 PER_NEWTON = 1.0 / 250.0  # [m/N] length of an arrow: 60 N are a hand's length
-GHOSTS = ((46, 134, 193), (232, 146, 12), (39, 147, 97), (136, 84, 163), (192, 57, 43), (22, 130, 130), (120, 110, 30),
+GHOSTS = ((46, 134, 193), (232, 146, 12), (39, 147, 97), (136, 84, 163), (140, 86, 75), (22, 130, 130), (120, 110, 30),
           (90, 90, 100))  # fmt: skip
 LIGHT = {"cell_color": (224, 228, 232), "section_color": (196, 202, 208), "plane_color": (246, 248, 250)}
 DARK = {"cell_color": (52, 56, 62), "section_color": (74, 80, 88), "plane_color": (33, 36, 41)}
@@ -76,11 +76,11 @@ class Arm:
         T = self.links[link - 1]
         return np.asarray(T[:3, :3] @ np.asarray(point) + T[:3, 3])
 
-    def paint(self, link: int, share: float) -> None:
-        """Colour a link (from 1) by how sure it is that it was touched: 0 its own colour, 1 amber."""
+    def paint(self, link: int, share: float, colour_of: tuple[int, int, int] = FELT) -> None:
+        """Colour a link (from 1) by how sure it is that it was touched: 0 its own colour, 1 amber (or another one)."""
         for kind, part in self.parts[link].items():
             own = np.array(colour(kind) if self.ghost is None else self.ghost)
-            tint = tuple(int(c) for c in np.rint(own + min(max(share, 0.0), 1.0) * (np.array(FELT) - own)))
+            tint = tuple(int(c) for c in np.rint(own + min(max(share, 0.0), 1.0) * (np.array(colour_of) - own)))
             if tuple(part.color) != tint:
                 part.color = tint
 
