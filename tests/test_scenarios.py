@@ -373,3 +373,13 @@ def test_keys_carry_the_defaults_of_their_scenario() -> None:
     assert LONGEST * 1e-3 >= 600  # s: the ten minutes of a paced run fit
     with pytest.raises(UnknownName):
         scenario_of("")
+
+
+def test_rotors_do_not_brake_the_joint_that_presses_in_002_s_own_pose() -> None:
+    """5 N at 0.1 m push joint 1: a damper that grows with its rotor outweighs them."""
+    dampers = [
+        build("wall-circle", {"pose": "own", "drives": drives, "round_time": 5}).motion.controller.damping  # type: ignore[attr-defined]
+        for drives in (False, True)
+    ]
+    assert dampers[0][0] == dampers[1][0]
+    assert np.all(dampers[1][1:] > 1.4 * dampers[0][1:])  # the others hold a place, and rotors need more for it

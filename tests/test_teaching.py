@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from oracles import lagrange, mass_matrix, tcp_jacobian, tcp_pose
 
+import tangere
+from tangere.apps.scenarios.execute import execute
+from tangere.errors import NoSolution
 from tangere.model.loading import load, names
+from tangere.planning.joint_motions import Sine
 
 
 def test_they_come_after_the_urs() -> None:
@@ -67,3 +73,13 @@ def test_scara(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(M[3], (0, 0, 0, 0.8), atol=1e-14)  # only the quill moves with zeta
         _, _, g = lagrange(model, q, np.zeros(4))
         np.testing.assert_allclose(g, (0, 0, 0, 0.8 * 9.81), atol=1e-13)
+
+
+def test_limits_of_a_sliding_joint_are_said_in_its_units(tmp_path: Path) -> None:
+    """Degrees and metres are read apart, and what a run says of a limit is in m, not in rad."""
+    given = {"robot": "scara", "q": "10,20,30,0.1", "duration": 0.1, "plant": "rigid", "push": "none"}
+    done = execute("hold", given, out=tmp_path, csv=False)
+    assert np.allclose(done.result.log["q"][0], [*np.radians([10.0, 20.0, 30.0]), 0.1], atol=1e-12)
+    assert list(done.summary["interventions"]) == ["joint 4 beyond its upper end of 0 m"]
+    with pytest.raises(NoSolution, match=r"joint 4 would swing 0.3 m about .* to 0 m"):
+        Sine(tangere.robot("scara"), np.zeros(4), 0.3, 0.1, joints=(4,))
