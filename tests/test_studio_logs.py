@@ -156,6 +156,11 @@ def test_a_long_log_is_an_overview_with_every_event_and_all_rows_where_one_looks
         assert np.array_equal(seen, q[k : k + len(stamps)])
         assert stamps[0] <= at <= stamps[-1]
     pytest.importorskip("viser", reason="viser is not installed: pip install 'tangere[studio]'")
+    from tangere.studio.export import export
+
+    text = export(path, tmp_path / "long.html", "ur10e").read_text()
+    assert 'id="residual"' in text
+    assert len(text) < 3e6
     shown = tangere.show(path, robot="ur10e", browser=False)
     try:
         page = shown.page

@@ -113,7 +113,9 @@ def test_an_arm_with_those_meshes_is_shown_and_coloured(tmp_path):
 # ---- what the detector promises ----
 
 
-def test_a_promised_rate_is_learned_keeps_quiet_and_feels_a_push():
+def test_a_promised_rate_is_learned_keeps_quiet_and_feels_a_push(monkeypatch):
+    monkeypatch.setattr("tangere.studio.world.HELD_STILL", 8.0)  # enough for one false alarm an hour
+    monkeypatch.setattr("tangere.studio.world.MOVED", 14.0)
     many, few = (built(WorldSettings(sensors="ur10e", alarms=rate)) for rate in (60.0, 1.0))
     assert many.detector.thresholds.rate == 60.0
     assert few.detector.thresholds.rate == pytest.approx(1.0)

@@ -18,7 +18,7 @@ from tangere.report.section import Section
 from tangere.report.sections_curves import joints, residual
 from tangere.studio.curves import picked
 from tangere.studio.door import guarded_server, stop
-from tangere.studio.recorded import recorded
+from tangere.studio.recorded import recorded, shown_data
 from tangere.studio.stage import Stage
 
 PICTURES = 25.0  # [1/s] of the arm: smooth, and some 9 kB a second
@@ -31,7 +31,7 @@ def export(source: str | os.PathLike[str] | RunData, out: str | os.PathLike[str]
     path = Path(out)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InvalidValue(f"--out: a file that ends with .html, got {os.fspath(out)!r}")
-    data = RunData.of(source)
+    data = shown_data(source)
     run = recorded(data, arm)
     length = float(run.time[-1] - run.time[0])
     count = int(np.clip(np.ceil(length * PICTURES), 2, MOST))

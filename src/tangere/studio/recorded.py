@@ -126,6 +126,11 @@ def recorded(
     )  # fmt: skip
 
 
+def shown_data(source: str | os.PathLike[str] | RunData) -> RunData:
+    """What a page shows of a source; of a long log its overview."""
+    return _read(source, lambda what, share: None, {})[0]
+
+
 def _read(
     source: Any, progress: Callable[[str, float], None], how: dict[str, Any]
 ) -> tuple[RunData, Any, Pieces | None, str]:
