@@ -6,15 +6,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from watched_logs import columns_of, log_of, model_of
 
 import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, identify, prior_drive
 from tangere.identification.belief import belief
 from tangere.identification.touch_logs import TouchLog
-from tangere.identification.touched_spans import MARGIN, untouched
+from tangere.identification.touched_spans import MARGIN, before_stops, untouched
 from tangere.loop.tuning import Tuned, tuning
 from tangere.loop.watching import watch
+from tangere.observe.detect.stops import stopped_for_good
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])
@@ -82,3 +84,31 @@ def test_a_mild_alarm_is_said_and_learned_from(model: IdentifiedModel) -> None:
 def test_a_log_that_is_mostly_touched_is_refused(model: IdentifiedModel) -> None:
     with pytest.raises(InvalidValue, match="look touched: thresholds need motion that nobody touches"):
         _tuned(model, _log("pushed", push=60.0, start=4.0, end=16.0))
+
+
+def test_a_log_that_ends_in_a_stop_teaches_nothing_beside_others() -> None:
+    """Two free logs and one whose arm is stopped within 30 ms, and then held by brakes."""
+    columns = columns_of(31.0, 100.0, seed=4)
+    at = int(np.searchsorted(columns["time"], 70.0))
+    share = np.clip(1.0 - np.arange(len(columns["time"]) - at) / 3.0, 0.0, 1.0)[:, None]
+    columns["qd"][at:] *= share
+    columns["q"][at:] = columns["q"][at]
+    columns["tau"][at:] += 40.0 * (1.0 - share)
+    model = model_of()
+    free = [log_of(columns_of(31.0, 100.0, seed=seed), model, f"free_{seed}") for seed in (2, 3)]
+    stopped = log_of(columns, model, "stopped")
+    assert stopped_for_good(stopped.motion.time, stopped.motion.qd) == pytest.approx(70.0, abs=0.02)
+    motions = [log.motion for log in (*free, stopped)]
+    assert all(stopped_for_good(motion.time, motion.qd) is None for motion in motions[:2])
+    *rest, (cut, said) = before_stops(motions)
+    assert [found for _, found in rest] == [(), ()]
+    assert cut.free is not None
+    assert not cut.free.any()
+    assert [finding.kind for finding in said] == ["stopped"]
+    ((alone, _),) = before_stops([stopped.motion])  # there is nothing else: up to the stop
+    assert alone.free is not None
+    assert float(np.mean(alone.free)) == pytest.approx(19.9 / 31.0, abs=0.01)
+    known = belief(ROBOT, model)
+    without, with_it = (tuning(ROBOT, logs, known, 0.1) for logs in (free, [*free, stopped]))
+    np.testing.assert_array_equal(with_it.thresholds.table, without.thresholds.table)
+    assert "stopped" in [finding.kind for finding in with_it.findings]

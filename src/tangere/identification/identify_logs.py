@@ -20,7 +20,7 @@ from tangere.identification.identify_motions import Inertial, judged
 from tangere.identification.prior import USUAL_SPEED, prior_drive, type_friction
 from tangere.identification.recorder import momentum_residual
 from tangere.identification.touch_logs import TARGETS, TouchLog, touch_log
-from tangere.identification.touched_spans import Span, before_stop, surely_touched, touched, without
+from tangere.identification.touched_spans import Span, before_stops, surely_touched, touched, without
 from tangere.logs.recordings import Recording, recordings
 from tangere.model.model import Payload
 from tangere.observe.detect.detector import Detector
@@ -135,7 +135,7 @@ def _free_fit(
         alarms = alarms_left(robot, model, _scaled(log.motion, model.scale))
         return surely_touched(alarms, float(log.motion.time[-1]))
 
-    used, judges = ([_changed(log, *before_stop(log.motion)) for log in part] for part in (used, judges))
+    (used, stopped), (judges, more) = _running(used), _running(judges)
     early = [touched(robot, log.motion) for log in used]
     model = fit(_without(used, early), judges)
     late, of_judges = ([left(log) for log in part] for part in (_without(used, early), judges))
@@ -145,18 +145,26 @@ def _free_fit(
         model = fit(used, judges)
     elif any(of_judges):
         model = judged(model, robot, [log.motion for log in judges])
-    left_out = ("touched", "stopped")
-    said = [finding.of(log.name) for log in (*used, *judges) for finding in log.findings if finding.kind in left_out]
-    return model, used, judges, said
+    said = [finding.of(log.name) for log in (*used, *judges) for finding in log.findings if finding.kind == "touched"]
+    return model, used, judges, [*stopped, *more, *said]
+
+
+def _running(logs: list[TouchLog]) -> tuple[list[TouchLog], list[Finding]]:
+    """The logs without those that end in a stop, and what is said of these."""
+    cut = before_stops([log.motion for log in logs])
+    said = [finding.of(log.name) for log, (_, found) in zip(logs, cut, strict=True) for finding in found]
+    kept = [
+        dataclasses.replace(log, motion=motion)
+        for log, (motion, _) in zip(logs, cut, strict=True)
+        if motion.free is None or np.any(motion.free)
+    ]
+    return kept, said
 
 
 def _without(logs: Sequence[TouchLog], spans: Sequence[tuple[Span, ...]]) -> list[TouchLog]:
     """The logs, of which some stretches do not count any more, and a finding that says so."""
-    return [_changed(log, *without(log.motion, own)) for log, own in zip(logs, spans, strict=True)]
-
-
-def _changed(log: TouchLog, free: Motion, found: tuple[Finding, ...]) -> TouchLog:
-    return dataclasses.replace(log, motion=free, findings=(*log.findings, *found))
+    parts = [(log, *without(log.motion, own)) for log, own in zip(logs, spans, strict=True)]
+    return [dataclasses.replace(log, motion=free, findings=(*log.findings, *found)) for log, free, found in parts]
 
 
 def alarms_left(robot: Robot, model: IdentifiedModel, motion: Motion) -> tuple[Event, ...]:

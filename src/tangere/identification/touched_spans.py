@@ -102,14 +102,25 @@ def without(motion: Motion, spans: Sequence[Span]) -> tuple[Motion, tuple[Findin
     return (motion if most else replace(motion, free=free)), (said,)
 
 
-def before_stop(motion: Motion) -> tuple[Motion, tuple[Finding, ...]]:
-    """A log up to where the arm was stopped abruptly for good, if it was, and what is to be said of it."""
-    began = stopped_for_good(motion.time, motion.qd)
-    if began is None:
-        return motion, ()
-    free = (motion.time < began - LOOK_BACK) & (True if motion.free is None else motion.free)
-    text = f"stops abruptly {began - motion.time[0]:.2f} s after its start and stands from then on: left out from there"
-    return replace(motion, free=free), (Finding("stopped", text),)
+def before_stops(motions: Sequence[Motion]) -> list[tuple[Motion, tuple[Finding, ...]]]:
+    """Logs without those in which the arm was stopped abruptly for good, and what is to be said of each.
+
+    Why it was stopped nobody knows, and so nothing of such a log counts; but up to the stop where that is most of all.
+    """
+    began = [stopped_for_good(motion.time, motion.qd) for motion in motions]
+    seconds = [float(np.ptp(motion.time)) for motion in motions]
+    stopped = sum(length for length, at in zip(seconds, began, strict=True) if at is not None)
+    out: list[tuple[Motion, tuple[Finding, ...]]] = []
+    for motion, at in zip(motions, began, strict=True):
+        if at is None:
+            out.append((motion, ()))
+            continue
+        most = stopped > MOST * sum(seconds)
+        free = (motion.time < at - LOOK_BACK) & most & (True if motion.free is None else motion.free)
+        text = f"stops abruptly {at - motion.time[0]:.2f} s after its start and stands from then on: "
+        text += "left out from there" if most else "left out"
+        out.append((replace(motion, free=free), (Finding("stopped", text),)))
+    return out
 
 
 def _spans(joint: int, beyond: Mask, stamps: Array, least: float) -> list[Span]:

@@ -13,7 +13,7 @@ from tangere.identification import IdentifiedModel, momentum_residual
 from tangere.identification.belief import JOLTS, Belief, belief, with_stated_payload
 from tangere.identification.findings import Finding, sentences
 from tangere.identification.touch_logs import TouchLog
-from tangere.identification.touched_spans import enough_free, untouched
+from tangere.identification.touched_spans import before_stops, enough_free, untouched
 from tangere.loop.watching import SHORTEST, Watched, watch
 from tangere.observe.detect import FreeMotion, Thresholds, tune
 from tangere.observe.drive_model import DriveModel
@@ -75,7 +75,9 @@ def tuning(
     left_out = 0.0
     motions, beliefs = [], []
     bare = dataclasses.replace(believed, thresholds=wide)
-    for k, log in enumerate(logs):
+    running = before_stops([log.motion for log in logs])
+    for k, (log, (cut, stopped)) in enumerate(zip(logs, running, strict=True)):
+        doubts += [finding.of(log.name) for finding in stopped]
         own, _ = with_stated_payload(bare, log)
         beliefs.append(own)
         residual = momentum_residual(own.robot, drive, log.motion, gain)
@@ -83,6 +85,8 @@ def tuning(
             free, said = untouched(log.name, log.motion.time, watch(log, own, isolate=False).alarms)
             residual, doubts = np.where(free[:, None], residual, np.nan), doubts + said
             left_out += float(np.diff(log.motion.time)[~free[1:]].sum())
+        if cut.free is not None:
+            residual = np.where(cut.free[:, None], residual, np.nan)
         motions.append(free_motion(drive, log, residual))
         progress(0.4 * (k + 1) / len(logs))
     enough_free(sum(float(np.ptp(log.motion.time)) for log in logs), left_out)
