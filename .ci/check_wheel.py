@@ -16,7 +16,7 @@ assert "site-packages" in package.parts, f"not the installed wheel: {package}"
 for compiler in ("cc", "gcc", "clang") if "CIBUILDWHEEL" not in os.environ else ():  # its containers have all of them
     assert shutil.which(compiler) is None, f"{compiler} is on the path, so this would prove nothing"
 compiled = [f.name for f in package.rglob("*") if f.name.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))]
-for extension in ("_kernels", "_rollouts"):
+for extension in ("_kernels", "_rollouts", "_periods"):
     assert any(name.startswith(f"{extension}.") for name in compiled), f"the wheel holds no {extension}: {compiled}"
 generated = [f.name for f in package.rglob("*.c") if f.name.startswith("_kernels")]
 assert not generated, f"generated source was shipped: {generated}"
