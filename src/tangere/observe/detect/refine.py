@@ -31,6 +31,7 @@ HELD = 0.05  # [s] over which that is a mean: for some milliseconds an impact ha
 # [m] torque against force below which nearly all of the force passes through the axes: it is inferred, not felt. The
 # housing of a shoulder has less, everything beyond the elbow mostly more
 LEVER = 0.15
+FELT_BY = 3  # joints from which on a link's force is felt rather than inferred: a tool on a table may have any force
 INTERVAL = 1.96  # standard deviations either side that hold 95 % of a normal distribution
 
 
@@ -127,7 +128,7 @@ class Refiner:
             answer = found.alternatives[0]
             del links[0]
         why: str = found.reason if answer.link is None else ""
-        if answer.force is not None and _no_hand(answer.force, best):
+        if answer.force is not None and (answer.link or 0) < FELT_BY and _no_hand(answer.force, best):
             links, why = [(answer.link, answer.probability), *links], "stronger than a hand"
             answer = Candidate(None, 0.0)
         return replace(
