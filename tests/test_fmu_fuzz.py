@@ -29,7 +29,7 @@ CALLS = int(os.environ.get("TANGERE_FMU_CALLS", "400000" if SOAK else "100000"))
 FIELDS = ("calls", "ok", "warning", "discard", "error", "wrong", "silent", "not_finite", "works", "living")
 C = Path(tangere.__file__).parent / "apps" / "fmu" / "c"
 HERE = Path(__file__).parent
-SANITISED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
+SANITISED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1")
 # one of each sort: poses, solutions, motion, samples, everything with a controller; an arm that is no UR
 SHORT = (("fk", "ur10e"), ("ik", "ur10e"), ("dynamics", "scara"), ("observer", "ur10e"), ("arm", "ur10e"))
 FEW = [(kind, arm) for kind in KINDS for arm in ("ur10e", "scara") if arm == "ur10e" or not KINDS[kind].closed]
