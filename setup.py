@@ -4,6 +4,7 @@ Without a C compiler the package installs all the same and computes with its Pyt
 """
 
 import hashlib
+import os
 import platform
 import sys
 import types
@@ -15,6 +16,7 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "src" / "tangere"
+SANITISERS = "address,undefined"
 C_SOURCE = "src/tangere/kernels/c"
 GENERAL = f"{C_SOURCE}/general.c"
 INCLUDED_BY_GENERAL = (
@@ -49,6 +51,9 @@ class BuildKernels(build_ext):
                 extension.extra_compile_args += ["-fno-trapping-math", "-g0", "-Wall", "-Wextra", "-Wno-psabi"]
                 # GCC 12 fuses products and sums of what it vectorises by itself, -ffp-contract=off or not
                 extension.extra_compile_args += ["-fno-tree-slp-vectorize"] if "rollouts" in extension.name else []
+                if os.environ.get("TANGERE_SANITISE"):  # tests/test_sanitised.py: errors of memory and of C's rules
+                    extension.extra_compile_args += ["-O0", "-g1", "-U_FORTIFY_SOURCE", f"-fsanitize={SANITISERS}"]
+                    extension.extra_link_args.append(f"-fsanitize={SANITISERS}")
         super().build_extensions()
 
     def build_extension(self, extension: Extension) -> None:

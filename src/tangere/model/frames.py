@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere import foreign
 from tangere.errors import InvalidValue, UnknownName
 from tangere.model.model import Array
 
@@ -20,6 +21,7 @@ EXACT = 4e-15  # error of R^T R that rounding of a product of rotations leaves; 
 G0 = 9.81  # [m/s2] the value of the documents (000 eq 69, 002 section 4) and of the golden numbers, not a local one
 TOOL_MAX = 10.0  # [m] of a tool: no arm carries a longer one, who writes 100 means mm
 
+GRAVITY_MAX = 1e6  # [m/s2] far beyond any place where arms stand
 # Direction of gravity in base axes. "wall" is UR's own wall mounting, the base tilted by 90 degrees about its x axis:
 # the base z axis points away from the wall, the base y axis points up. Another wall is a vector, e.g. (-9.81, 0, 0)
 # with the base x axis up.
@@ -140,10 +142,10 @@ def numbers(value: Any, what: str) -> Array:
     """The value as an array of finite numbers, or InvalidValue."""
     try:
         array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidValue(f"{what} must be numbers, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidValue(f"{what} must be numbers, got {foreign.shown(value, 200)}") from None
     if not np.all(np.isfinite(array)):
-        raise InvalidValue(f"{what} must be finite, got {value!r}")
+        raise InvalidValue(f"{what} must be finite, got {foreign.shown(value, 200)}")
     return array
 
 
@@ -156,6 +158,8 @@ def gravity_vector(gravity: str | Sequence[float] | Array) -> Array:
     vector = numbers(gravity, "gravity")
     if vector.shape != (3,):
         raise InvalidValue(f"gravity must be 3 numbers in base axes [m/s2], got shape {vector.shape}")
+    if np.max(np.abs(vector)) > GRAVITY_MAX:
+        raise InvalidValue(f"gravity: at most {GRAVITY_MAX:g} m/s2, got {vector.tolist()}")
     vector.setflags(write=False)
     return vector
 

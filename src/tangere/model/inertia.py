@@ -16,6 +16,8 @@ from tangere.model.model import Array, Link, Payload, frozen
 # border (I1 + I2 = I3) and eigenvalues of a 3x3 carry a few rounding errors of 1e-16; a printed table that is wrong
 # misses it by parts in a hundred.
 SLACK = 1e-9
+# Beyond these a mass matrix loses the wrist's own inertia (1e-3 kg m2) to rounding, and is no longer positive definite
+MASS_MAX, COM_MAX = 1e6, 100.0  # [kg], [m]
 
 
 def inertia_matrix(xx: float, yy: float, zz: float, xy: float, xz: float, yz: float) -> Array:
@@ -43,6 +45,10 @@ def check_body(what: str, mass: float, com: Array, inertia: Array, *, point_mass
         )
     if mass <= 0.0:
         raise UnphysicalModel(f"{what}: mass {mass:g} kg must be positive")
+    if mass > MASS_MAX or max(map(abs, com.tolist())) > COM_MAX or max(map(abs, moments)) > MASS_MAX * COM_MAX**2:
+        raise UnphysicalModel(
+            f"{what}: mass {mass:g} kg, centre of mass {com.tolist()} m: at most {MASS_MAX:g} kg, {COM_MAX:g} m away"
+        )
     asymmetry = max(abs(moments[3 * i + j] - moments[3 * j + i]) for i, j in ((0, 1), (0, 2), (1, 2)))
     if asymmetry > SLACK * max(map(abs, moments)):
         raise UnphysicalModel(

@@ -139,7 +139,8 @@ static PyObject *tg_fresh(const tg_shape *s)
     return result;
 }
 
-/* whether output o is an array that only its holder here knows, still as it was made; a view of it would count */
+/* whether output o is an array that only its holder here knows, still as it was made: its numbers where the block has
+ * them (__setstate__ moves them elsewhere). A view of it would count. */
 TG_INLINE int tg_untouched(PyObject *object, const tg_shape *s, int o)
 {
     PyArrayObject *a = (PyArrayObject *)object;
@@ -149,7 +150,12 @@ TG_INLINE int tg_untouched(PyObject *object, const tg_shape *s, int o)
     for (int i = 0; i < s->dims[o][0]; i++)
         if (PyArray_DIM(a, i) != s->dims[o][1 + i])
             return 0;
-    return 1;
+    int at = 0;
+    for (int i = 0; i < o; i++)
+        at += tg_output_size(s, i);
+    const PyObject *base = PyArray_BASE(a);
+    return base && Py_IS_TYPE(base, &BlockType) && Py_SIZE(base) == s->total &&
+           PyArray_DATA(a) == (const void *)(((const Block *)base)->data + at);
 }
 
 /* Memory for the answer of one call. Making and freeing small arrays costs more than computing them, so the last

@@ -198,7 +198,7 @@ static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_
 /* a vector of parameters; -1 with an error where it is none */
 static int tg_vector(PyObject *parameters, int size, double *to)
 {
-    PyArrayObject *array = tg_array(parameters, "parameters", 1, &size, DBL_MAX);
+    PyArrayObject *array = tg_array(parameters, "parameters", 1, &size, TG_NUMBER_MAX);
     if (!array)
         return -1;
     const int fits = PyArray_NDIM(array) == 1;

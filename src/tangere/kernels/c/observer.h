@@ -172,7 +172,7 @@ static int tg_taken(Momentum *m, PyObject *state, int reset, double *y)
     if (tg_joints(state, TG_Q, x) < 0 || tg_joints(state, TG_QD, x + TG_DOF) < 0 || tg_joints(state, TG_TAU, tau) < 0)
         return -1;
     s->time = t;
-    int finite = tg_finite(x, TG_DOF, TG_ANGLE_MAX) && tg_finite(x + TG_DOF, TG_DOF, DBL_MAX);
+    int finite = tg_finite(x, TG_DOF, TG_ANGLE_MAX) && tg_finite(x + TG_DOF, TG_DOF, TG_NUMBER_MAX);
     if (m->delay > 0.0)
         finite = tg_delayed(m, s, t, h, finite, x);
     if (finite)
@@ -283,7 +283,7 @@ static void tg_replayed(const Momentum *m, tg_track *s, npy_intp n, const double
             const npy_intp k = start + i;
             h[i] = k == 0 ? NAN : period ? period[k] : t[k] - t[k - 1];
             lost[i] = k > 0 && t[k] == t[k - 1];
-            finite[i] = tg_finite(Q + i * TG_DOF, TG_DOF, TG_ANGLE_MAX) && tg_finite(QD + i * TG_DOF, TG_DOF, DBL_MAX);
+            finite[i] = tg_finite(Q + i * TG_DOF, TG_DOF, TG_ANGLE_MAX) && tg_finite(QD + i * TG_DOF, TG_DOF, TG_NUMBER_MAX);
         }
         if (m->delay > 0.0) {
             for (npy_intp i = 0; i < rows; i++) {
@@ -345,11 +345,17 @@ static PyObject *momentum_replay(PyObject *object, PyObject *const *args, Py_ssi
     }
     double *residuals = (double *)PyArray_DATA((PyArrayObject *)r);
     npy_bool *which = (npy_bool *)PyArray_DATA((PyArrayObject *)used);
+    /* others may run meanwhile: arm, observer and arrays stay */
+    PyObject *const stay[] = {object, m->arm, args[0], args[1], args[2], args[3], args[4]};
+    for (int i = 0; i < 7; i++)
+        Py_INCREF(stay[i]);
     Py_BEGIN_ALLOW_THREADS
     tg_track track = {0};
     tg_begin(m, &track);
     tg_replayed(m, &track, dims[0], t, period, q, qd, tau, residuals, which);
     free(track.history);
     Py_END_ALLOW_THREADS
+    for (int i = 0; i < 7; i++)
+        Py_DECREF(stay[i]);
     return Py_BuildValue("NN", r, used);
 }

@@ -5,7 +5,7 @@ static int tg_numbers(PyObject *object, const char *name, npy_intp rows, double 
     PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(object, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
     if (!a)
         return -1;
-    const int fits = PyArray_SIZE(a) == rows * TG_DOF && tg_finite((const double *)PyArray_DATA(a), rows * TG_DOF, DBL_MAX);
+    const int fits = PyArray_SIZE(a) == rows * TG_DOF && tg_finite((const double *)PyArray_DATA(a), rows * TG_DOF, TG_NUMBER_MAX);
     if (fits)
         memcpy(out, PyArray_DATA(a), rows * TG_DOF * sizeof(double));
     else
@@ -59,6 +59,10 @@ static int momentum_init(PyObject *object, PyObject *args, PyObject *keywords)
 {
     Momentum *m = (Momentum *)object;
     PyObject *arm, *gain, *start, *terms, *orders, *ripple;
+    if (m->arm) { /* a replay in another thread may be reading what would be set */
+        PyErr_SetString(PyExc_TypeError, "Momentum: it was made already, make another one");
+        return -1;
+    }
     if (keywords && PyDict_GET_SIZE(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Momentum() takes its arguments by position");
         return -1;
@@ -122,6 +126,10 @@ static PyObject *momentum_fresh(PyObject *object, void *closure)
 static PyObject *momentum_reduce(PyObject *object, PyObject *none)
 {
     (void)none;
+    if (!((Momentum *)object)->made) {
+        PyErr_SetString(PyExc_TypeError, "not initialised: there is nothing to copy");
+        return NULL;
+    }
     return Py_BuildValue("OO", Py_TYPE(object), ((Momentum *)object)->made); /* a copy begins anew */
 }
 

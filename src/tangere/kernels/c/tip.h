@@ -29,7 +29,7 @@ static int tg_matrix(PyObject *object, const char *name, int rows, int columns, 
         for (int i = 0; i < rows; i++)
             for (int j = 0; j < columns; j++)
                 out[i * columns + j] = *(const double *)(from + i * down + j * right);
-        fits = tg_finite(out, rows * columns, DBL_MAX);
+        fits = tg_finite(out, rows * columns, TG_NUMBER_MAX);
     }
     Py_XDECREF(v);
     if (!fits)
@@ -128,7 +128,7 @@ static int tg_sample(PyObject *state, double *time, double *period, double *q, d
     for (int i = 0; i < 3; i++) {
         if (tg_joints(state, TG_Q + i, to[i]) < 0)
             return -1;
-        if (!tg_finite(to[i], TG_DOF, i ? DBL_MAX : TG_ANGLE_MAX)) {
+        if (!tg_finite(to[i], TG_DOF, i ? TG_NUMBER_MAX : TG_ANGLE_MAX)) {
             PyObject *value = PyObject_GetAttr(state, tg_names[TG_Q + i]);
             if (value)
                 tg_refused(value, names[i], 1, &size);

@@ -47,7 +47,7 @@ from tangere.kernels.table import (
 )
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics import inverse_polish as polish
-from tangere.kinematics.checks import LENGTH_MAX
+from tangere.kinematics.checks import LENGTH_MAX, NUMBER_MAX
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CALLS = {"sqrt": "TG_SQRT", "abs": "TG_ABS", "round": "TG_ROUND", "lt": "TG_LT", "le": "TG_LE"}
@@ -254,6 +254,7 @@ def table_text() -> str:
     lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
     lines.append(f"#define TG_LENGTH_MAX {LENGTH_MAX!r}")
     lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
+    lines.append(f"#define TG_NUMBER_MAX {NUMBER_MAX!r}")
     signs = ", ".join("{" + ", ".join(map(repr, s)) + "}" for s in zip(*inverse.SIGNS, strict=True))
     lines.append(f"static const double tg_ik_signs[3][TG_IK_LANES] = {{{signs}}};")
     lines.append("#define TG_EACH_KERNEL(X) \\")
@@ -296,7 +297,7 @@ def _shape(k: Kernel, dof: int) -> str:
     dims = ", ".join("{" + ", ".join(map(str, [len(s), *s, 0, 0, 0][:4])) + "}" for s in shapes)
     names = ", ".join(f'"{n}"' for n in k.inputs)
     sizes = ", ".join(map(str, k.input_sizes(dof)))
-    limits = ", ".join(repr(ANGLE_MAX) if n == "q" else "DBL_MAX" for n in k.inputs)
+    limits = ", ".join(repr(ANGLE_MAX if n == "q" else NUMBER_MAX) for n in k.inputs)
     inputs = f"{len(k.inputs)}, {{{names}}}, {{{sizes}}}, {{{limits}}}"
     return f'    {{"{k.name}", {inputs}, {len(shapes)}, {{{dims}}}, {k.size(dof)}}},'
 

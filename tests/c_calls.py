@@ -1,0 +1,160 @@
+"""A bounded set of calls of the C extension: right ones, wrong ones and hostile ones. Run by itself it prints a count.
+
+tests/test_c_calls.py runs it as it is, tests/test_sanitised.py with a build that watches memory (ASAN, UBSAN) and under
+valgrind.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+import tangere
+from tangere.errors import TangereError
+from tangere.observe.momentum import MomentumObserver
+from tangere.types import State
+
+ONE = ("pose", "link_poses", "jacobian", "link_jacobians", "mass_matrix", "gravity_torque")
+TWO = ("jacobian_rate_times_velocity", "coriolis_matrix", "bias_torque", "momentum_terms", "energy")
+THREE = ("inverse_dynamics", "forward_dynamics", "inverse_dynamics_derivatives", "regressor")
+LARGEST = (1e6, 1e50, 1e50)  # q, then qd and what comes third: finite input has a finite answer up to here
+
+
+def arrays(answer: Any) -> list[Any]:
+    """The arrays of an answer."""
+    return [np.asarray(part) for part in answer] if isinstance(answer, tuple) else [np.asarray(answer)]
+
+
+def right_calls(arm: Any, rng: np.random.Generator, count: int) -> int:
+    """Single states and batches of every layout; every answer finite, whatever finite numbers come in."""
+    n, done = arm.dof, 0
+    for names, inputs in ((ONE, 1), (TWO, 2), (THREE, 3)):
+        for name in names:
+            call = getattr(arm, name)
+            for k in range(count):
+                scale = LARGEST if k % 5 == 4 else (3.0, 2.0, 10.0)
+                shape = [(n,), (1, n), (7, n), (3, 5, n), (0, n)][k % 5 if k % 5 < 4 or k % 2 else 0]
+                given = [rng.uniform(-s, s, shape) for s in scale[:inputs]]
+                if k % 3 == 1:  # not contiguous
+                    given = [np.repeat(value, 2, axis=-1)[..., ::2] for value in given]
+                if k % 3 == 2 and len(shape) == 1:
+                    given = [value.tolist() for value in given]
+                for part in arrays(call(*given)):
+                    assert np.all(np.isfinite(part)), (name, given)
+                done += 1
+    return done
+
+
+def wrong_calls(arm: Any) -> int:
+    """What is no state of an arm: an error of ours each time, never a number and never a crash."""
+    n = arm.dof
+    good = np.zeros(n)
+    bad: list[Any] = [
+        None, "x", 1.0, [], np.zeros(n + 1), np.zeros((n, 2)), np.full(n, np.nan), np.full(n, np.inf), [10**400] * n,
+        np.full(n, 1e155), np.full(n, 1e308), np.full(n, 1j), [object()] * n, np.zeros((1,) * 40 + (n,)),
+        np.zeros((1,) * 60 + (n,)), np.array([None] * n), {"q": 1}, [[0.0] * n, [0.0]], np.zeros(n, dtype="M8[s]"),
+    ]  # fmt: skip
+    done = 0
+    for names, inputs in ((ONE, 1), (TWO, 2), (THREE, 3)):
+        for name in names:
+            for value in bad:
+                for at in range(inputs):
+                    given: list[Any] = [good] * inputs
+                    given[at] = value
+                    try:
+                        answer = getattr(arm, name)(*given)
+                    except TangereError:
+                        pass
+                    else:  # many axes are no error where the answer can have them
+                        assert np.ndim(value) > 30, (name, at, value)
+                        assert all(np.all(np.isfinite(part)) for part in arrays(answer))
+                    done += 1
+    return done
+
+
+def reused_results(arm: Any) -> int:
+    """A result that nobody holds is filled again, but only where its numbers are still where they were made."""
+    q = np.zeros(arm.dof)
+    for name in ONE:
+        for _ in range(20):
+            held = arrays(getattr(arm, name)(q))[0]
+            small = np.zeros(arm.dof)
+            if held.ndim:
+                held.__setstate__(small.__reduce__()[2])  # its memory is another one now, with less room
+            del held
+            before = [part.copy() for part in arrays(getattr(arm, name)(q))]
+            after = arrays(getattr(arm, name)(q))
+            assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), name
+    return 40 * len(ONE)
+
+
+def replays(arm: Any, rounds: int) -> int:
+    """A log is replayed while another thread makes the observer anew and lets the arm go: refused, and no harm."""
+    time = np.arange(2000) * 1e-3
+    q = 0.1 * np.sin(time)[:, None] * np.ones(arm.dof)
+    observer = MomentumObserver(arm)
+    core = next(v for v in (getattr(observer, s, None) for s in ("_core", "_compiled", "core")) if v is not None)
+    made = core.__reduce__()[1]
+    first = core.replay(time, None, q, q, q)[0].copy()
+    refused = []
+
+    def meddle() -> None:
+        for _ in range(200):
+            try:
+                core.__init__(*made)
+            except TypeError:
+                refused.append(1)
+
+    for _ in range(rounds):
+        thread = threading.Thread(target=meddle)
+        thread.start()
+        for _ in range(5):
+            assert np.array_equal(core.replay(time, None, q, q, q)[0], first)
+        thread.join()
+    assert len(refused) == 200 * rounds
+    try:
+        copy.copy(type(core).__new__(type(core)))
+    except TypeError:
+        pass
+    else:
+        raise AssertionError("an observer that was never made was copied")
+    pickle.loads(pickle.dumps(core))
+    return rounds
+
+
+def observed(arm: Any, rng: np.random.Generator, count: int) -> int:
+    """Samples of any kind into an observer; a residual that was handed out never changes."""
+    observer = MomentumObserver(arm)
+    observer.reset(State(0.0, 1e-3, *np.zeros((3, arm.dof))))
+    held = []
+    for k in range(1, count):
+        q, qd, tau = rng.normal(size=(3, arm.dof)) * (1e300 if k % 97 == 0 else 1.0)
+        qd[0] = np.nan if k % 89 == 0 else qd[0]
+        residual = observer.update(State(1e-3 * k, 1e-3, q, qd, tau))
+        if k % 50 == 0:
+            held.append((residual, residual.copy()))
+    assert all(np.array_equal(now, then, equal_nan=True) for now, then in held)
+    return count
+
+
+def everything(count: int = 15) -> int:
+    """All of it; how many calls."""
+    rng, done = np.random.default_rng(1), 0
+    for name in ("ur10e", "ur3"):
+        arm = tangere.robot(name)
+        done += right_calls(arm, rng, count) + wrong_calls(arm) + reused_results(arm)
+        poses = arm.pose(rng.uniform(-3.0, 3.0, (count, arm.dof)))
+        for T in poses:
+            arm.inverse_kinematics(T, np.zeros(arm.dof))
+        arm.inverse_kinematics(poses)
+        done += 2 * count + replays(arm, 2) + observed(arm, rng, 40 * count)
+    return done
+
+
+if __name__ == "__main__":
+    print(everything(int(sys.argv[1]) if len(sys.argv) > 1 else 15), "calls")
