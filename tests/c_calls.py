@@ -69,11 +69,9 @@ def wrong_calls(arm: Any) -> int:
                     try:
                         answer = getattr(arm, name)(*given)
                     except TangereError:
-                        pass
-                    else:  # many axes are no error where the answer can have them
-                        assert np.ndim(value) > 30, (name, at, value)
-                        assert all(np.all(np.isfinite(part)) for part in arrays(answer))
-                    done += 1
+                        done += 1
+                    else:
+                        raise AssertionError((name, at, value, answer))
     return done
 
 

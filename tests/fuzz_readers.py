@@ -91,6 +91,8 @@ def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object]
         "fmu": ([_fmu()], _opened, ".fmu"),
         "rtde": ([_packages()], _rtde, ".bin"),
         "primary": ([_messages()], _primary, ".bin"),
+        "dashboard": ([b"Connected: Universal Robots Dashboard Server\nRobotmode: RUNNING\nPolyscope 5.11.0\n"], _dashboard, ".bin"),
+        "ros2": (_ros2_messages(), _ros2, ".bin"),
         "svg": ([SVG], _svg, ".svg"),
         "picture": (_pictures(), _picture, ".png"),
     }  # fmt: skip
@@ -203,6 +205,46 @@ def _primary(path: Path) -> object:
         else:
             primary.read_version(content)
     return None
+
+
+def _dashboard(path: Path) -> object:
+    """Three answers of a dashboard that says these bytes."""
+    from tangere.rtde.dashboard import Dashboard
+
+    class Said(io.BytesIO):
+        def recv(self, size: int) -> bytes:
+            return self.read(min(size, 64))
+
+    board = Dashboard.__new__(Dashboard)
+    board.host, board._rest, board._sock = "arm", b"", Said(path.read_bytes())  # type: ignore[assignment]
+    answers = [board._line() for _ in range(3)]
+    assert all(answer.isprintable() for answer in answers)
+    return answers
+
+
+def _ros2_messages() -> list[bytes]:
+    """The name of a type, a line end, and a message of it."""
+    from tangere.ros2.cdr import Codec
+    from tangere.ros2.interfaces import interfaces_of
+
+    codec, header = Codec(interfaces_of()), {"frame_id": "base", "stamp": {"sec": 3, "nanosec": 5}}
+    points = [{"positions": [0.1] * 6, "velocities": [0.2] * 6} for _ in range(3)]
+    given: dict[str, dict[str, object]] = {
+        "sensor_msgs/msg/JointState": {"header": header, "name": ["a", "b"], "position": [0.1, 0.2]},
+        "trajectory_msgs/msg/JointTrajectory": {"header": header, "joint_names": ["a", "b"], "points": points},
+        "geometry_msgs/msg/WrenchStamped": {"header": header, "wrench": {"force": {"x": 1.0}}},
+    }
+    return [name.encode() + b"\n" + codec.encode(name, message) for name, message in given.items()]
+
+
+def _ros2(path: Path) -> object:
+    from tangere.ros2.cdr import Codec
+    from tangere.ros2.interfaces import interfaces_of
+
+    name, _, data = path.read_bytes().partition(b"\n")
+    known = ("sensor_msgs/msg/JointState", "trajectory_msgs/msg/JointTrajectory", "geometry_msgs/msg/WrenchStamped")
+    kind = next((one for one in known if one.encode() == name), known[len(data) % 3])
+    return Codec(interfaces_of()).decode(kind, data)
 
 
 def _svg(path: Path) -> object:

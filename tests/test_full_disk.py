@@ -17,8 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tangere
 from tangere.cli.main import main
 from tangere.errors import CannotWrite, InvalidValue
+from tangere.logs.csv_log import write_csv
 from tangere.logs.files import Attempts, replacing
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_log import McapFile, write_mcap
@@ -90,6 +92,41 @@ def test_a_study_keeps_its_contacts_where_the_page_does_not_fit(tmp_path: Path) 
     nothing_half(tmp_path)
     assert len(list(csv.DictReader((tmp_path / "contacts.csv").read_text().splitlines()))) == 4
     assert not list(tmp_path.glob("unfinished-contacts.csv"))
+
+
+@pytest.mark.skipif(not SOAK, reason="a study for every quota; TANGERE_SOAK=1")
+@pytest.mark.parametrize("size", [limit // 30 for limit in LIMITS])
+def test_a_study_beyond_its_quota(tmp_path: Path, size: int) -> None:
+    done = limited(size, *STUDY, folder=tmp_path)
+    assert "Traceback" not in done.stderr
+    nothing_half(tmp_path)
+    if done.returncode != 0:  # else all of it was smaller
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+@pytest.mark.skipif(not SOAK, reason="a watch for every quota; TANGERE_SOAK=1")
+@pytest.mark.parametrize("size", LIMITS)
+def test_a_watch_beyond_its_quota(tmp_path: Path, size: int) -> None:
+    """Lines from a pipe go on being watched; the log has what fitted, and the last line says so."""
+    time = np.arange(0.0, 20.0, 2e-3)
+    q = 0.2 * np.sin(np.outer(time, np.linspace(0.5, 1.0, 6))) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    columns = {"time": time, "q": q, "qd": np.gradient(q, time, axis=0)}
+    write_csv(Log(columns | {"tau": tangere.robot("ur10e").gravity_torque(q)}), tmp_path / "log.csv")
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    kept = tmp_path / "kept.mcap"
+    with (tmp_path / "log.csv").open("rb") as lines:
+        done = subprocess.run(
+            [sys.executable, "-m", "tangere", "watch", "-", "--robot", "ur10e", "--log", str(kept)], stdin=lines,
+            env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    if kept.exists() and not read_mcap(kept).complete:
+        assert done.returncode == 1
+        assert re.match("error: .*kept.mcap is not complete", done.stderr.splitlines()[-1])
+    elif done.returncode:
+        assert done.stderr.splitlines()[-1].startswith("error: ")
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a small disk of its own: root")

@@ -14,7 +14,7 @@ import pytest
 COUNT = 5000 if os.environ.get("TANGERE_SOAK") else 60
 READERS = (
     "toml", "scenario", "urdf", "calibration", "motors", "csv", "stream", "npz", "mcap", "manifest", "fmu", "rtde",
-    "primary", "svg", "picture", "mjcf",
+    "primary", "dashboard", "ros2", "svg", "picture", "mjcf",
 )  # fmt: skip
 
 

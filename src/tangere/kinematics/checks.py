@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 LENGTH_MAX = 1e6  # [m] squares of squares of positions must stay far from overflow
 # of velocities, torques and all else: far beyond any arm, and far from where products of four of them overflow
 NUMBER_MAX = 1e50
+AXES_MAX = 24  # of an array: numpy's own functions take 32, and answers have up to three more (TG_AXES_MAX in core.c)
 _ANGLES = ("q", "q_ref", "reference")  # names of arguments that are joint positions
 
 
@@ -31,6 +32,8 @@ def checked(value: ArrayLike, tail: tuple[int | None, ...], name: str) -> Array:
     except (TypeError, ValueError, OverflowError, RuntimeError):  # also whole numbers and axes beyond what numpy takes
         text = f"{name}: expected real numbers of shape {shape_text(tail)}, got {foreign.shown(value)}"
         raise InvalidValue(text) from None
+    if array.ndim > AXES_MAX:
+        raise InvalidValue(f"{name}: at most {AXES_MAX} axes, got {array.ndim}")
     got = array.shape[array.ndim - len(tail) :] if array.ndim >= len(tail) else None
     if got is None or any(want is not None and want != have for want, have in zip(tail, got, strict=True)):
         raise InvalidValue(f"{name}: expected shape {shape_text(tail)}, got {array.shape}")

@@ -29,6 +29,8 @@ JUMP = 2.0
 NEAR_SINGULAR = 0.05
 # Stretching is repeated as the samples lie elsewhere after it; the second pass is already a formality.
 PASSES = 4
+# Samples of a long motion that are computed at once: poses and Jacobians take ten times the memory of the joints.
+PIECE = 100_000
 # Tool down, its x axis along base x: R = Rz(psi) Rx(pi) with yaw psi = 0. 000 leaves psi open (eq 93); another yaw
 # only turns joint 6.
 TOOL_DOWN = np.diag([1.0, -1.0, -1.0])
@@ -94,6 +96,24 @@ def _joints(
         raise InvalidValue(
             f"the time law runs from s = {s.min():g} to {s.max():g} m, the path from 0 to {path.length:g} m"
         )
+    if q_start is None or len(times) <= PIECE:  # without a start the best branch is that of the whole path
+        return _follow(robot, path, (s, sd, sdd), times, q_start, period)
+    found = tuple(np.empty((len(times), *shape)) for shape in ((robot.dof,), (robot.dof,), (robot.dof,), ()))
+    for first in range(0, len(times), PIECE):
+        before = max(first - 1, 0)  # a sample of the piece before, from which the branch goes on
+        here = slice(before, first + PIECE)
+        parts = _follow(robot, path, (s[here], sd[here], sdd[here]), times[here], q_start, period)
+        for whole, part in zip(found, parts, strict=True):
+            whole[here] = part
+        q_start = parts[0][-1]
+    return found  # type: ignore[return-value]
+
+
+def _follow(
+    robot: Robot, path: Path, along: tuple[Array, Array, Array], times: Array, q_start: Array | None, period: float
+) -> tuple[Array, Array, Array, Array]:
+    """Joints, their first and second derivatives and a bound of sigma_min for these times."""
+    s, sd, sdd = along
     points = path.at(s)
     v = points.first * sd[:, None]
     a = points.first * sdd[:, None] + points.second * (sd**2)[:, None]

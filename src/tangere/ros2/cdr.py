@@ -118,6 +118,8 @@ class Codec:
             raise MessageError(f"{cursor.name}: {field.name} has {count} entries, {field.capacity} at most")
         if field.base in PRIMITIVES:
             return cursor.numbers(field.base, count)
+        if count > cursor.left:  # each has a byte at least: a count without measure costs nothing
+            raise cursor.short()
         return [self._get_one(cursor, field) for _ in range(count)]
 
     def _get_one(self, cursor: _Cursor, field: Field) -> Any:
@@ -144,14 +146,14 @@ class _Cursor:
         try:
             return struct.unpack_from(self._order + code, self._data, at)[0]
         except struct.error:
-            raise self._short() from None
+            raise self.short() from None
 
     def numbers(self, base: str, count: int) -> Any:
         size = _SIZES[base]
         if count:
             self._at += -self._at % size
         if count * size > self.left:
-            raise self._short()
+            raise self.short()
         found = np.frombuffer(self._data, _dtype(base, self._order), count, self._at) if count else np.zeros(0)
         self._at += count * size
         return found.astype(found.dtype.newbyteorder("="), copy=False)
@@ -159,7 +161,7 @@ class _Cursor:
     def string(self) -> str:
         length = self.number("I", 4)
         if length > self.left:
-            raise self._short()
+            raise self.short()
         raw = bytes(self._data[self._at : self._at + length])
         self._at += length
         try:
@@ -167,7 +169,8 @@ class _Cursor:
         except UnicodeDecodeError:
             raise MessageError(f"{self.name}: a text that is no UTF-8") from None
 
-    def _short(self) -> MessageError:
+    def short(self) -> MessageError:
+        """The error for bytes that are too few."""
         return MessageError(f"{self.name}: the bytes end before the message does")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tangere import foreign
 from tangere.errors import PlantLost
 from tangere.rtde.client import WAIT, Address, connect
 from tangere.rtde.consent import Consent, permit
@@ -63,4 +64,4 @@ class Dashboard:
             if len(self._rest) > ANSWER_BYTES:
                 raise PlantLost(f"{self.host}: what answers on the dashboard's port is no dashboard")
         line, _, self._rest = self._rest.partition(b"\n")
-        return line.decode("utf-8", "replace").strip()
+        return foreign.clean(line.decode("utf-8", "replace").strip())

@@ -32,7 +32,7 @@ TG_INLINE int tg_state(PyObject *a, double *x, int size, double limit)
 static PyArrayObject *tg_array(PyObject *a, const char *name, int tail_dims, const int *tail, double limit)
 {
     PyArrayObject *v = (PyArrayObject *)PyArray_FROM_OTF(a, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
-    int fits = v && PyArray_NDIM(v) >= tail_dims;
+    int fits = v && PyArray_NDIM(v) >= tail_dims && PyArray_NDIM(v) <= TG_AXES_MAX;
     for (int i = 0; fits && i < tail_dims; i++)
         fits = PyArray_DIM(v, PyArray_NDIM(v) - tail_dims + i) == tail[i];
     if (fits && tg_finite((const double *)PyArray_DATA(v), PyArray_SIZE(v), limit))

@@ -133,7 +133,7 @@ static PyObject *arm_pose(PyObject *object, PyObject *const *args, Py_ssize_t na
         return NULL;
     PyObject *result = NULL;
     PyArrayObject *q = (PyArrayObject *)PyArray_FROM_OTF(a[0], NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
-    const int near = q && PyArray_NDIM(q) > 0 && PyArray_DIM(q, PyArray_NDIM(q) - 1) == dof &&
+    const int near = q && PyArray_NDIM(q) > 0 && PyArray_NDIM(q) <= TG_AXES_MAX && PyArray_DIM(q, PyArray_NDIM(q) - 1) == dof &&
                      tg_finite((const double *)PyArray_DATA(q), PyArray_SIZE(q), TG_FAR);
     if (!near) {
         Py_XDECREF(q);

@@ -157,6 +157,7 @@ static PyArray_Descr *tg_double; /* float64 */
 static PyObject *tg_broadcast; /* tangere.kernels.shapes.broadcast */
 static PyObject *tg_refuse;    /* tangere.kernels.shapes.refuse */
 static PyObject *tg_far, *tg_formed, *tg_transforms; /* tangere.kernels.shapes: the same names */
+#define TG_AXES_MAX 24 /* of an array: AXES_MAX of kinematics/checks.py */
 #define TG_FAR (4.0 * 3.14159265358979323846) /* rad: twice the two turns of a UR's joint; MANY_TURNS of kernels/shapes.py */
 
 static int tg_finite(const double *x, npy_intp n, double limit)
