@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tangere.logs.log import Log, StoredColumns
 from tangere.types import Array
 
-MOST = 60_000  # rows that stay at most: 300 spans or more of a run's hundred columns, three pixels of a figure each
+MOST = 20_000  # rows that stay at most, 30 MB of a run: a hundred spans or more, and ten rows for a pixel of a figure
 SPAN = 0.1  # [s] in which extremes are looked for at first; doubled until the rows are few enough
 # columns whose difference a page shows: its extremes count, too
 PAIRS = (("q", "q_des"), ("T_true", "T_des"), ("residual", "tau_ext_true"))
@@ -24,26 +24,28 @@ class Thinner:
     """
 
     def __init__(self, most: int = MOST) -> None:
-        self._most, self._span = most, SPAN
-        self._kept: list[tuple[Array, Array]] = []  # rows, and what counts beside them
+        self._most, self._span, self._width = most, SPAN, 0
+        self._kept: list[Array] = []  # rows, and behind each what counts beside it
         self._count = 0
 
     def add(self, rows: Array, more: Array | None = None) -> None:
         """Rows (k, width) whose first column is the time [s]."""
         if len(rows):
-            self._keep(rows, np.zeros((len(rows), 0)) if more is None else more)
+            self._width = rows.shape[1]
+            self._keep(rows if more is None else np.concatenate([rows, more], axis=1))
         while self._count > self._most:
             self._span *= 2.0
-            kept, self._kept, self._count = self._kept, [], 0
-            self._keep(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
+            table = np.concatenate(self._kept)
+            self._kept, self._count = [], 0
+            self._keep(table)
 
     def rows(self) -> Array:
         """What was kept."""
-        return np.concatenate([rows for rows, _ in self._kept]) if self._kept else np.zeros((0, 0))
+        return np.concatenate([table[:, : self._width] for table in self._kept]) if self._kept else np.zeros((0, 0))
 
-    def _keep(self, rows: Array, more: Array) -> None:
-        which = _extremes(rows, more, self._span)
-        self._kept.append((rows[which], more[which]))
+    def _keep(self, table: Array) -> None:
+        which = _extremes(table, self._span)
+        self._kept.append(table[which])
         self._count += len(which)
 
 
@@ -65,16 +67,18 @@ def thinned(log: Log, most: int = MOST) -> Log:
     return replace(log, columns={name: columns[name] for name in log.columns})
 
 
-def _extremes(rows: Array, more: Array, span: float) -> NDArray[np.intp]:
+def _extremes(table: Array, span: float) -> NDArray[np.intp]:
     """Numbers of the rows that count, in their order."""
-    table = np.concatenate([rows, more], axis=1)
     known = np.isfinite(table)
     spans = np.floor(np.where(known[:, 0], table[:, 0], 0.0) / span)
     first = np.flatnonzero(np.diff(spans, prepend=np.nan) != 0.0)
     out: list[NDArray[np.intp]] = [first, np.array([len(table) - 1])]
-    low, high = np.where(known, table, np.inf), np.where(known, table, -np.inf)
     for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(table)], strict=True):
-        out += [begin + np.argmin(low[begin:end], axis=0), begin + np.argmax(high[begin:end], axis=0)]
+        here, there = table[begin:end], known[begin:end]
+        out += [
+            begin + np.argmin(np.where(there, here, np.inf), axis=0),
+            begin + np.argmax(np.where(there, here, -np.inf), axis=0),
+        ]
     return np.unique(np.concatenate(out))
 
 

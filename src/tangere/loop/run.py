@@ -192,6 +192,8 @@ def run(
         log_error,
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),
     )
+    if isinstance(recorded.columns, StoredColumns):
+        recorded.columns.release()
     said = [*map(str, getattr(origin, "said", ())), *(text for feed in feeds if (text := feed.close(result)))]
     return replace(result, said=tuple(said)) if said else result
 

@@ -136,24 +136,28 @@ def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: Arr
             end -= settling
         answered.append(push)
         windows.append((j, event.time_s + settling, end))
-    felt, true = (_means(log, name, windows) for name in ("residual", "tau_ext_true"))
+    felt, true = _means(log, ("residual", "tau_ext_true"), windows)
     return [_entry(*one) for one in zip(events, answered, felt, true, strict=True)]
 
 
-def _means(log: Log, column: str, windows: Sequence[tuple[int, float, float]]) -> list[float | None]:
-    """The mean of a column's joint within each window; None where there is no row."""
-    means: list[list[Array]] = [[] for _ in windows]
-    rows: list[list[int]] = [[] for _ in windows]
-    for part in log.pieces() if windows and column in log else ():
+def _means(
+    log: Log, columns: Sequence[str], windows: Sequence[tuple[int, float, float]]
+) -> list[list[float | None]]:
+    """Of each column the mean of a joint within each window; None where there is no row."""
+    found = {(name, k): ([], []) for name in columns for k in range(len(windows))}  # type: dict[Any, tuple[Any, Any]]
+    for part in log.pieces() if windows else ():
         first, last = (float(part.time[0]), float(part.time[-1])) if len(part) else (np.inf, -np.inf)
         for k, (j, start, end) in enumerate(windows):
-            if start > last or end < first:
-                continue
-            inside = (part.time >= start) & (part.time <= end)
-            if inside.any():
-                means[k].append(part[column][inside, j].mean())
-                rows[k].append(int(inside.sum()))
-    return [float(joined_mean(*pair)) if pair[1] else None for pair in zip(means, rows, strict=True)]
+            inside = (part.time >= start) & (part.time <= end) if start <= last and end >= first else None
+            for name in columns if inside is not None and inside.any() else ():
+                if name in part:
+                    means, rows = found[name, k]
+                    means.append(part[name][inside, j].mean())
+                    rows.append(int(np.count_nonzero(inside)))
+    return [
+        [float(joined_mean(*found[name, k])) if found[name, k][1] else None for k in range(len(windows))]
+        for name in columns
+    ]
 
 
 def _entry(event: Event, push: Push | None, felt: float | None, true: float | None) -> dict[str, Any]:
