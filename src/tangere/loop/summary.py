@@ -148,9 +148,11 @@ def _means(
     for part in log.pieces() if windows else ():
         first, last = (float(part.time[0]), float(part.time[-1])) if len(part) else (np.inf, -np.inf)
         for k, (j, start, end) in enumerate(windows):
-            inside = (part.time >= start) & (part.time <= end) if start <= last and end >= first else None
-            for name in columns if inside is not None and inside.any() else ():
-                if name in part:
+            if start > last or end < first:
+                continue
+            inside = (part.time >= start) & (part.time <= end)
+            for name in columns:
+                if inside.any() and name in part:
                     means, rows = found[name, k]
                     means.append(part[name][inside, j].mean())
                     rows.append(int(np.count_nonzero(inside)))
