@@ -177,8 +177,7 @@ def run(
         if log_error:  # as far as it goes
             recorded = replace(read_mcap(log, own=True, long=True), notes=recorded.notes)
         else:
-            rows: Any = StoredColumns(log, columns, times)
-            recorded = replace(recorded, columns=rows)
+            recorded = replace(recorded, columns=StoredColumns(log, columns, times))
     result = RunResult(
         recorded,
         () if felt is None else felt.events,
