@@ -122,6 +122,14 @@ class Refiner:
         if best is None:
             return event, None, None
         found = isolator.isolate(best.q, best.torque, best.covariance)
+        if found.link is None and found.reason == "not one push" and best.seconds < HELD:
+            # for some milliseconds an impact is stronger than any push: its impulse, as if it had lasted HELD seconds
+            short = best.seconds / HELD
+            best = replace(
+                best, torque=short * best.torque, covariance=short**2 * best.covariance, seconds=HELD,
+                stretch=(best.stretch[0], best.stretch[1] / short),
+            )  # fmt: skip
+            found = isolator.isolate(best.q, best.torque, best.covariance)
         links = [(c.link, c.probability) for c in found.alternatives]
         answer: Isolation | Candidate = found
         if found.link is None and found.alternatives and found.alternatives[0].probability >= NAMED:
