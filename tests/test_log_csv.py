@@ -83,7 +83,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     with pytest.raises(InvalidValue, match="cannot read"):
         read_csv(tmp_path / "absent.csv")
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    with pytest.raises(InvalidValue, match=r"no column 'timestamp'.* among x, y"):
+    with pytest.raises(InvalidValue, match=r"no column 'timestamp'.* among x, y; name them .* --columns"):
         read_csv(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("\n \n")
     with pytest.raises(InvalidValue, match="is empty"):

@@ -69,6 +69,15 @@ def test_the_sentence_of_other_runs() -> None:
     assert sentence(RunData("nothing")) == ""
 
 
+def test_without_a_detector_nothing_is_said_of_thresholds() -> None:
+    quiet = made(events=(), summary={"events": []})
+    assert "nothing rose above its threshold" in report_html(quiet)
+    for residuals in (quiet.residuals, {}):
+        page = report_html(replace(quiet, residuals=residuals, thresholds=None))
+        assert "rose above its threshold" not in page
+        assert "without a detector nobody looks for one" in page
+
+
 def test_only_what_differs_from_the_defaults_is_shown_first() -> None:
     page = report_html(made(changed=("observer_gain [1/s]",)))
     section = page[page.index('id="settings"') : page.index('id="summary"')]

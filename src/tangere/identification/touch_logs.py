@@ -22,6 +22,7 @@ from tangere.identification.findings import (
 )
 from tangere.identification.model import IdentifiedModel
 from tangere.identification.samples import LEAST_SAMPLES, Motion, resting
+from tangere.logs.columns import RENAME
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording
 from tangere.model.joint_sizes import typical_gain
@@ -105,7 +106,8 @@ def touch_log(
     found = [Finding("recording", text) for text in recording.problems]
     q = _column(log, "q", n, recording.name)
     if q is None:
-        raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {', '.join(log.columns)}")
+        known = ", ".join(log.columns)
+        raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {known}; {RENAME}")
     qd = _column(log, "qd", n, recording.name)
     tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
     period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0

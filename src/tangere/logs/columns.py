@@ -88,6 +88,8 @@ _ALIASES = {
     "joint_velocities": "qd", "dq": "qd", "qdot": "qd",
 }  # fmt: skip
 _OURS = {name.lower(): ours for ours, name in RTDE_NAMES.items()}
+# What to do where no column has a name that is known.
+RENAME = "name them time [ms], q_1 [deg], tau_1 [Nm] and so on, or list them: --columns t,q,qd,tau"
 # Without a number in each of these a line is no use; in another column it is nan.
 NEEDED = frozenset(
     {

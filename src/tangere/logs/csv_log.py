@@ -13,7 +13,7 @@ import numpy as np
 
 from tangere import foreign
 from tangere.errors import CannotWrite, InvalidValue
-from tangere.logs.columns import NEEDED, RTDE_NAMES, Arrangement, listed, named
+from tangere.logs.columns import NEEDED, RENAME, RTDE_NAMES, Arrangement, listed, named
 from tangere.logs.files import replacing
 from tangere.logs.log import CUT, WORST, Log, Note
 from tangere.types import Array, Event
@@ -286,7 +286,9 @@ class CsvRows:
         if "time" not in self.arrangement.where and self._rate is None:
             if self._columns is None:
                 known = foreign.names(cells)
-                raise InvalidValue(f"{self.name}: no column 'timestamp' (or 'time') of numbers among {known}")
+                raise InvalidValue(
+                    f"{self.name}: no column 'timestamp' (or 'time') of numbers among {known}; {RENAME}"
+                )
             raise InvalidValue(f"{self.name}: has no stamps; give a column t or the rate in samples per second")
         return header
 

@@ -207,7 +207,7 @@ class Watcher:
         """As `watched`, of the samples that somebody else has kept."""
         traces = Traces(values[:, 0], values[:, 1], bounds[:, 0], bounds[:, 1], scores, joints.astype(np.int64))
         if not self.seconds:
-            text = "nothing could be watched: samples lie further apart than 0.1 s, or only gaps"
+            text = "nothing could be watched: samples lie further apart than 0.1 s (stamps in s, not ms?), or only gaps"
             said = (*said, Finding("unwatched", text))
         return Watched(log, believed, residual, self.seconds, self.events, traces, said)
 

@@ -136,8 +136,10 @@ def summary(data: RunData) -> Section:
         parts.append(tag("h3", "Events"))
         header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]", "link")
         parts.append(table(header, [_event_row(*judged) for judged in data.judged], "events"))
-    elif "events" in data.summary:
+    elif "events" in data.summary and data.thresholds is not None:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
+    elif "events" in data.summary:
+        parts.append(tag("p", "No event, and no thresholds: without a detector nobody looks for one."))
     elif data.residuals:
         parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
     interventions = data.summary.get("interventions")

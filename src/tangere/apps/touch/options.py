@@ -39,7 +39,7 @@ class RecordedArm:
 
     robot: str = word(MISSING, "the arm that was recorded", metavar="NAME|FILE")
     columns: str | None = word(
-        None, "columns of a csv without header or of arrays: t,q,qd,current,_:6", metavar="LIST"
+        None, "columns of a csv without header or with other names, or of arrays: t,q,qd,current,_:6", metavar="LIST"
     )
     payload: tuple[float, ...] | None = setting(
         None, "kg,m,m,m", "what is mounted: kg, and centre of mass from the flange in m", size=(1, 4), metavar="M,X,Y,Z"
