@@ -93,6 +93,9 @@ def test_at_the_alarm_only_what_rises_slowly_is_told():
     assert (jump.kind, jump.confidence) == ("unknown", 0.0)
     assert jump.alternatives[0][0] == "collision"
     assert sum(p for _, p in jump.alternatives) == pytest.approx(1.0)
+    between = early(1.0 / 0.08, False)
+    assert between.kind == "unknown"
+    assert between.alternatives[0][0] == "push"
     slow = early(1.0 / 0.5, False)
     assert slow.kind == "push"
     assert slow.confidence >= 0.95
