@@ -102,7 +102,8 @@ def test_a_lost_parent_ends_it_too(tmp_path: Path) -> None:
         f"subprocess.Popen([sys.executable, '-m', 'tangere', *{HOLD!r}, '--out', {str(tmp_path)!r}])\n"
         "time.sleep(1000)"
     )
-    with killed(subprocess.Popen([sys.executable, "-c", parent], env=environment(), text=True)) as process:
+    begin = subprocess.Popen([sys.executable, "-c", parent], env=environment(), text=True, preexec_fn=listening)
+    with killed(begin) as process:
         until(grown(tmp_path / "log.mcap"), process)
     until((tmp_path / "log.csv").exists)  # the last of its files
     whole(tmp_path, "interrupted: the program that started it is gone")
@@ -224,14 +225,18 @@ class Idle:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_within_a_period_the_controller_is_stopped_and_the_plant_closed(number: int) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = [signal.getsignal(one) for one in numbers]
+    listening()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    handlers = [signal.getsignal(one) for one in numbers]
     try:
         plant = Arm(50, number)
         result = tangere.run(plant, Idle(plant), until=10.0, start=np.zeros(6))
-        assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
+        assert [signal.getsignal(one) for one in numbers] == handlers
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in zip(numbers, before, strict=True):
+            signal.signal(one, handler)
     assert result.aborted.startswith("interrupted")
     assert isinstance(result.abort, ends.Ended)
     assert result.abort.code == 128 + number

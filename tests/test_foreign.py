@@ -157,7 +157,7 @@ def test_more_memory_is_allowed_by_an_option(tmp_path: Path, capsys: pytest.Capt
     assert foreign.budget(1000 * foreign.MB) == foreign.UNTOLD
     with (tmp_path / "a.csv").open("wb") as file:
         file.truncate(600 * foreign.MB)  # a hole, no bytes on the disk
-    assert main(["watch", str(tmp_path / "a.csv"), "--robot", "ur10e"]) == 1
+    assert main(["identify", str(tmp_path / "a.csv"), "--robot", "ur10e"]) == 1  # watch reads row by row
     assert "--memory" in capsys.readouterr().err
     assert main(["--memory", "1GB", "check", "ur10e"]) == 0
     with pytest.raises(SystemExit):

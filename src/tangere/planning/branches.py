@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.errors import InvalidValue, NoSolution
+from tangere.errors import NoSolution
 from tangere.kernels.solutions import ELBOW_UP, IKBatch, IKSolutions, turns_to
 from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.kinematics.inverse_search import polish
@@ -28,7 +28,7 @@ def joint_path(robot: Robot, T: Array, times: Array, q_start: Array | None, step
     [rad]: a larger step between neighbours is a sign that the branch jumps, and the nearest of all solutions is looked
     for. times (k,) are for the message only. Raises NoSolution that says which point is out of reach, and by how much.
     """
-    if not _closed_form(robot, T):
+    if not robot.closed_form:
         return _by_newton(robot, T, times, q_start)
     batch = robot.inverse_kinematics(T)
     assert isinstance(batch, IKBatch)
@@ -100,7 +100,7 @@ def _centred(robot: Robot, q: Array) -> Array:
 
 
 def _by_newton(robot: Robot, T: Array, times: Array, q_start: Array | None) -> Array:
-    """For arms without a closed form (calibrated ones, other chains): Newton's method from the extrapolated joints."""
+    """For arms without a closed form (no UR): Newton's method from the extrapolated joints."""
     found = robot.inverse_kinematics(T[0], q_start)
     assert isinstance(found, IKSolutions)
     if not found:
@@ -116,16 +116,6 @@ def _by_newton(robot: Robot, T: Array, times: Array, q_start: Array | None) -> A
             _refuse_unreachable(T, times, miss == 0.0, miss)
         q[i] = answer.q
     return q
-
-
-def _closed_form(robot: Robot, T: Array) -> bool:
-    try:
-        robot.inverse_kinematics(T[:1])
-    except InvalidValue:
-        # numeric inverse kinematics takes one pose at a time and says so; a pose that is none raises again below
-        robot.inverse_kinematics(T[0])
-        return False
-    return True
 
 
 def _refuse_unreachable(T: Array, times: Array, reached: NDArray[np.bool_], distance: Array) -> None:

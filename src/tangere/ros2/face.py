@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from tangere.errors import InvalidValue
@@ -21,16 +22,20 @@ def add(commands: Any) -> None:
     virtual.set_defaults(faces=(*(virtual.get_default("faces") or ()), _virtual))
 
 
-def _virtual(arguments: argparse.Namespace, server: Any) -> None:
-    """The face of a virtual arm towards ROS 2, where it is wanted."""
+def _virtual(arguments: argparse.Namespace) -> Callable[[Any], None] | None:
+    """What gives a server its face towards ROS 2, where that is wanted; wrong options are said before there is one."""
     if not arguments.ros2:
         refuse_foreign(NetworkSettings, arguments, "goes with --ros2")
-        return
+        return None
     network = network_of(group_from(NetworkSettings, arguments))
     if not network.local and not arguments.anywhere:
         raise InvalidValue("--interface: other computers would reach the arm; give --anywhere, too, if that is meant")
-    from tangere.ros2.arm_node import ArmNode
-    from tangere.ros2.node import Node
 
-    ArmNode(server, Node("tangere", network))
-    print(f"{network.text}: node /tangere", flush=True)
+    def begin(server: Any) -> None:
+        from tangere.ros2.arm_node import ArmNode
+        from tangere.ros2.node import Node
+
+        ArmNode(server, Node("tangere", network))
+        print(f"{network.text}: node /tangere", flush=True)
+
+    return begin

@@ -96,6 +96,7 @@ def main(arguments: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     settings = group_from(VirtualSettings, arguments)
     profile = profile_of(settings.polyscope, settings.profile)
+    faces = [face(arguments) for face in getattr(arguments, "faces", ())]  # of rooms above this one, such as ROS 2
     import numpy as np
 
     from tangere.apps.virtual_ur.controller import Controller
@@ -137,8 +138,8 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         if shown is not None:
             server.faces.append(Shown(controller, shown))
-        for face in getattr(arguments, "faces", ()):  # of rooms above this one, such as ROS 2
-            face(arguments, server)
+        for begin in filter(None, faces):
+            begin(server)
         print(
             f"ready {model.name} at {settings.address}: PolyScope {settings.polyscope}, {mode}, "
             f"clock {settings.clock}, ports {ports}",
