@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.scenarios.build import Built
-from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, posture
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.execute import execute
 from tangere.apps.scenarios.hold import posture_setting
 from tangere.errors import InvalidValue
 from tangere.loop.result import RunResult
 from tangere.planning.joint_motions import Sine
+from tangere.planning.posture import posture
 from tangere.settings import count, setting
 
 OUT = Path("out") / "wave"

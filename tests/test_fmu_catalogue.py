@@ -89,10 +89,21 @@ def test_command_line(tmp_path, capsys):
     assert "2 FMUs" in capsys.readouterr().out
     assert sorted(p.name for p in out.iterdir()) == ["UR3e_FK.fmu", "UR3e_IK.fmu", "index.html", "sheets"]
     none = tmp_path / "a" / "none"
-    for wrong, words in (("ur99", "ur99"), ("scara", "structure of a UR")):
-        assert main(["fmu", "catalogue", "--robot", "ur3e", "--robot", wrong, "--out", str(none)]) == 1
+    for wrong, words in (
+        (["--robot", "ur3e", "--robot", "ur99"], "ur99"),
+        (["--robot", "scara", "--kind", "ik"], "which scara has not"),
+    ):
+        assert main(["fmu", "catalogue", *wrong, "--out", str(none)]) == 1
         assert words in capsys.readouterr().err
         assert not none.parent.exists()  # not even a folder
+
+
+def test_an_arm_is_left_out_of_kinds_that_cannot_serve_it(tmp_path, capsys):
+    chosen = ["--robot", "ur3e", "--robot", "scara", "--kind", "fk", "--kind", "ik"]
+    assert main(["fmu", "catalogue", *chosen, "--out", str(tmp_path)]) == 0
+    assert "3 FMUs" in capsys.readouterr().out
+    names = sorted(p.stem.lower() for p in tmp_path.glob("*.fmu"))
+    assert names == ["scara_fk", "ur3e_fk", "ur3e_ik"]
 
 
 def test_without_a_compiler_nothing_is_left(tmp_path, capsys, monkeypatch):

@@ -51,6 +51,22 @@ def test_the_force_is_never_above_its_cap():
     assert np.linalg.norm(plant.pulled.force) == pytest.approx(40.0)
 
 
+@pytest.mark.parametrize("make", [RigidPlant, MujocoPlant])
+def test_while_it_pulls_nobody_sees_it_let_go(make):
+    """A sink reads `pulled` from a thread of its own, at any instant of a period: None is set by a release only."""
+    told = []
+
+    class Watched(make):
+        def __setattr__(self, name, value):
+            if name == "pulled":
+                told.append(value is not None)
+            super().__setattr__(name, value)
+
+    pulled_run(Watched, 3, (0.0, 0.0, 0.1), (0.0, 0.02, 0.0), until=0.05)
+    assert told.count(True) == 25  # periods
+    assert all(told[told.index(True) :])
+
+
 def test_after_release_nothing_acts_and_the_log_names_both_with_their_time():
     arm = tangere.robot("ur10e")
     live, plant = LiveChannel(), RigidPlant(arm, 2e-3)

@@ -92,10 +92,9 @@ class SimulatedArm:
         self._pushed = pushes.schedule(middle)
         self._push = pushes.torque(self._q)
         self._wrench = pushes.wrench(self._q) if self._pushed else self._nothing
-        self.pulled, self._held = None, self._load
-        if self._pull is None and self._load is None:
-            return tau, middle
+        # set once a period: a sink reads it from a thread of its own, and None would be a hand that let go
         self.pulled = None if self._pull is None else pulled(self._pull, self.robot, self._q, self._qd)
+        self._held = self._load
         if self._pull is not None and self.pulled is not None:
             self._held = self.pulled.torque if self._load is None else self.pulled.torque + self._load
             if self._pull.link == self.dof:
