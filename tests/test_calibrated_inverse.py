@@ -22,6 +22,7 @@ from tangere.kernels.backend import COMPILED
 from tangere.kernels.inverse_kinematics import numeric
 from tangere.kinematics.rotation import matrix_from_rotation_vector
 from tangere.model.model import Array, Model
+from tangere.planning.branches import joint_path
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="the extension was not built")
 KINDS = ("any", "wrist", "elbow", "shoulder", "quarters")
@@ -105,6 +106,9 @@ def test_a_batch_keeps_every_solution() -> None:
         assert np.array_equal(batch.flags[index][batch.valid[index]], one.flags[order])
     few = robot.inverse_kinematics(T[[k for k, one in enumerate(alone) if len(one) <= 8]])
     assert few.q.shape[-2:] == (8, 6)
+    crowded = T[int(np.argmax(list(map(len, alone))))]
+    held = joint_path(robot, np.stack([crowded] * 3), np.arange(3.0), None, np.ones(6))  # a path may begin there
+    assert np.max(np.abs(robot.pose(held) - crowded)) < 1e-9
 
 
 def test_a_missing_one_of_a_pair_is_looked_for() -> None:

@@ -77,12 +77,14 @@ def _best_start(robot: Robot, T: Array) -> Array:
     coarse = T[np.unique(np.linspace(0, len(T) - 1, COARSE).round().astype(int))]
     batch = robot.inverse_kinematics(coarse)
     assert isinstance(batch, IKBatch)
-    zero = np.zeros(robot.dof)
-    moved, allowed = turns_to(batch.q, zero, robot.q_min, robot.q_max, robot.revolute)
-    usable = batch.valid & allowed
-    sigma = np.linalg.svd(robot.jacobian(np.where(batch.valid[..., None], moved, 0.0)), compute_uv=False)[..., -1]
+    # next to singularities a calibrated arm has solutions beyond the eight; those last for a few poses only
+    named = slice(len(SIGNS))
+    q, valid, flags = batch.q[:, named], batch.valid[:, named], batch.flags[:, named]
+    moved, allowed = turns_to(q, np.zeros(robot.dof), robot.q_min, robot.q_max, robot.revolute)
+    usable = valid & allowed
+    sigma = np.linalg.svd(robot.jacobian(np.where(valid[..., None], moved, 0.0)), compute_uv=False)[..., -1]
     room = np.min(np.where(usable, sigma, np.inf), axis=0)
-    up = np.mean((batch.flags & ELBOW_UP) > 0, axis=0) > 0.5
+    up = np.mean((flags & ELBOW_UP) > 0, axis=0) > 0.5
     # nearly equal room (0.01 m): the posture in which URs usually stand, shoulder left and wrist flipped (q5 < 0)
     left, flip = np.array(SIGNS)[:, 0] < 0, np.array(SIGNS)[:, 1] < 0
     order = np.lexsort((flip, left, room.round(2), up, usable.sum(axis=0)))  # last key first
