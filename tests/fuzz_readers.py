@@ -9,17 +9,20 @@ import io
 import json
 import random
 import resource
+import sqlite3
 import sys
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from tangere import foreign
 from tangere.errors import TangereError
+from tangere.logs import ros_messages
 from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
@@ -77,6 +80,7 @@ def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object]
     urdf = to_urdf(arm).encode()
     toml = (Path(sys.modules["tangere.model"].__path__[0]) / "data" / "ur10e.toml").read_bytes()
     summary = "".join(f"**** Joint {i} :\nK_tau\n0.12\n0.5 1 2 30 4 5\n1.5 1 3 30 4 5\n" for i in range(6)).encode()
+    names = [joint.name for joint in arm.joints]
     read = {
         "toml": ([toml], load, ".toml"),
         "scenario": ([b'scenario = "circle"\nradius = 0.1\npush = ["joint=2,torque=20,start=3,duration=2"]\n'], _scenario, ".toml"),
@@ -87,6 +91,7 @@ def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object]
         "stream": ([(folder / "a.csv").read_bytes()], _stream, ".csv"),
         "npz": ([(folder / name).read_bytes() for name in ("a.npz", "b.npz")], _npz, ".npz"),
         "mcap": ([(folder / "a.mcap").read_bytes()], recordings, ".mcap"),
+        "db3": ([_db3(folder / "a.db3", names, wave)], recordings, ".db3"),
         "manifest": ([json.dumps({"program": "tangere", "format": 1, "command": ["run"], "scenario": {}}).encode()], _manifest, ".json"),
         "fmu": ([_fmu()], _opened, ".fmu"),
         "rtde": ([_packages()], _rtde, ".bin"),
@@ -136,6 +141,20 @@ def _manifest(path: Path) -> object:
     from tangere.loop.folder import load_manifest
 
     return load_manifest(path)
+
+
+def _db3(path: Path, names: list[str], q: np.ndarray) -> bytes:
+    """A bag of ROS 2 in SQLite."""
+    layout = ros_messages.joint_state(names, ["position"])
+    at, _, count = layout.holes["position"]
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute("CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT)")
+        base.execute("CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB)")
+        base.execute("INSERT INTO topics VALUES (1, '/joint_states', 'sensor_msgs/msg/JointState')")
+        for k, row in enumerate(q):
+            data = layout.data[:at] + row.astype("<f8").tobytes() + layout.data[at + 8 * count :]
+            base.execute("INSERT INTO messages VALUES (?, 1, ?, ?)", (k, 1 + 10_000_000 * k, data))
+    return path.read_bytes()
 
 
 def _fmu() -> bytes:

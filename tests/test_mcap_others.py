@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import sys
 
 import numpy as np
@@ -15,8 +17,9 @@ from tangere.logs.channels import JOINT_STATE, WRENCH, Views, channel_of, channe
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.mcap_read import read_mcap
-from tangere.logs.recordings import read
+from tangere.logs.recordings import read, recordings
 from tangere.logs.ros_messages import DEFINITIONS
+from tangere.studio.recorded import recorded
 
 
 @pytest.mark.parametrize("arm", ["ur5e", "scara"])
@@ -169,6 +172,73 @@ def test_a_bag_of_anybody(bag):
         assert words in said
     assert log.complete
     assert "shoulder_pan_joint, shoulder_lift_joint, elbow_joint" in log.notes[0].text
+
+
+@pytest.fixture
+def db3(bag, tmp_path):
+    """The same bag in SQLite, by the package rosbags; its folder."""
+    rosbag2 = pytest.importorskip("rosbags.rosbag2", reason="the package rosbags is not installed")
+    from mcap.reader import make_reader
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    with bag[0].open("rb") as file, rosbag2.Writer(tmp_path / "bag", version=8) as out:
+        topics = {}
+        for schema, channel, message in make_reader(file).iter_messages():
+            if channel.topic not in topics:
+                topics[channel.topic] = out.add_connection(channel.topic, schema.name, typestore=store)
+            out.write(topics[channel.topic], message.log_time, message.data)
+    return tmp_path / "bag"
+
+
+def test_a_bag_in_sqlite_is_the_same_log(bag, db3):
+    assert [file.suffix for file in sorted(db3.iterdir())] == [".db3", ".yaml"]
+    log = read(bag[0])
+    for source in (db3, next(db3.glob("*.db3"))):
+        assert read(source) == log
+    (found,) = recordings(db3)
+    assert found.log["q"].tobytes() == log["q"].tobytes()
+    assert recorded(db3, "ur5e").q.tobytes() == log["q"].tobytes()
+    (db3 / "more.mcap").touch()
+    with pytest.raises(InvalidValue, match=r"holds 2 logs, name one: bag\.db3, more\.mcap"):
+        read(db3)
+
+
+def test_sqlite_files_that_are_no_whole_bag(bag, db3, tmp_path):
+    file, q = next(db3.glob("*.db3")), bag[2]
+    data = file.read_bytes()
+    page = data.index(q[40].tobytes()) // 4096 * 4096  # the page of the 41st sample
+    hurt = tmp_path / "hurt.db3"
+    hurt.write_bytes(data[:page] + b"\xaa" * 4096 + data[page + 4096 :])
+    log, whole = read(hurt), read(file)
+    assert not log.complete
+    assert 0 < len(log) < len(whole)
+    assert np.array_equal(log["q"], whole["q"][: len(log)])
+
+    def refused(sentence, *statements):
+        other = tmp_path / "other.db3"
+        other.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(other)) as base, base:
+            for statement in statements:
+                base.execute(statement)
+        with pytest.raises(InvalidValue, match=sentence):
+            read(other)
+
+    topics = "CREATE TABLE topics AS SELECT 1 AS id, '/j' AS name, 'sensor_msgs/msg/JointState' AS type"
+    message = "AS SELECT 1 AS topic_id, 5 AS timestamp, x'{}' AS data"
+    refused("without its tables", "CREATE TABLE a (b)")
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT 2 topic_id, 1 timestamp, x data FROM n"
+    refused("without its tables", topics, f"CREATE VIEW messages AS {endless}")
+    refused(r"no message of sensor_msgs.* it has the topics /j$", topics, f"CREATE TABLE messages {message.format('00')}")
+    refused("compressed one by one", topics, f"CREATE TABLE messages {message.format('28b52ffd00')}")
+    large = "CREATE TABLE messages (topic_id, timestamp, data AS (zeroblob(1000000000)))"
+    refused("damaged|no message", topics, large, "INSERT INTO messages VALUES (1, 2)")
+    (tmp_path / "text.db3").write_text("no")
+    with pytest.raises(InvalidValue, match="is not an SQLite file"):
+        read(tmp_path / "text.db3")
+    with pytest.raises(InvalidValue, match="No such file"):
+        read(tmp_path / "nowhere.db3")
+    assert not (tmp_path / "nowhere.db3").exists()
 
 
 def test_a_bag_that_was_cut(bag, tmp_path):

@@ -1,21 +1,28 @@
-"""ROS 2 bags of others as logs: joint states as q, qd, tau, and the wrench beside."""
+"""ROS 2 bags of others as logs, MCAP or SQLite: joint states as q, qd, tau, and the wrench beside."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tangere import foreign
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.logs.channels import JOINT_STATE, WRENCH
 from tangere.logs.log import CUT, Log, Note
-from tangere.logs.mcap_records import MESSAGE_HEAD
+from tangere.logs.ros_types import definition
 from tangere.types import Array
 
-if TYPE_CHECKING:
-    from tangere.logs.mcap_read import McapReader
+# of one topic: its name, the definition of its type as MCAP has it, messages with log time [ns]
+Stream = tuple[str, dict[str, Any], Iterable[tuple[int, bytes]]]
 
 # the joints of a UR from base to flange: drivers sort them by name
 _UR = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -30,26 +37,24 @@ class Bag:
     in problems.
     """
 
-    def __init__(self, reader: McapReader) -> None:
-        self.path = reader.path
+    def __init__(self, path: Path, streams: Iterable[Stream]) -> None:
+        self.path = path
         self.problems: list[str] = []
         try:
             factory = import_module("mcap_ros2.decoder").DecoderFactory()
             schema = import_module("mcap.records").Schema
         except ImportError as problem:
             raise MissingExtra(
-                f"{reader.path} is a ROS 2 bag: reading it needs mcap and mcap-ros2-support: pip install 'tangere[log]'"
+                f"{path} is a ROS 2 bag: reading it needs mcap and mcap-ros2-support: pip install 'tangere[log]'"
             ) from problem
         self.found: dict[tuple[str, str], list[tuple[int, Any]]] = {}  # topic, type -> messages with log time [ns]
         bad = 0
-        for number, messages in reader.messages.items():
-            topic, kind, _ = reader.channels[number]
-            decode = factory.decoder_for("cdr", schema(**reader.schemas[reader.schema_of[number]]))
-            found = self.found.setdefault((topic, kind), [])
-            for message in messages:
+        for topic, text, messages in streams:
+            decode = factory.decoder_for("cdr", schema(**text))
+            found = self.found.setdefault((topic, text["name"]), [])
+            for ns, message in messages:
                 try:
-                    ns = int.from_bytes(message[6:14], "little")
-                    found.append((ns, decode(bytes(message[MESSAGE_HEAD.size - 9 :]))))
+                    found.append((ns, decode(message)))
                 except Exception:  # whatever the decoder says of bytes that are no such message
                     bad += 1
         if bad:
@@ -131,3 +136,63 @@ def _from_base(names: list[str]) -> list[int]:
     if all(len(places) == 1 for places in found):
         return [places[0] for places in found]
     return list(range(len(names)))
+
+
+def read_db3(path: Path) -> Log:
+    """The log of a ROS 2 bag in SQLite, as rosbag2 wrote them before MCAP.
+
+    Where pages of it are damaged, everything before them is read, and log.complete is False.
+    """
+    size = path.stat().st_size if path.is_file() else 0
+    with foreign.reading(path, size):
+        tables = _Tables(path, size)
+        bag = Bag(path, tables.streams())
+        if not any(bag.found.values()):
+            raise InvalidValue(f"{path} holds no log: {tables.why}")
+        return bag.log(tables.complete)
+
+
+class _Tables:
+    """The tables of a bag: plain ones only, read with a bare SELECT; a file can make SQLite do more than that."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path, self.complete, self.why = path, True, ""
+        self._room = foreign.budget(size)  # [bytes] that messages may have
+
+    def streams(self) -> Iterator[Stream]:
+        """Topics of joint states and wrenches with their messages."""
+        with self.path.open("rb") as file:  # its own words for what is missing, and nothing is made that was not there
+            if file.read(16) != b"SQLite format 3\0":
+                raise InvalidValue(f"{self.path} is no bag: it is not an SQLite file")
+        where = f"file:{quote(os.path.abspath(self.path))}?mode=ro"
+        with closing(sqlite3.connect(where, uri=True)) as base:
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(self._room, 2**31 - 1))
+            kinds = dict(base.execute("SELECT name, type || coalesce(substr(sql, 1, 12), '') FROM sqlite_master"))
+            if any(kinds.get(name) != "tableCREATE TABLE" for name in ("topics", "messages")):
+                raise InvalidValue(f"{self.path} is no bag of ROS 2: an SQLite file without its tables")
+            base.set_authorizer(_only_reads)
+            topics = base.execute("SELECT id, name, type FROM topics").fetchall()
+            has = ", ".join(str(topic) for _, topic, _ in topics) or "none"
+            self.why = f"no message of {JOINT_STATE} in it can be read; it has the topics {foreign.clean(has)}"
+            for number, topic, kind in topics:
+                if kind in (JOINT_STATE, WRENCH):
+                    text = {"id": number, "name": kind, "encoding": "ros2msg", "data": definition(kind).encode()}
+                    yield foreign.clean(str(topic)), text, self._messages(base, number)
+
+    def _messages(self, base: sqlite3.Connection, topic: int) -> Iterator[tuple[int, bytes]]:
+        rows = base.execute("SELECT timestamp, data FROM messages WHERE topic_id = ? ORDER BY rowid", (topic,))
+        try:
+            for ns, data in rows:
+                self._room -= len(data)
+                if self._room < 0:
+                    raise foreign.too_large(self.path, foreign.allowed() - self._room, foreign.allowed())
+                if data[:4] == b"\x28\xb5\x2f\xfd":
+                    self.why = "its messages are compressed one by one; `ros2 bag convert` writes them plain"
+                yield int(ns), data
+        except sqlite3.DatabaseError:  # damaged from here on
+            self.complete = False
+
+
+def _only_reads(action: int, *_: Any) -> int:
+    """What a statement may do: read columns."""
+    return sqlite3.SQLITE_OK if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ) else sqlite3.SQLITE_DENY

@@ -59,7 +59,7 @@ def read_mcap(path: str | os.PathLike[str], *, own: bool = False, long: bool = F
         if not reader.about and any(kind == JOINT_STATE for _, kind, _ in reader.channels.values()):
             from tangere.logs.mcap_bag import Bag
 
-            return Bag(reader).log(reader.ended)
+            return Bag(path, reader.streams()).log(reader.ended)
         log = reader.log(held)
         if stays:
             columns: Any = StoredColumns(path, reader.columns, log.time, own=own)
@@ -238,6 +238,12 @@ class McapReader:
                 self._message(number, content)
             elif number in self.channels and self.channels[number][1] in (JOINT_STATE, WRENCH):
                 self.messages.setdefault(number, []).append(memoryview(bytes(content)))  # not the pictures beside
+
+    def streams(self) -> Iterator[tuple[str, dict[str, Any], Iterator[tuple[int, bytes]]]]:
+        """What a Bag is made of."""
+        for number, messages in self.messages.items():
+            found = ((int.from_bytes(m[6:14], "little"), bytes(m[MESSAGE_HEAD.size - 9 :])) for m in messages)
+            yield self.channels[number][0], self.schemas[self.schema_of[number]], found
 
     def _message(self, number: int, content: memoryview) -> None:
         """One message of a log of ours."""

@@ -50,7 +50,8 @@ def read(
     source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None, long: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Log:  # fmt: skip
-    """The log in a file: FILE.csv, FILE.mcap (ours, or a ROS 2 bag of anybody), FILE.npz:KEY; every number as it is.
+    """The log in a file: FILE.csv, FILE.mcap (ours), a ROS 2 bag of anybody (FILE.mcap, FILE.db3 or its folder),
+    FILE.npz:KEY; every number as it is.
 
     columns, rate: as for `recordings`. long: rows of a long .mcap of ours stay in the file (read_mcap). progress: is
     given the share of a csv that is read, now and then. What could not be read, and which columns hold NaN, is in
@@ -88,7 +89,7 @@ def _not_finite(log: Log) -> list[str]:
 def recordings(
     source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None
 ) -> list[Recording]:
-    """All logs of `source`, FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB, without samples that are no use.
+    """All logs of `source`, FILE.csv, FILE.mcap, FILE.db3, FILE.npz or FILE.npz:KEY-GLOB, without useless samples.
 
     columns: names for a csv without a header, or for the arrays of an npz: "t,q,qd,current,_:6" - every name but t
     stands for six columns, NAME:K for K, `_` for columns to skip, `...` at the end for all that follow. A header is
@@ -102,9 +103,19 @@ def recordings(
 
 
 def _parts(source: str | os.PathLike[str]) -> tuple[Path, str]:
-    """The file of FILE or FILE.npz:GLOB, and the glob ("" where there is none)."""
+    """The file of FILE, of a bag's folder or of FILE.npz:GLOB, and the glob ("" where there is none)."""
     path, _, pattern = os.fspath(source).partition(".npz:")
-    return Path(f"{path}.npz" if pattern else path), pattern
+    return Path(f"{path}.npz") if pattern else bag_file(Path(path)), pattern
+
+
+def bag_file(path: Path) -> Path:
+    """The file of a ROS 2 bag, which is a folder; anything else as it is."""
+    if not path.is_dir():
+        return path
+    found = sorted([*path.glob("*.mcap"), *path.glob("*.db3")])
+    if len(found) > 1:
+        raise InvalidValue(f"{path}: holds {len(found)} logs, name one: {foreign.names((f.name for f in found), 4)}")
+    return found[0] if found else path
 
 
 def _logs(
@@ -119,6 +130,10 @@ def _logs(
         from tangere.logs.mcap_read import read_mcap
 
         return [(file.name, read_mcap(file, long=long))]
+    if file.suffix == ".db3":
+        from tangere.logs.mcap_bag import read_db3
+
+        return [(file.name, read_db3(file))]
     return [(file.name, read_csv(file, columns=columns, rate=rate, progress=progress))]
 
 

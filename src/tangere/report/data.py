@@ -173,7 +173,7 @@ def run_data(source: str | os.PathLike[str] | Log, *, log: Log | None = None, **
         return put_together(read(path, long=True), **({"name": path.stem} | changes))
     if not path.is_dir():
         raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
-    logs = sorted([*path.glob("*.mcap"), *path.glob("*.csv")], key=lambda p: (p.suffix != ".mcap", p.name))
+    logs = [file for ending in ("mcap", "db3", "csv") for file in sorted(path.glob(f"*.{ending}"))]
     summary = _read_json(path / "summary.json")
     manifest = _read_json(path / "manifest.json")
     if not logs and not summary and not manifest:

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     p.add_argument("source", nargs="?", metavar="RUN|LOG|rtde://HOST",
-                   help="a run's folder, a log (.mcap, .csv, .npz:KEY), or an arm to watch")  # fmt: skip
+                   help="a run's folder, a log (.mcap, .db3, .csv, .npz:KEY), or an arm to watch")  # fmt: skip
     p.add_argument("of", nargs="?", metavar="RUN", help="after `export`: what is exported")
     p.add_argument("--out", metavar="FILE.html", help="with `export`: the page that is written")
     p.add_argument("--ghost", metavar="RUN|LOG", help="with RUN or LOG: another one in the same scene")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.logs.mcap_pieces import Pieces, pieces
-from tangere.logs.recordings import read
+from tangere.logs.recordings import bag_file, read
 from tangere.loop.folder import MANIFEST, SUMMARY
 from tangere.loop.watching import near_misses
 from tangere.report.data import RunData, put_together, run_data
@@ -91,7 +91,7 @@ def recorded(
     source: str | os.PathLike[str] | RunData, arm: Robot | str | None = None,
     progress: Callable[[str, float], None] = lambda what, share: None, **how: Any,
 ) -> Recorded:  # fmt: skip
-    """A run's folder, a log (.mcap, .csv, .npz:KEY) or RunData; arm: whose it is, where the log does not say.
+    """A run's folder, a log (.mcap, .db3, .csv, .npz:KEY) or RunData; arm: whose it is, where the log does not say.
 
     how: columns and rate, as logs.read takes them.
     """
@@ -139,9 +139,10 @@ def _read(
         return RunData.of(source), None, None, ""
     path = Path(source)
     folder = path.is_dir()
+    if folder and not any((path / name).is_file() for name in (MANIFEST, SUMMARY)):
+        if (bag := bag_file(path)) != path:
+            return _read(bag, progress, how)
     file = next(iter(sorted(path.glob("*.mcap"))), path) if folder else path
-    if folder and file != path and not any((path / name).is_file() for name in (MANIFEST, SUMMARY)):
-        return _read(file, progress, how)  # a bag of ROS 2 is a folder, too
     parts = pieces(file) if file.suffix == ".mcap" else None
     if parts is not None:
         log = parts.overview()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
 
 
-LOGS = "FILE.csv, FILE.mcap, FILE.npz or FILE.npz:KEY-GLOB"
+LOGS = "FILE.csv, FILE.mcap, FILE.db3, FILE.npz or FILE.npz:KEY-GLOB"
 
 
 def _gravity(given: Any, name: str) -> Any:
