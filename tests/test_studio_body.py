@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -59,6 +60,23 @@ def test_rows_go_round_and_the_reader_goes_on():
     assert rows[:, 0].tolist() == list(range(since - ROWS // 2, since))
     assert len(other.newest(since)[0]) == 0
     assert not ring.path.exists()
+
+
+def test_a_row_is_of_one_moment(body):
+    """Force and torque of a pull are those of the period that ended with the sample, in every row."""
+    arm, link = tangere.robot("ur10e"), 5
+    hold(body, 0.1)
+    count = body.ring.count
+    until(lambda: body.ring.count > count + 300, "some rows")
+    rows, at = body.ring.newest(count)[0], body.ring.fields
+    speeds = []
+    for before, row in pairwise(rows):
+        T = arm.link_poses(before[at["q"]])[link - 1]
+        assert row[at["point"]] == pytest.approx(T[:3, 3], abs=1e-12)
+        J = arm.jacobian(before[at["q"]], link=link)[:3]
+        assert row[at["tau_ext"]] == pytest.approx(J.T @ row[at["force"]], abs=1e-9)
+        speeds.append(float(np.linalg.norm(J @ before[at["qd"]])))
+    assert max(speeds) > 0.01  # it moved: a row of two moments would be seen
 
 
 def test_simulated_time_is_that_of_the_clock_while_the_studio_is_busy(body):

@@ -23,13 +23,13 @@ from tangere.errors import TangereError
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.loop.sinks import Change, Input, RunInfo
-from tangere.plants.pull import Load, Pull, Release
+from tangere.plants.pull import Load, Pull, Pulled, Release
 from tangere.plants.pushes import Push, PushForce
 from tangere.studio.ring import Ring
 from tangere.studio.scenery import Place
 from tangere.studio.settings import WorldSettings
 from tangere.studio.world import World, built
-from tangere.types import Command, Controller, State
+from tangere.types import Array, Command, State
 
 SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
 LINGER = 5.0  # [s] for which the simulation goes on when the studio is gone
@@ -74,11 +74,13 @@ class End:
 
 
 class Stoppable:
-    """A controller that can be ended from outside: the run then ends, too."""
+    """A controller that can be ended from outside, and the run with it; notes what else belongs to each sample."""
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller = controller
+    def __init__(self, world: World) -> None:
+        self.controller = world.controller
         self.finished = False
+        self.seen: deque[tuple[float, float, Pulled | None, Array]] = deque(maxlen=4096)  # time, score, pull, thing to touch
+        self._world, self._place = world, Place(world.plant, world.bodies)
 
     @property
     def abort(self) -> BaseException | None:
@@ -92,8 +94,10 @@ class Stoppable:
         self.controller.start(state)
 
     def step(self, state: State) -> Command:
-        """As the controller."""
-        self.state = state
+        """As the controller. Whoever fills rows is a thread of its own, later: what they hold is taken here."""
+        self.state, world = state, self._world
+        pulled = getattr(world.plant, "pulled", None)  # in the period that ended with this sample, as truth has it
+        self.seen.append((state.time, world.detector.score, pulled, self._place.read()))
         return self.controller.step(state)
 
     def stop(self) -> None:
@@ -153,10 +157,9 @@ class Hand:
 class Rows:
     """The sink that fills the ring and tells of events."""
 
-    def __init__(self, ring: Ring, world: World, hand: Hand, number: int, tell: Any) -> None:
-        self._ring, self._world, self._hand, self._number, self._tell = ring, world, hand, number, tell
+    def __init__(self, ring: Ring, stoppable: Stoppable, hand: Hand, number: int, tell: Any) -> None:
+        self._ring, self._seen, self._hand, self._number, self._tell = ring, stoppable.seen, hand, number, tell
         self._row = np.zeros(ring.layout.width)
-        self._place = Place(world.plant, world.bodies)
 
     def open(self, run: RunInfo) -> None:
         """Nothing to prepare."""
@@ -167,14 +170,16 @@ class Rows:
         wall = late = 0.0
         while walls and walls[0][0] <= state.time + 1e-9:
             _, wall, late = walls.popleft()
-        pulled = getattr(self._world.plant, "pulled", None)
+        pulled, score, body = None, 0.0, self._row[at["body"]]
+        while self._seen and self._seen[0][0] <= state.time + 1e-9:
+            _, score, pulled, body = self._seen.popleft()
         row[at["run"]], row[at["time"]], row[at["wall"]], row[at["lateness"]] = self._number, state.time, wall, late
-        row[at["score"]] = self._world.detector.score
+        row[at["score"]] = score
         row[at["q"]], row[at["qd"]], row[at["tau"]] = state.q, state.qd, state.tau
         row[at["residual"]] = 0.0 if residual is None else residual
         row[at["tau_ext"]] = 0.0 if truth is None else truth.tau_ext
         row[at["force"]] = 0.0 if pulled is None else pulled.force
-        row[at["body"]] = self._place.read()
+        row[at["body"]] = body
         row[at["point"]] = 0.0 if pulled is None else pulled.point
         self._ring.append(row)
 
@@ -234,7 +239,7 @@ class Physics:
 
     def _run(self, world: World, ring: Ring, number: int) -> str:
         """One run; why it ended."""
-        self._stoppable = stoppable = Stoppable(world.controller)
+        self._stoppable = stoppable = Stoppable(world)
         if self._hand.called_off:  # while it was built; from here on `_end` finds it
             stoppable.finished = True
         self._tell(("run", number, world.settings, world.bodies))
@@ -242,7 +247,7 @@ class Physics:
         result = run(
             world.plant, stoppable, world.observer, detector=world.detector, reaction=world.reaction,
             trajectory=world.trajectory, start=world.start, live=self._hand,
-            sinks=[Rows(ring, world, self._hand, number, self._tell)], paced=True, keep=False, log=log,
+            sinks=[Rows(ring, stoppable, self._hand, number, self._tell)], paced=True, keep=False, log=log,
             robot=world.believed,
         )  # fmt: skip
         return result.aborted
