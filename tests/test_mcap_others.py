@@ -227,9 +227,9 @@ def test_sqlite_files_that_are_no_whole_bag(bag, db3, tmp_path):
     topics = "CREATE TABLE topics AS SELECT 1 AS id, '/j' AS name, 'sensor_msgs/msg/JointState' AS type"
     message = "AS SELECT 1 AS topic_id, 5 AS timestamp, x'{}' AS data"
     refused("without its tables", "CREATE TABLE a (b)")
-    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT 2 topic_id, 1 timestamp, x data FROM n"
-    refused("without its tables", topics, f"CREATE VIEW messages AS {endless}")
-    refused(r"no message of sensor_msgs.* it has the topics /j$", topics, f"CREATE TABLE messages {message.format('00')}")
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT 2 topic_id, 1 timestamp, x data"
+    refused("without its tables", topics, f"CREATE VIEW messages AS {endless} FROM n")
+    refused(r"no message .* it has the topics /j$", topics, f"CREATE TABLE messages {message.format('00')}")
     refused("compressed one by one", topics, f"CREATE TABLE messages {message.format('28b52ffd00')}")
     large = "CREATE TABLE messages (topic_id, timestamp, data AS (zeroblob(1000000000)))"
     refused("damaged|no message", topics, large, "INSERT INTO messages VALUES (1, 2)")

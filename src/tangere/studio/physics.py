@@ -79,7 +79,8 @@ class Stoppable:
     def __init__(self, world: World) -> None:
         self.controller = world.controller
         self.finished = False
-        self.seen: deque[tuple[float, float, Pulled | None, Array]] = deque(maxlen=4096)  # time, score, pull, thing to touch
+        # time, score, what the hand did, where the thing to touch is
+        self.seen: deque[tuple[float, float, Pulled | None, Array]] = deque(maxlen=4096)
         self._world, self._place = world, Place(world.plant, world.bodies)
 
     @property

@@ -139,9 +139,9 @@ def _read(
         return RunData.of(source), None, None, ""
     path = Path(source)
     folder = path.is_dir()
-    if folder and not any((path / name).is_file() for name in (MANIFEST, SUMMARY)):
-        if (bag := bag_file(path)) != path:
-            return _read(bag, progress, how)
+    of_ours = any((path / name).is_file() for name in (MANIFEST, SUMMARY))
+    if folder and not of_ours and (bag := bag_file(path)) != path:
+        return _read(bag, progress, how)
     file = next(iter(sorted(path.glob("*.mcap"))), path) if folder else path
     parts = pieces(file) if file.suffix == ".mcap" else None
     if parts is not None:
