@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "driver_dice.h"
-#include "fmi3.h"
+#include "driver_calls3.h"
 
 #define HANDS 3    /* instances at once */
 #define KEPT 4     /* states */
@@ -19,59 +19,9 @@
 #define ROOM 4096  /* numbers of one call: more than any list of references means */
 #define MOST 1024  /* variables */
 
-typedef fmi3Instance In;
-typedef const fmi3ValueReference *Refs;
-typedef fmi3Boolean *Flag;
-typedef fmi3Float64 Real;
-
-#define VALUES(X, Type, type)                                                                                          \
-    X(fmi3Get##Type, fmi3Status, (In, Refs, size_t, type *, size_t))                                                   \
-    X(fmi3Set##Type, fmi3Status, (In, Refs, size_t, const type *, size_t))
-#define FUNCTIONS(X)                                                                                                   \
-    X(fmi3GetVersion, const char *, (void))                                                                            \
-    X(fmi3InstantiateModelExchange, In, (fmi3String, fmi3String, fmi3String, bool, bool, void *, fmi3LogMessageCallback)) \
-    X(fmi3InstantiateCoSimulation, In, (fmi3String, fmi3String, fmi3String, bool, bool, bool, bool, Refs, size_t,      \
-                                        void *, fmi3LogMessageCallback, fmi3IntermediateUpdateCallback))               \
-    X(fmi3FreeInstance, void, (In))                                                                                    \
-    X(fmi3SetDebugLogging, fmi3Status, (In, bool, size_t, const fmi3String *))                                         \
-    X(fmi3EnterInitializationMode, fmi3Status, (In, bool, Real, Real, bool, Real))                                     \
-    X(fmi3ExitInitializationMode, fmi3Status, (In))                                                                    \
-    X(fmi3EnterEventMode, fmi3Status, (In))                                                                            \
-    X(fmi3EnterContinuousTimeMode, fmi3Status, (In))                                                                   \
-    X(fmi3EnterStepMode, fmi3Status, (In))                                                                             \
-    X(fmi3EnterConfigurationMode, fmi3Status, (In))                                                                    \
-    X(fmi3Terminate, fmi3Status, (In))                                                                                 \
-    X(fmi3Reset, fmi3Status, (In))                                                                                     \
-    VALUES(X, Float64, Real) VALUES(X, Int32, fmi3Int32) VALUES(X, Boolean, fmi3Boolean) VALUES(X, Float32, float)     \
-    VALUES(X, UInt64, fmi3UInt64) VALUES(X, String, fmi3String)                                                        \
-    X(fmi3GetClock, fmi3Status, (In, Refs, size_t, fmi3Clock *))                                                       \
-    X(fmi3SetClock, fmi3Status, (In, Refs, size_t, const fmi3Clock *))                                                 \
-    X(fmi3GetIntervalDecimal, fmi3Status, (In, Refs, size_t, Real *, fmi3IntervalQualifier *))                         \
-    X(fmi3GetFMUState, fmi3Status, (In, fmi3FMUState *))                                                               \
-    X(fmi3SetFMUState, fmi3Status, (In, fmi3FMUState))                                                                 \
-    X(fmi3FreeFMUState, fmi3Status, (In, fmi3FMUState *))                                                              \
-    X(fmi3SerializedFMUStateSize, fmi3Status, (In, fmi3FMUState, size_t *))                                            \
-    X(fmi3SerializeFMUState, fmi3Status, (In, fmi3FMUState, fmi3Byte *, size_t))                                       \
-    X(fmi3DeserializeFMUState, fmi3Status, (In, const fmi3Byte *, size_t, fmi3FMUState *))                             \
-    X(fmi3GetDirectionalDerivative, fmi3Status, (In, Refs, size_t, Refs, size_t, const Real *, size_t, Real *, size_t)) \
-    X(fmi3GetAdjointDerivative, fmi3Status, (In, Refs, size_t, Refs, size_t, const Real *, size_t, Real *, size_t))    \
-    X(fmi3EvaluateDiscreteStates, fmi3Status, (In))                                                                    \
-    X(fmi3UpdateDiscreteStates, fmi3Status, (In, Flag, Flag, Flag, Flag, Flag, Real *))                                \
-    X(fmi3CompletedIntegratorStep, fmi3Status, (In, bool, Flag, Flag))                                                 \
-    X(fmi3SetTime, fmi3Status, (In, Real))                                                                             \
-    X(fmi3SetContinuousStates, fmi3Status, (In, const Real *, size_t))                                                 \
-    X(fmi3GetContinuousStates, fmi3Status, (In, Real *, size_t))                                                       \
-    X(fmi3GetContinuousStateDerivatives, fmi3Status, (In, Real *, size_t))                                             \
-    X(fmi3GetNominalsOfContinuousStates, fmi3Status, (In, Real *, size_t))                                             \
-    X(fmi3GetEventIndicators, fmi3Status, (In, Real *, size_t))                                                        \
-    X(fmi3GetNumberOfContinuousStates, fmi3Status, (In, size_t *))                                                     \
-    X(fmi3GetNumberOfEventIndicators, fmi3Status, (In, size_t *))                                                      \
-    X(fmi3GetOutputDerivatives, fmi3Status, (In, Refs, size_t, const fmi3Int32 *, Real *, size_t))                     \
-    X(fmi3DoStep, fmi3Status, (In, Real, Real, bool, Flag, Flag, Flag, Real *))
-
 static struct {
 #define MEMBER(name, result, arguments) result(*name) arguments;
-    FUNCTIONS(MEMBER)
+    FUNCTIONS3(MEMBER)
 #undef MEMBER
 } f;
 
@@ -352,7 +302,7 @@ int main(int argc, char **argv)
             return 3;                                                                                                  \
         }                                                                                                              \
     }
-    FUNCTIONS(LOOK)
+    FUNCTIONS3(LOOK)
 #undef LOOK
     Hand hands[HANDS];
     fmi3FMUState states[KEPT] = {0};

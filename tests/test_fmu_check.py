@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import struct
@@ -31,11 +32,22 @@ ROBOT = tangere.robot(
 )  # fmt: skip
 
 
+KINDS_3 = list(KINDS) if os.environ.get("TANGERE_SOAK") else ["fk", "arm"]
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("fmus")
     friction = JointFriction.of(ROBOT.drives)
     return {k: write_fmu(k, ROBOT, folder, friction=friction, platforms=(LINUX,)).path for k in KINDS}
+
+
+@pytest.fixture(scope="module")
+def files3(tmp_path_factory) -> dict[str, Path]:
+    """Of FMI 3.0: a UR, an arm whose joints turn and slide; in the long form all kinds."""
+    folder, friction = tmp_path_factory.mktemp("fmus3"), JointFriction.of(ROBOT.drives)
+    of = {k: write_fmu(k, ROBOT, folder, friction=friction, platforms=(LINUX,), fmi=3).path for k in KINDS_3}
+    return of | {"scara": write_fmu("dynamics", "scara", folder, platforms=(LINUX,), fmi=3).path}
 
 
 def damaged(path: Path, out: Path, name: str, change: Callable[[str], str | None]) -> Path:
@@ -64,6 +76,17 @@ def test_nothing_is_wrong_with_ours(files, kind):
     assert {f.part for f in found} == {"file", "block", "answers"}
     # the observer has no directional derivatives: that is noted
     assert {f.outcome for f in found} == ({"good", "note"} if kind == "observer" else {"good"})
+
+
+@pytest.mark.parametrize("kind", [*KINDS_3, "scara"])
+def test_nothing_is_wrong_with_ours_of_fmi_3(files3, kind):
+    """Arrays are driven element by element: the same checks, the same answers of the library."""
+    found = check_fmu(files3[kind], quick=True)
+    assert bad(found) == {}
+    named = {f.what: f.outcome for f in found if f.part == "block"}
+    assert set(named) == {"functions", "start values", "steps", "state", "dependencies", "derivatives", "refusals"}
+    assert {f.outcome for f in found if f.part == "answers"} == {"good"}
+    assert [f.what for f in found if f.outcome == "not checked"] == ["description"]
 
 
 def test_a_new_kind_of_known_parts_is_one_description(tmp_path, monkeypatch):
@@ -175,11 +198,13 @@ def test_a_library_that_crashes_is_a_finding(files, tmp_path):
         ("if (strcmp(line + 5, guid) != 0)", "if (0)", "block refusals"),
     ],
 )
-def test_faults_in_the_binary_are_found(files, tmp_path, old, new, where):
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_faults_in_the_binary_are_found(files, files3, tmp_path, old, new, where, fmi):
     """The sources with one fault, compiled into the file."""
     import subprocess
 
-    with zipfile.ZipFile(files["fk"]) as archive:
+    whole, main_file = (files["fk"], "fmu.c") if fmi == 2 else (files3["fk"], "fmu3.c")
+    with zipfile.ZipFile(whole) as archive:
         archive.extractall(tmp_path / "fmu")
     texts = {p: p.read_text() for p in (tmp_path / "fmu" / "sources").iterdir()}
     assert sum(text.count(old) for text in texts.values()) == 1
@@ -187,8 +212,8 @@ def test_faults_in_the_binary_are_found(files, tmp_path, old, new, where):
         path.write_text(text.replace(old, new))
     library = tmp_path / "fault.so"
     flags = ["-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
-    subprocess.run(["cc", *flags, "fmu.c", "-o", library, "-lm"], cwd=tmp_path / "fmu" / "sources", check=True)
-    with zipfile.ZipFile(files["fk"]) as old_file, zipfile.ZipFile(tmp_path / "bad.fmu", "w") as new_file:
+    subprocess.run(["cc", *flags, main_file, "-o", library, "-lm"], cwd=tmp_path / "fmu" / "sources", check=True)
+    with zipfile.ZipFile(whole) as old_file, zipfile.ZipFile(tmp_path / "bad.fmu", "w") as new_file:
         for info in old_file.infolist():
             new_file.writestr(info, library.read_bytes() if info.filename.endswith(".so") else old_file.read(info))
     assert where in bad(check_fmu(tmp_path / "bad.fmu", quick=True))

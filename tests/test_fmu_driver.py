@@ -130,7 +130,7 @@ class _Rebuilt:
 
     def __init__(self, fmu: Opened, library: Path) -> None:
         self.path, self.folder, self.library = fmu.path, fmu.folder, library
-        self.guid, self.resources_uri = fmu.guid, fmu.resources_uri
+        self.guid, self.resources, self.arrays = fmu.guid, fmu.resources, fmu.arrays
 
 
 def test_a_crash_is_told_and_nothing_hangs(fmus, tmp_path):

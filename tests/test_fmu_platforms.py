@@ -118,16 +118,17 @@ def test_without_zig_a_sentence_says_what_to_install(monkeypatch, tmp_path, caps
 
 
 @windows
-@pytest.mark.parametrize("kind", ["arm", "all"])
-def test_windows_gives_the_numbers_of_linux(kind, tmp_path):
-    path = write_fmu(kind, ROBOT, tmp_path, friction=FRICTION, platforms=(LINUX, WINDOWS)).path
+@pytest.mark.parametrize(("kind", "fmi"), [("arm", 2), ("all", 2), ("arm", 3)])
+def test_windows_gives_the_numbers_of_linux(kind, fmi, tmp_path):
+    path = write_fmu(kind, ROBOT, tmp_path, friction=FRICTION, platforms=(LINUX, WINDOWS), fmi=fmi).path
     found = _windows(opened(path, tmp_path / "x"))
     assert (found.outcome, "to the last bit" in found.text) == ("good", True), found.text
 
 
 @windows
-def test_a_windows_library_of_another_arm_is_found(tmp_path):
-    path = write_fmu("inverse-dynamics", ROBOT, tmp_path, platforms=(LINUX, WINDOWS)).path
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_a_windows_library_of_another_arm_is_found(fmi, tmp_path):
+    path = write_fmu("inverse-dynamics", ROBOT, tmp_path, platforms=(LINUX, WINDOWS), fmi=fmi).path
     fmu = opened(path, tmp_path / "x")
     text = (fmu.folder / "sources" / "part_mass.h").read_text()
     wrong = {p.name: p.read_text() for p in Path(fmu.folder / "sources").glob("*.[ch]")}

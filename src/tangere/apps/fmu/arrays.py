@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -64,6 +65,14 @@ def _shape(whole: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _word(declared: str) -> str:
     return declared[:1].lower() + declared[1:]
+
+
+def whole_name(name: str, declared: str) -> str:
+    """The group that `arrays_of` has made several variables of, by one of their names and its type; "" for none."""
+    head, dot, last = name.rstrip(")").rpartition(".")
+    if not dot or not declared or re.sub(r"_\d+$", "", last) != _word(declared):
+        return ""
+    return head + (")" if name.endswith(")") else "")
 
 
 def all_arrays(table: Table) -> Iterator[Array3]:

@@ -52,14 +52,15 @@ def values(talk: Talk, variables: list[Variable]) -> dict[str, float]:
 
 def _functions(fmu: Opened) -> Finding:
     with Talk(fmu) as talk:
-        absent = {name.removeprefix("fmi2") for name in talk.absent}
+        absent = set(talk.absent)
         for interface, names in (("ModelExchange", _EXCHANGE), ("CoSimulation", _STEPPING)):
             if fmu.interface(interface) is None:
-                absent -= set(names)
-        wrong = [f"fmi2{name} is absent" for name in sorted(absent)]
-        said = (("Version", talk.version, "2.0"), ("TypesPlatform", talk.platform, "default"))
-        wrong += [f"fmi2Get{what} says {got!r}" for what, got, want in said if got != want]
-    return judged(PART, "functions", wrong, "all that its interfaces need; version 2.0")
+                absent -= {f"fmi2{name}" for name in names}  # of FMI 3.0 all must be there
+        wrong = [f"{name} is absent" for name in sorted(absent)]
+        said = [("Version", talk.version, fmu.version)]
+        said += [] if fmu.arrays else [("TypesPlatform", talk.platform, "default")]
+        wrong += [f"fmi{fmu.version[:1]}Get{what} says {got!r}" for what, got, want in said if got != want]
+    return judged(PART, "functions", wrong, f"all that its interfaces need; version {fmu.version}")
 
 
 def _first_values(fmu: Opened) -> Finding:
@@ -120,8 +121,10 @@ def _steps(fmu: Opened) -> Finding:
 
 
 def _says(fmu: Opened, interface: str, word: str) -> bool:
+    """Whether it says that it can; FMI 3.0 writes the words of 2.0 otherwise (FMUState, Derivatives)."""
     element = fmu.interface(interface)
-    return element is not None and element.get(word) in ("true", "1")
+    said = {} if element is None else {key.lower().removesuffix("s"): x for key, x in element.attrib.items()}
+    return said.get(word.lower().removesuffix("s")) in ("true", "1")
 
 
 def _state(fmu: Opened) -> Finding:
@@ -134,7 +137,7 @@ def _state(fmu: Opened) -> Finding:
         talk.begin()
         _moved(talk, fmu, 0, h, 7)
         if talk.ask("keep", 0)[0] > WARNING:
-            return Finding(PART, what, "bad", "fmi2GetFMUstate was refused")
+            return Finding(PART, what, "bad", "its state cannot be kept")
         first = _moved(talk, fmu, 7, h)
         if talk.ask("restore", 0)[0] > WARNING or _moved(talk, fmu, 7, h) != first:
             wrong.append("restored, it goes on otherwise")
@@ -229,7 +232,7 @@ def _refusals(fmu: Opened) -> Finding:
             wrong.append("a wrong GUID is accepted")
     with Talk(fmu) as talk:
         talk.begin()
-        used = {v.reference for v in fmu.variables if v.kind == "Real"}
+        used = {v.reference for v in fmu.variables if v.kind == "Real"} | {a.reference for a in fmu.arrays}
         free = next(i for i in range(1_000_000, 2_000_000) if i not in used)
         told = len(talk.messages)
         if talk.get("Real", [free])[0] <= WARNING:
@@ -265,8 +268,6 @@ def _windows(fmu: Opened) -> Finding:
 
 def check_block(fmu: Opened) -> list[Finding]:
     """Everything above; a crash of the FMU is a finding, not an end."""
-    if fmu.version != "2.0":
-        return []
     if fmu.interface("CoSimulation") is None:
         return [Finding(PART, "driven", "not checked", "it has no co-simulation interface, and no other is driven")]
     if not fmu.library.is_file():

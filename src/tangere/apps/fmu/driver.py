@@ -29,7 +29,10 @@ TOTAL = 120.0  # [s] of a whole check, all children together
 WRITES = 100 << 20  # [bytes] of a file that the child may write
 _end: ContextVar[float] = ContextVar("end", default=float("inf"))  # when the check that runs must be over, monotonic
 OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
-_FILES = ("driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "driver_dice.h", "fmi2.h")
+_FILES = (
+    "driver.c", "driver.h", "driver_talk.h", "driver_fuzz.h", "driver_dice.h", "driver_fmi3.h", "driver_calls3.h",
+    "fmi2.h", "fmi3.h",
+)  # fmt: skip
 _FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-lm")
 
 
@@ -141,12 +144,13 @@ class Talk:
         self.absent: list[str] = []
         self._name = fmu.path.name
         seconds = remaining(seconds)
-        command = [str(driver()), "talk", str(fmu.library), fmu.resources_uri, guid or fmu.guid]
+        command = [str(driver()), "talk", str(fmu.library), fmu.resources, guid or fmu.guid]
         memory, environment = MEMORY, dict(os.environ)
         if windows:
-            uri = fmu.resources_uri.replace("file:///", "file:///Z:/")  # the drive that is this machine's root
+            head = "file:///" if fmu.resources.startswith("file:///") else ""  # Z: is this machine's root
+            place = f"{head}Z:/{fmu.resources[len(head) :].lstrip('/')}"
             library = f"Z:{fmu.library_of(WINDOWS)}"
-            command = [wine() or "wine", str(driver(windows=True)), "talk", library, uri, command[-1]]
+            command = [wine() or "wine", str(driver(windows=True)), "talk", library, place, command[-1]]
             memory = 0  # wine maps what a whole process of Windows may use
             environment |= {"WINEPREFIX": str(cache_folder() / "wine"), "WINEDEBUG": "-all", "DISPLAY": ""}
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (close() closes it)
@@ -159,6 +163,9 @@ class Talk:
         self._timer.start()
         words = self._answer()
         self.version, self.platform = words[1], words[2]
+        for a in fmu.arrays:
+            if self.ask("array", a.letter, a.first, a.reference, a.size)[0] != OK:
+                raise DriverFailed(f"{self._name}: more or larger arrays than can be driven here")
 
     def _answer(self) -> list[str]:
         assert self._child.stdout is not None

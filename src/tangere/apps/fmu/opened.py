@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import re
 import xml.etree.ElementTree as ET
@@ -11,14 +13,23 @@ from pathlib import Path
 from typing import Literal
 
 from tangere import foreign
+from tangere.apps.fmu.arrays import whole_name
 from tangere.apps.fmu.build import LINUX, Platform
 from tangere.errors import InvalidValue
 
 LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened
+ELEMENTS = 1 << 20  # of all arrays of FMI 3.0 together
 Outcome = Literal["good", "bad", "not checked", "note"]
 WORDS = 5  # complaints of one check that are spelled out; the rest is counted
 LETTERS = 160  # of one complaint; some checkers list every variable
 TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
+# types of FMI 3.0: what they are called in 2.0, and their letter in driver_calls3.h
+TYPES_3 = {
+    "Float64": ("Real", "r"), "Float32": ("Real", "f"), "Boolean": ("Boolean", "b"),
+    "Enumeration": ("Enumeration", "l"),
+    "Int8": ("Integer", "a"), "UInt8": ("Integer", "A"), "Int16": ("Integer", "s"), "UInt16": ("Integer", "S"),
+    "Int32": ("Integer", "i"), "UInt32": ("Integer", "I"), "Int64": ("Integer", "l"), "UInt64": ("Integer", "L"),
+}  # fmt: skip
 
 
 class NotAnFmu(InvalidValue):
@@ -27,11 +38,11 @@ class NotAnFmu(InvalidValue):
 
 @dataclass(frozen=True)
 class Variable:
-    """A ScalarVariable."""
+    """A ScalarVariable, or an element of an array of FMI 3.0."""
 
     index: int  # from 1, as ModelStructure counts
     name: str
-    reference: int
+    reference: int  # of FMI 2.0; of FMI 3.0 a number of our own (Array.first)
     kind: str  # Real, Integer, Boolean, String, Enumeration
     causality: str
     variability: str
@@ -57,6 +68,16 @@ class Variable:
 
 
 @dataclass(frozen=True)
+class Array:
+    """A variable of FMI 3.0: `size` elements, the first of which has the reference `first` here."""
+
+    letter: str
+    first: int
+    reference: int  # the file's
+    size: int
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An entry of ModelStructure; dependencies None: on everything."""
 
@@ -75,6 +96,7 @@ class Opened:
     root: ET.Element
     variables: tuple[Variable, ...]
     structure: dict[str, tuple[Unknown, ...]] = field(default_factory=dict)
+    arrays: tuple[Array, ...] = ()  # of FMI 3.0
 
     @property
     def version(self) -> str:
@@ -112,6 +134,11 @@ class Opened:
         return (self.folder / "resources").as_uri()
 
     @property
+    def resources(self) -> str:
+        """The resource folder as its version names it: a URI, or a path."""
+        return f"{self.folder / 'resources'}/" if self.version.startswith("3") else self.resources_uri
+
+    @property
     def kind(self) -> str | None:
         """Which of our kinds it is, None for an FMU of others."""
         try:
@@ -123,11 +150,18 @@ class Opened:
 
     @property
     def groups(self) -> dict[str, list[Variable]]:
-        """Variables by the name of their vector or matrix (q of q[3], der(q) of der(q[3])), in row order."""
+        """Variables by the name of their vector or matrix (q of q[3], der(q) of der(q[3])), in row order.
+
+        Of our blocks in FMI 3.0 also those that are several arrays there (wrench of wrench.force and wrench.torque).
+        """
         found: dict[str, list[Variable]] = {}
+        joined: dict[str, list[Variable]] = {}
         for v in self.variables:
-            found.setdefault(re.sub(r"\[[0-9,]+\]", "", v.name), []).append(v)
-        return found
+            name = re.sub(r"\[[0-9,]+\]", "", v.name)
+            found.setdefault(name, []).append(v)
+            if self.arrays and (whole := whole_name(name, v.attributes.get("declaredType", ""))):
+                joined.setdefault(whole, []).append(v)
+        return joined | found
 
     def of(self, causality: str, kind: str | None = None) -> list[Variable]:
         """Variables by causality and type."""
@@ -169,6 +203,63 @@ def _structure(root: ET.Element) -> dict[str, tuple[Unknown, ...]]:
     }
 
 
+def _length(dimension: ET.Element, numbers: dict[int, ET.Element]) -> int:
+    """Of one dimension: said, or the start value of a parameter."""
+    said = dimension.get("start")
+    return int(said if said is not None else numbers[int(dimension.get("valueReference", ""))].get("start", ""))
+
+
+def _variables3(root: ET.Element) -> tuple[tuple[Variable, ...], tuple[Array, ...]]:
+    """Elements of all arrays of numbers, and the arrays; texts, bytes and clocks are left out."""
+    listed = [e for e in root.findall("ModelVariables/*") if e.tag in TYPES_3]
+    try:
+        numbers = {int(e.get("valueReference", "")): e for e in listed}
+        sizes = [[_length(d, numbers) for d in e.findall("Dimension")] for e in listed]
+    except (ValueError, KeyError):
+        raise NotAnFmu("a value reference or the size of an array is not a number") from None
+    found: list[Variable] = []
+    arrays = []
+    for e, shape in zip(listed, sizes, strict=True):
+        kind, letter = TYPES_3[e.tag]
+        size, first = math.prod(shape), len(found)
+        if not 0 < size <= ELEMENTS or first + size > ELEMENTS:
+            raise NotAnFmu(f"variable {foreign.shown(e.get('name'))} has {size} elements")
+        starts = (e.get("start") or "").split()
+        if len(starts) not in (0, 1, size):
+            raise NotAnFmu(f"variable {foreign.shown(e.get('name'))} has {size} elements, {len(starts)} start values")
+        variability = e.get("variability", "continuous" if kind == "Real" else "discrete")
+        arrays.append(Array(letter, first, int(e.get("valueReference", "")), size))
+        for i, place in enumerate(itertools.product(*(range(1, n + 1) for n in shape))):
+            name = e.get("name", "")
+            if place:
+                at = f"[{','.join(map(str, place))}]"
+                name = f"{name[:-1]}{at})" if name.startswith("der(") else name + at
+            own = {k: x for k, x in e.attrib.items() if k != "start"}
+            own |= {"start": starts[i % len(starts)]} if starts else {}
+            found.append(Variable(first + i + 1, name, first + i, kind, e.get("causality", "local"), variability,
+                                  e.get("initial"), e.get("description", ""), own))  # fmt: skip
+    return tuple(found), tuple(arrays)
+
+
+def _structure3(root: ET.Element, arrays: tuple[Array, ...]) -> dict[str, tuple[Unknown, ...]]:
+    """Entries for elements; an array that depends on another depends on all its elements."""
+    elements = {a.reference: range(a.first + 1, a.first + a.size + 1) for a in arrays}
+
+    def read(e: ET.Element) -> list[Unknown]:
+        depends = e.get("dependencies")
+        try:
+            own = elements.get(int(e.get("valueReference", "")), ())
+            known = None if depends is None else [i for r in depends.split() for i in elements.get(int(r), ())]
+        except ValueError:
+            raise NotAnFmu("ModelStructure: a value reference is not a number") from None
+        return [Unknown(i, None if known is None else tuple(known), None) for i in own]
+
+    parts = {"Outputs": "Output", "Derivatives": "ContinuousStateDerivative", "InitialUnknowns": "InitialUnknown"}
+    return {
+        part: tuple(u for e in root.findall(f"ModelStructure/{tag}") for u in read(e)) for part, tag in parts.items()
+    }
+
+
 def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
     """Unpack an FMU into a folder and read its description.
 
@@ -196,6 +287,9 @@ def opened(path: str | os.PathLike[str], folder: Path) -> Opened:
         identifier = part.get("modelIdentifier")
         if identifier is not None and not re.fullmatch(r"[A-Za-z_]\w{0,200}", identifier, re.ASCII):
             raise NotAnFmu(f"{file}: the model identifier {foreign.shown(identifier)} is no name of C")
+    if root.get("fmiVersion", "").startswith("3."):
+        variables, arrays = _variables3(root)
+        return Opened(file, folder, names, root, variables, _structure3(root, arrays), arrays)
     if root.get("fmiVersion") != "2.0":
         return Opened(file, folder, names, root, ())
     return Opened(file, folder, names, root, _variables(root), _structure(root))

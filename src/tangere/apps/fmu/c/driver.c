@@ -1,4 +1,4 @@
-/* A small master of FMI 2.0 that needs nothing but libc: loads the shared library of an FMU and drives it.
+/* A small master of FMI 2.0 (talk: and 3.0) that needs nothing but libc: loads the shared library of an FMU and drives it.
  *
  *   driver talk  LIBRARY RESOURCES GUID                    commands on stdin, one per line; answers on stdout
  *   driver long  LIBRARY RESOURCES GUID STEPS              steps, and what they do to memory
@@ -6,11 +6,13 @@
  *   driver fuzz  LIBRARY RESOURCES GUID SEED CALLS REALS INTEGERS BOOLEANS      random calls
  *   driver speed ROUNDS STEPS {LIBRARY RESOURCES GUID INPUTS refs... OUTPUTS refs...}...
  *
- * LIBRARY: the shared library. RESOURCES: the folder as a URI. An answer of talk is the status and the values, doubles
- * as hexadecimal numbers of C99: no digit is lost. Lines that begin with "!" are messages of the FMU.
+ * LIBRARY: the shared library. RESOURCES: the folder as a URI, for FMI 3.0 as a path that ends with a slash. An answer of
+ * talk is the status and the values, doubles as hexadecimal numbers of C99: no digit is lost. Lines that begin with "!"
+ * are messages of the FMU.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "driver.h"
+#include "driver_fmi3.h"
 #include "driver_fuzz.h"
 #include "driver_talk.h"
 
@@ -206,7 +208,7 @@ int main(int argc, char **argv)
         return 3;
     if (strcmp(what, "talk") == 0)
         return talk(&f);
-    if (f.absent) {
+    if (f.absent || !f.fmi2GetTypesPlatform) {
         fprintf(stderr, "%d functions of FMI 2.0 are absent\n", f.absent);
         return 3;
     }

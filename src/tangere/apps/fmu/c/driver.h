@@ -1,4 +1,4 @@
-/* An FMU's shared library in the hands of a host: every function of FMI 2.0, messages and memory counted. */
+/* An FMU's shared library in the hands of a host: functions of FMI 2.0 (3.0: driver_fmi3.h), messages and memory. */
 #ifndef TG_DRIVER_H
 #define TG_DRIVER_H
 
@@ -145,6 +145,8 @@ static void *opened(const char *path)
 static void *looked_up(void *handle, const char *name) { return dlsym(handle, name); }
 #endif
 
+static int open_fmi3(Library *f, void *handle, int tell); /* driver_fmi3.h */
+
 /* 0, or 1 with a sentence on stderr; names what is absent on stdout if `tell` */
 static int open_library(Library *f, const char *path, const char *resources, const char *guid, int tell)
 {
@@ -154,9 +156,11 @@ static int open_library(Library *f, const char *path, const char *resources, con
         return 1;
     f->guid = guid;
     f->resources = resources;
+    if (open_fmi3(f, handle, tell))
+        return 0;
 #define LOOK(name, result, arguments)                                                                                  \
     {                                                                                                                  \
-        void *found = looked_up(handle, #name);                                                                         \
+        void *found = looked_up(handle, #name);                                                                        \
         memcpy(&f->name, &found, sizeof found);                                                                        \
         if (!found) {                                                                                                  \
             f->absent++;                                                                                               \

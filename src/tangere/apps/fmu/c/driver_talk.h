@@ -94,6 +94,10 @@ static int talk(const Library *f)
             f->fmi2FreeInstance(c);
             c = instances[at] = NULL;
             answer(fmi2OK, NULL, 0);
+        } else if (IS("array")) { /* array TYPE FIRST REFERENCE SIZE: an array of FMI 3.0, see driver_fmi3.h */
+            const char type = *next_word(&cursor);
+            const long first = integer_of(&cursor), reference = integer_of(&cursor), size = integer_of(&cursor);
+            answer(add_array3(type, (unsigned)first, (unsigned)reference, (size_t)size) ? fmi2Error : fmi2OK, NULL, 0);
         } else if (!c) {
             puts("8 there is no instance");
             fflush(stdout);
