@@ -43,6 +43,10 @@ def test_where_it_is_and_moves() -> None:
             with pytest.raises(InvalidValue, match="q:"):
                 arm.move_joints(wrong)
 
+def test_where_no_arm_is_the_sentence_says_what_to_start() -> None:
+    with pytest.raises(PlantLost, match=r"nothing listens at 127\.79\.0\.1, port 30001: is a virtual arm running"):
+        tangere.arm("127.79.0.1")
+
 
 def test_programs_and_their_errors() -> None:
     with virtual() as host, tangere.arm(host) as arm:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from time import time_ns
 from types import SimpleNamespace
@@ -241,8 +242,50 @@ def test_what_a_controller_does_wrong_is_said_of_it(robot):
         def step(self, state):
             return self.answer
 
-    for answer in (Command(np.zeros(5)), None, np.zeros(6)):
-        assert run(RigidPlant(robot), Odd(robot, answer), start=Q0).aborted.startswith("the controller failed")
+    class Late(Odd):
+        """Answers well three times before that."""
+
+        def step(self, state):
+            return super(Odd, self).step(state) if len(self.states) < 3 else self.answer
+
+        def start(self, state):
+            self.goal = state.q
+
+    for answer, got in (
+        (Command(np.zeros(5)), "Command of shape (5,)"),
+        (None, "None"),
+        (np.zeros(6), "ndarray of shape (6,)"),
+    ):
+        plant, odd = RigidPlant(robot), Odd(robot, answer)
+        with pytest.raises(InvalidValue, match=rf"step\(\) must return tangere.Command.* got {re.escape(got)}"):
+            run(plant, odd, start=Q0)  # at once: before the plant was given anything
+        late = Late(robot, answer)
+        result = run(RigidPlant(robot), late, start=Q0, until=0.1)
+        assert result.aborted.endswith(f"with 6 torques, got {got}")
+        assert len(result.log) == 3
+
+
+def test_a_first_step_that_fails_is_raised_and_all_is_closed(robot, tmp_path):
+    class Closing:
+        closed = 0
+
+        def open(self, run): ...
+
+        def row(self, *row): ...
+
+        def close(self, result):
+            self.closed += 1
+
+    class Typo(Hold):
+        def step(self, state):
+            return state.quick
+
+    plant, controller, seen = Arm(robot), Typo(robot), Closing()
+    with pytest.raises(AttributeError, match="quick"):
+        run(plant, controller, until=0.1, start=Q0, sinks=[seen], log=tmp_path / "log.mcap")
+    assert (plant.closed, controller.stopped) == (1, 1)
+    assert seen.closed == 1
+    assert len(read_mcap(tmp_path / "log.mcap")) == 0
 
 
 def test_a_log_knows_the_time_of_day_at_which_it_began(robot, tmp_path):

@@ -187,7 +187,7 @@ def test_latex_says_the_same(name: str, tmp_path: Path) -> None:
 def test_mistakes_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["jacobian", "--link", "7"], "from 1 to 6, got 7"),
-        (["gravity", "--link", "2"], "no use but for jacobian"),
+        (["gravity", "--link", "2"], "gravity belongs to the whole arm"),
         (["gravity", "--robot", "ur99"], "ur99"),
     ):
         assert main(["symbolic", *words]) == 1

@@ -29,6 +29,8 @@ def test_a_right_log_says_nothing() -> None:
     ("time", "q", "qd", "effort", "word", "kind"),
     [
         (1000.0 * T, Q, QD, EFFORT, "look like milliseconds", "units"),
+        (np.arange(1000.0), Q, QD, EFFORT, "look like milliseconds", "units"),  # 1 kHz
+        (0.5 * np.arange(1000.0), Q, QD, EFFORT, "look like milliseconds", "units"),  # 2 kHz
         (1e-3 * T, Q, QD, EFFORT, "do not look like seconds", "units"),
         (T, DEGREES * Q, DEGREES * QD, EFFORT, "look like degrees: radians", "units"),
         (T, Q, DEGREES * QD, EFFORT, "velocities look like degrees per second", "units"),

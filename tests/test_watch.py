@@ -10,6 +10,7 @@ import pytest
 from watched_logs import ROBOT, START, TORQUE, N, columns_of, log_of, model_of, tuned_model
 
 import tangere
+from tangere.apps.touch.watch_command import summary
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification import IdentifiedModel, prior_drive, read_model
 from tangere.identification.belief import Belief, belief, learned, read, with_own_friction, with_stated_payload
@@ -148,6 +149,8 @@ def test_samples_too_far_apart_are_said() -> None:
     assert seen.seconds == 0.0
     assert seen.events == ()
     assert "further apart" in seen.said[0]
+    quiet = _watched(columns_of(5.0))
+    assert summary([seen, quiet]).startswith(f"{seen.log.name}: nothing could be watched\n")  # not: no alarms in 0.0 s
 
 
 # tuning --------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ _DRIVES = 0.25  # of the type's friction that must be there before its sign coun
 _SIGMAS = 4.0  # standard errors that a slope must be off before it is said: neighbours repeat more than blocks know
 _NAMES = 2  # witnesses, on this arm or the other, before another is named: one alone fits some size by chance
 _TARGET = 0.1  # the same for the controller's own target moment, which has no friction in it
-SLOWEST, FASTEST = 1.0, 5e-5  # [s] between samples: no recorder of an arm is slower than 1 Hz or faster than 20 kHz
+SLOWEST, FASTEST = 0.5, 5e-5  # [s] between samples: no recorder of an arm is as slow as 2 Hz or faster than 20 kHz
 FULL = 4.0 * np.pi  # [rad] joints of these arms turn at most 2 pi either way; twice that is no angle in radians
 WINDOW = 0.1  # [s] over which travel and mean velocity are compared: filters and noise of the velocity do not count
 MOVED = 0.1  # [rad] (or degrees) of travel of a joint in the log before it is a witness
@@ -296,7 +296,7 @@ def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None,
     """
     said: list[Finding] = []
     period = float(np.median(np.diff(time))) if len(time) > 1 else np.nan
-    if period > SLOWEST:
+    if period >= SLOWEST:
         said.append(Finding("units", slow_stamps(period)))
     elif period < FASTEST:
         text = f"samples lie {period:.2g} s apart (median): the stamps do not look like seconds"
@@ -304,7 +304,7 @@ def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None,
     bounded = np.abs(q[:, :-1] if q.shape[1] > 1 else q)  # the last joint of a UR3 turns without end
     if float(np.mean(bounded.max(axis=1) > FULL)) > 0.5:
         said.append(Finding("units", f"angles up to {bounded.max():.4g} look like degrees: radians are needed"))
-    if qd is not None and FASTEST <= period <= SLOWEST:
+    if qd is not None and FASTEST <= period < SLOWEST:
         said += _velocity(time, q, qd, period)
     if effort is not None and len(effort) and not np.any(effort):
         said.append(Finding("zero", f"all {what} are zero: nothing can be felt in this log"))
@@ -312,7 +312,7 @@ def unit_findings(time: Array, q: Array, qd: Array | None, effort: Array | None,
 
 
 def slow_stamps(period: float) -> str:
-    """What is said of samples that lie `period` > SLOWEST [s] apart."""
+    """What is said of samples that lie `period` >= SLOWEST [s] apart."""
     text = "the stamps look like milliseconds or microseconds, seconds are needed"
     return f"samples lie {period:.3g} s apart (median): {text}"
 

@@ -111,7 +111,7 @@ def touch_log(
     qd = _column(log, "qd", n, recording.name)
     tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
     period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0
-    if period > SLOWEST:  # nothing could be watched or learned, and filters would run over hours
+    if period >= SLOWEST:  # nothing could be watched or learned, and filters would run over hours
         raise InvalidValue(f"{recording.name}: {slow_stamps(period)}")
     found += unit_findings(
         log.time, q, qd, current if tau is None else tau, "currents" if tau is None else "torques"

@@ -61,9 +61,10 @@ def formula(model: Model, quantity: Quantity, *, link: int | None = None, at: At
     tool point.
     """
     what = QUANTITIES[quantity]
-    if link is not None and (quantity != "jacobian" or not 1 <= link <= model.dof):
-        allowed = f"from 1 to {model.dof}" if quantity == "jacobian" else "no use but for jacobian"
-        raise InvalidValue(f"link: {allowed}, got {link} for {quantity}")
+    if link is not None and quantity != "jacobian":
+        raise InvalidValue(f"link: only the Jacobian is asked for at a link; {quantity} belongs to the whole arm")
+    if link is not None and not 1 <= link <= model.dof:
+        raise InvalidValue(f"link: from 1 to {model.dof}, got {link}")
     graph, outputs, way = _shortest(_kernel(what.kernel, link, at), _chain(model))
     shape = {"jacobian": (6, model.dof), "gravity": (model.dof,)}.get(quantity, (model.dof, model.dof))
     inputs = ("q", "qd") if quantity == "coriolis" else ("q",)

@@ -50,6 +50,15 @@ def parts_of(
     return source, named, _detector(detector, getattr(source, "dof", 6))
 
 
+def no_command(answer: Any, n: int) -> InvalidValue | None:
+    """What is wrong with a controller's answer; None where it is a Command with n torques."""
+    tau: Any = getattr(answer, "tau", None)
+    if np.shape(tau) == (n,):
+        return None
+    got = "None" if answer is None else f"{type(answer).__name__} of shape {np.shape(answer if tau is None else tau)}"
+    return InvalidValue(f"step() must return tangere.Command(tau) with {n} torques, got {got}")
+
+
 def _watched(recording: Recording, robot: Robot) -> tuple[Any, dict[str, Observer], AnyDetector]:
     from tangere.identification.belief import belief
     from tangere.loop.follow import StreamSource, watching  # which run the loop themselves

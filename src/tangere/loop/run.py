@@ -21,7 +21,7 @@ from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.mcap_read import read_mcap
 from tangere.logs.recordings import Recording
-from tangere.loop.given import end_of, parts_of, started
+from tangere.loop.given import end_of, no_command, parts_of, started
 from tangere.loop.limits import Limits
 from tangere.loop.recorder import Parts, Recorder
 from tangere.loop.refining import Refining
@@ -93,10 +93,10 @@ def run(
     newest rows only. max_log [bytes]: of the log and the part before it, NAME.1.mcap, together. durable: what is
     written is on the disk before more is (a power cut).
 
-    Errors before the first step are raised. After it nothing is: a source that is lost, a controller that raises, gives
-    up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and the log so far is in the
-    result and in the file. Limits of the arm (speed, torque, range) that a plant went beyond are notes and
-    interventions. Source, controller, sinks and log are closed in any case.
+    Errors before the first step and of the controller's first step are raised. After it nothing is: a lost source, a
+    controller that raises, gives up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and
+    the log so far is in the result and in the file. Limits of the arm (speed, torque, range) that a plant went beyond
+    are notes and interventions. Source, controller, sinks and log are closed in any case.
     """
     origin, named, felt = parts_of(source, observers, detector, robot)
     plant: Any = origin if hasattr(origin, "write") else None
@@ -149,10 +149,9 @@ def run(
         begin = perf_counter()
         pacer = Pacer(period) if paced else None
         loop.go(state, until, period, pacer, progress)
-        for what, close in (("controller", getattr(controller, "stop", None)), ("plant", origin.close)):
+        for what, close in (("controller", getattr(controller, "stop", lambda: None)), ("plant", origin.close)):
             try:
-                if close is not None:
-                    close()
+                close()
             except Exception as problem:
                 recorder.note(loop.time, f"{what} could not be closed: {problem}")
         loop.refined()
@@ -194,6 +193,8 @@ def run(
     if isinstance(recorded.columns, StoredColumns):
         recorded.columns.release()
     said = [*map(str, getattr(origin, "said", ())), *(text for feed in feeds if (text := feed.close(result)))]
+    if loop.misuse and loop.abort is not None:
+        raise loop.abort
     return replace(result, said=tuple(said)) if said else result
 
 
@@ -214,11 +215,10 @@ class _Loop:
     ends: ends.Ends
 
     def __post_init__(self) -> None:
-        self.aborted = ""
+        self.aborted = self._said = ""
         self.abort: BaseException | None = None
         self.interventions: dict[str, int] = {}
-        self.time = 0.0
-        self._said = ""
+        self.time, self.misuse = 0.0, False  # misuse: the controller's first step failed
         self._link = (0, 0)  # number of the event and link that were noted last
 
     def go(self, state: State, until: float, period: float, pacer: Pacer | None, progress: Progress | None) -> None:
@@ -329,8 +329,7 @@ class _Loop:
                 sample = source.read()
                 if sample is None:
                     break
-                state = sample
-                first = False
+                state, first = sample, False
             self.aborted = self.aborted or getattr(controller, "failed", "")
             if progress is not None:
                 progress(min(elapsed, until), until)
@@ -341,9 +340,10 @@ class _Loop:
             self.abort = problem
             what = "the plant was lost" if stage == "plant" else f"the {stage} failed"
             self.aborted = f"{what}: {problem or type(problem).__name__}"
-            tau: Any = getattr(command, "tau", None)
-            if stage in ("plant", "log") and controller is not None and np.shape(tau) != nothing.shape:
-                self.aborted = f"the controller failed: no Command with {len(nothing)} torques, but {command!r}"
+            asked = stage in ("plant", "log") and controller is not None
+            if asked and (wrong := no_command(command, len(nothing))) is not None:
+                stage, self.abort, self.aborted = "controller", wrong, f"the controller failed: {wrong}"
+            self.misuse = first and stage == "controller"
 
     def _no_torque(self, tau: Array) -> None:
         """A torque that is no number ends the run before the plant is given it."""
@@ -375,8 +375,8 @@ class _Loop:
 
     def _tell(self, event: Event) -> None:
         if event.phase == "refined" and event.link is not None and (event.number, event.link) != self._link:
-            self._link = event.number, event.link
-            sure = f"link {event.link} with {event.link_probability:.0%}, {event.force_n or 0.0:.3g} N"
+            when, self._link = "now" if event.number == self._link[0] else "at first", (event.number, event.link)
+            sure = f"{when} link {event.link} with {event.link_probability:.0%}, {event.force_n or 0.0:.3g} N"
             self.recorder.note(self.time, f"touch {event.number}: {sure}")
         self.recorder.event(event)
         for feed in self.feeds:

@@ -86,10 +86,11 @@ def connect(host: str, port: int, wait: float = WAIT) -> socket.socket:
     try:
         sock = socket.create_connection((host, port), wait)
     except ConnectionRefusedError:
-        raise Unreachable(
-            f"{host} refuses port {port}: the controller is still booting, or the service is switched off "
-            "(PolyScope: Settings, Security, Services)"
-        ) from None
+        why = "is this the arm's address? Its controller may still be booting, or the service is switched off "
+        why += "(PolyScope: Settings, Security, Services)"
+        if Address(host).loopback:  # this computer
+            why = "is a virtual arm running? `tangere virtual ur5e` in another terminal starts one"
+        raise Unreachable(f"nothing listens at {host}, port {port}: {why}") from None
     except TimeoutError:
         raise Unreachable(
             f"{host} does not answer on port {port} within {wait:g} s: is it switched on, same network?"

@@ -339,14 +339,15 @@ def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
 def summary(done: list[Watched], colour: bool = False, explain: bool = False) -> str:
     """The events of all logs, for a terminal."""
     lines: list[str] = []
-    quiet = [seen for seen in done if not seen.events] if len(done) > 1 else []
+    quiet = [seen for seen in done if seen.seconds and not seen.events] if len(done) > 1 else []
     for seen in done:
         if any(seen is entry for entry in quiet):
             continue
         alarms = len(seen.alarms)
         others = len(seen.events) - alarms
         said = plural(alarms, "alarm") + (f", {plural(others, 'other event')}" if others else "")
-        lines.append(paint(f"{seen.log.name}: {said} in {seen.seconds:.1f} s", "heading", colour))
+        said = f"{said} in {seen.seconds:.1f} s" if seen.seconds else "nothing could be watched"
+        lines.append(paint(f"{seen.log.name}: {said}", "heading", colour))
         if seen.events:
             rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
             same = all(row[0] == row[1] for row in rows)  # stamps that count from the first sample say nothing new
