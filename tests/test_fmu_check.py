@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import struct
@@ -32,9 +31,6 @@ ROBOT = tangere.robot(
 )  # fmt: skip
 
 
-KINDS_3 = list(KINDS) if os.environ.get("TANGERE_SOAK") else ["fk", "arm"]
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("fmus")
@@ -44,9 +40,9 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def files3(tmp_path_factory) -> dict[str, Path]:
-    """Of FMI 3.0: a UR, an arm whose joints turn and slide; in the long form all kinds."""
+    """Of FMI 3.0: a UR, an arm whose joints turn and slide."""
     folder, friction = tmp_path_factory.mktemp("fmus3"), JointFriction.of(ROBOT.drives)
-    of = {k: write_fmu(k, ROBOT, folder, friction=friction, platforms=(LINUX,), fmi=3).path for k in KINDS_3}
+    of = {k: write_fmu(k, ROBOT, folder, friction=friction, platforms=(LINUX,), fmi=3).path for k in KINDS}
     return of | {"scara": write_fmu("dynamics", "scara", folder, platforms=(LINUX,), fmi=3).path}
 
 
@@ -78,7 +74,7 @@ def test_nothing_is_wrong_with_ours(files, kind):
     assert {f.outcome for f in found} == ({"good", "note"} if kind == "observer" else {"good"})
 
 
-@pytest.mark.parametrize("kind", [*KINDS_3, "scara"])
+@pytest.mark.parametrize("kind", [*KINDS, "scara"])
 def test_nothing_is_wrong_with_ours_of_fmi_3(files3, kind):
     """Arrays are driven element by element: the same checks, the same answers of the library."""
     found = check_fmu(files3[kind], quick=True)

@@ -161,6 +161,8 @@ def random_text(seed: int) -> tuple[str, list[str]]:
         inertial = f'<inertial mass="{rng.uniform(0.5, 9.0)}" pos="{numbers(3, 0.1)}" fullinertia="{full}"/>'
         place = f'pos="{numbers(3, 0.3)}" quat="{numbers(4)}"'
         inside = f'<body name="b{i}" {place}>{inertial}{joint}{rigid}{inside}</body>'
+        if rng.random() < 0.5:  # a bracket between two moving bodies, with a mass of its own
+            inside = rigid.replace("</body>", f"{inside}</body>")
     options = f'<compiler angle="radian"/><option gravity="{numbers(3, 9.81)}"/>'
     return f"<mujoco>{options}<worldbody>{inside}</worldbody></mujoco>", names
 
@@ -212,6 +214,26 @@ def test_refused(change: tuple[str, str], said: str, tmp_path: Path) -> None:
     assert change[0] in text
     with pytest.raises(ModelFileError, match=said):
         read(tmp_path, text.replace(*change))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('<joint name="roll"', '<joint name="roll" stiffness="3"'), "springs of its joints"),
+        (('<body name="hand"', '<body name="hand" gravcomp="1"'), "gravity compensation"),
+        (("<option ", '<option density="1.2" '), "air or water"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_said(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=said):
+        read(tmp_path, ARM.format(finger="").replace(*change))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gravity_that_is_switched_off(tmp_path: Path, rng: np.random.Generator) -> None:
+    text = ARM.format(finger="").replace('-9.7"/>', '-9.7"><flag gravity="disable"/></option>')
+    joints = ["pan", "lift", "slide", "roll"]
+    compare(text, read(tmp_path, text), joints, lambda data: data.site("attachment_site"), rng)
 
 
 @pytest.mark.filterwarnings("ignore")

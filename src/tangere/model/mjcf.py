@@ -29,6 +29,7 @@ _COUNTS = {
     "flexcomp": ("count",),
 }  # fmt: skip
 _COUNT_MAX = 4096
+_NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 _KINDS: dict[int, JointKind] = {3: "revolute", 2: "prismatic"}  # MuJoCo's hinge and slide
 
 
@@ -73,6 +74,7 @@ def from_mjcf(path: Path, *, tip: str | None = None, base: str | None = None) ->
         for group in ("kinematics", "limits", "mass", "com", "inertia", "drives")
     )
     gravity = T_base[:3, :3].T @ np.asarray(arm.m.opt.gravity, dtype=float)
+    gravity = np.zeros(3) if arm.m.opt.disableflags & _NO_GRAVITY else gravity
     parts = (tuple(joints), tuple(links), arm.drives(moving), gravity, T @ T_last_tip, None, None, sources)
     arm.note(moving)
     return frozen(Model(arm.title, arm.title, "mjcf", *parts))
@@ -181,11 +183,14 @@ class _Arm:
     def link(self, body: int, moving: list[int]) -> Link:
         """Everything that moves with a body of the chain, joined, in the body's frame."""
         total = self._body(body)
-        pending = [(other, self.place(other)) for other in self._children(body) if other not in moving]
+        pending = [(body, np.eye(4))]
         while pending:
-            other, T = pending.pop()
-            total = joined(total, moved(self._body(other), T))
-            pending += [(below, T @ self.place(below)) for below in self._children(other)]
+            above, T_body_above = pending.pop()
+            for other in self._children(above):
+                if other not in moving:  # also where a body without a joint stands between two of the chain
+                    T = T_body_above @ self.place(other)
+                    total = joined(total, moved(self._body(other), T))
+                    pending.append((other, T))
         name = self.name(body)
         check_body(f"{self.path}, body {name!r}", total.mass, total.com, total.inertia, point_mass=True)
         return frozen(Link(name, total.mass, total.com, total.inertia))
@@ -233,8 +238,12 @@ class _Arm:
         dofs = [int(m.jnt_dofadr[self.joints[body][0]]) for body in moving]
         if np.any(np.asarray(m.dof_damping).reshape(m.nv, -1)[dofs]):
             said.append("its damping is taken as viscous friction: check it, such files often damp for the solver only")
-        if np.any(np.asarray(m.body_gravcomp)[moving]):
+        if np.any(m.body_gravcomp):
             said.append("its gravity compensation (gravcomp) is not read")
+        if np.any(np.asarray(m.jnt_stiffness)[[self.joints[body][0] for body in moving]]):
+            said.append("the springs of its joints (stiffness) are not read")
+        if m.opt.density or m.opt.viscosity:
+            said.append("the air or water around it (density, viscosity) is not read")
         if beside := sum(len(joints) for joints in self.joints) - len(moving):
             many = "s beside the arm are" if beside > 1 else " beside the arm is"
             said.append(f"{beside} joint{many} held at zero")
