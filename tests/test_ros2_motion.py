@@ -35,7 +35,8 @@ class Bench:
     def __init__(self) -> None:
         self.controller = Controller(Inside(load("ur5e"), plant="rigid", sensors=False), Profile())
         self.server = Server(self.controller, f"127.0.9.{network().domain}", clock="fast")
-        self.arm = ArmNode(self.server, Node("tangere", network()), touch=False)
+        self.said: list[str] = []
+        self.arm = ArmNode(self.server, Node("tangere", network()), touch=False, tell=self.said.append)
         self.node = Node("client", network())
         self.joints = list(self.arm.joints)
 
@@ -237,3 +238,22 @@ def test_a_peer_that_announces_a_type_without_our_head_still_matches() -> None:
         plain = core.Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False)
         reader = sub.DataReader(other, topic.Topic(other, "rq/zeroRequest", asked), qos=core.Qos(plain))
         until(lambda: writer.matched == 1 and len(reader.get_matched_publications()) == 1)
+
+
+def test_why_a_command_was_refused_is_said_once(bench: Bench) -> None:
+    """Who sends on a topic has no answer: the arm's own terminal says why it does not move."""
+    torques = bench.talker("/forward_effort_controller/commands", TORQUES)
+    for count in (5, 5, 7):
+        torques.publish({"data": [0.0] * count})
+    until(lambda: sum(bench.arm.node.problems.values()) == 3)
+    bench.frames(3)
+    assert bench.said == ["/forward_effort_controller/commands: 6 finite torques [Nm] in the arm's order"]
+    torques.publish({"data": [1e9, 0.0, 0.0, 0.0, 0.0, 0.0]})  # as much as the joint can: soon it is too fast
+    bench.waiting()
+    bench.frames(60)
+    assert bench.controller.safety_mode_name == "PROTECTIVE_STOP"
+    q = bench.q.copy()
+    bench.talker("/joint_trajectory_controller/joint_trajectory", TRAJECTORY).publish(bench.trajectory(q, 1.0))
+    bench.waiting()
+    bench.frames(2)
+    assert bench.said[1:] == ["a command was refused: robot mode RUNNING, safety mode PROTECTIVE_STOP"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tangere.types import Array, Event
 BEHIND, SLOWER = 150_000_000, 500_000
 # Readers of ROS 2 that are late by up to 0.2 s at 500 Hz lose nothing.
 STATES = Quality(100)
+SAID = 20  # reasons of refusals that are told; a peer could make up more without end
 
 
 class Stamps:
@@ -56,11 +58,15 @@ class Stamps:
 class ArmNode:
     """The face of a virtual controller towards ROS 2. Everything is sent from the controller's own thread, at once.
 
-    A write never waits: samples that a reader is too slow for are dropped, and counted by the writers.
+    A write never waits: samples that a reader is too slow for are dropped, and counted by the writers. tell: is given
+    every reason for which a message was refused, once; who sends on a topic has no answer.
     """
 
-    def __init__(self, server: Server, node: Node, *, touch: bool = True) -> None:
+    def __init__(
+        self, server: Server, node: Node, *, touch: bool = True, tell: Callable[[str], None] | None = None
+    ) -> None:
         self.node, self._server, self._controller = node, server, server.controller
+        self._tell, self._told = tell, 0
         controller = self._controller
         robot = controller.inside.belief
         self._robot = robot
@@ -102,6 +108,10 @@ class ArmNode:
         if self._clock is not None:
             self._clock.publish({"clock": stamp_of(ns)})
         self.motion.frame()
+        if self._tell is not None and len(self.node.problems) > self._told < SAID:
+            for reason in list(self.node.problems)[self._told : SAID]:
+                self._tell(reason.removeprefix("rt"))
+                self._told += 1
         if self._watch is not None:
             self._watch.rows.put(controller.time, {"q": state.q, "qd": state.qd, "tau": state.tau})
 

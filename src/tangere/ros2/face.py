@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from tangere.errors import InvalidValue
+from tangere.foreign import line
 from tangere.options import add_options, group_from, refuse_foreign
 from tangere.ros2.network import NetworkSettings, network_of
 
@@ -35,7 +37,10 @@ def _virtual(arguments: argparse.Namespace) -> Callable[[Any], None] | None:
         from tangere.ros2.arm_node import ArmNode
         from tangere.ros2.node import Node
 
-        ArmNode(server, Node("tangere", network))
+        def tell(reason: str) -> None:
+            print(f"note: ROS 2: {line(reason)}", file=sys.stderr, flush=True)
+
+        ArmNode(server, Node("tangere", network), tell=tell)
         print(f"{network.text}: node /tangere", flush=True)
 
     return begin

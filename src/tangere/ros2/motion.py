@@ -142,6 +142,8 @@ class Motion:
                 item = self._waiting.popleft()
                 if isinstance(item, Follow):
                     self._end(item, ABORTED, INVALID_GOAL, why)
+                if not isinstance(item, Goal):
+                    self.problems[f"a command was refused: {why}"] += 1
             if self._follow is not None:
                 self._end(self._follow, ABORTED, PATH_TOLERANCE, why)
             self._torque = None
