@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import asdict
 from math import inf
 
 import numpy as np
@@ -22,6 +23,7 @@ from tangere.planning import (
     Line,
     PathTrajectory,
     Polyline,
+    Sampled,
     Sequence,
     Sine,
     Slerp,
@@ -29,7 +31,9 @@ from tangere.planning import (
     arc,
     facing,
     moved_to,
+    path_trajectory,
     ramped_circle,
+    samples,
     wall_circle,
 )
 from tangere.planning.path_trajectory import SINGULAR
@@ -389,3 +393,35 @@ def test_samples_cannot_be_written_and_travel() -> None:
             array[0] = 1.0
     copy = pickle.loads(pickle.dumps(CIRCLE))
     assert copy.at(1.2345).q == pytest.approx(CIRCLE.at(1.2345).q, abs=0.0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_long_motion_is_made_page_by_page(monkeypatch: pytest.MonkeyPatch, told: bool) -> None:
+    """Above LONG samples nothing but the beginnings of pages is kept; every reference has the same bits."""
+    arm = tangere.robot("ur5e")
+    how = {"centre": (0.4, 0.1, 0.3), "radius": 0.1, "rate": 3.0, "duration": 2.5}
+    whole = ramped_circle(arm, **how)
+    start = whole.q[0] + [0.0, 0.0, 0.0, 0.0, 0.0, 2.0 * np.pi] if told else None
+    whole = ramped_circle(arm, q_start=start, **how)
+    for module in (samples, path_trajectory):
+        monkeypatch.setattr(module, "LONG", 1000)
+    paged = ramped_circle(arm, q_start=start, **how)
+    assert len(paged._on_grid.pair(0)) == 2
+    assert paged._on_grid._samples.shape[0] <= samples.PAGE + 1 < len(paged.times)
+    for name in ("q", "qd", "qdd", "sigma_min", "mismatch"):
+        assert np.array_equal(getattr(paged, name), getattr(whole, name)), name
+    edge = samples.PAGE * 1e-3
+    for time in (0.0, edge, 2 * edge - 0.5e-3, edge - 0.3e-3, 1.7, 2.5, 3.0, -1.0, 0.2):
+        for mine, theirs in zip(asdict(paged.at(time)).values(), asdict(whole.at(time)).values(), strict=True):
+            assert np.array_equal(mine, theirs), time
+    with pytest.raises(NoSolution, match=r"joint \d would need a velocity") as short:
+        ramped_circle(arm, q_start=start, **how | {"rate": 30.0})
+    monkeypatch.undo()
+    with pytest.raises(NoSolution) as long:
+        ramped_circle(arm, q_start=start, **how | {"rate": 30.0})
+    assert str(short.value) == str(long.value)
+    held = Sampled(arm, whole.q, whole.qd, whole.qdd, whole.period, whole.duration)
+    monkeypatch.setattr(samples, "LONG", 1000)
+    paged_too = Sampled(arm, whole.q, whole.qd, whole.qdd, whole.period, whole.duration)
+    assert np.array_equal(paged_too.q, whole.q)
+    assert np.array_equal(paged_too.at(1.7).a, held.at(1.7).a)

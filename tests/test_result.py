@@ -200,6 +200,37 @@ def same(one: object, other: object) -> None:
         assert one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
 
 
+def test_a_long_run_without_a_file_has_a_temporary_one(
+    result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond HELD rows the rest goes into a file that lives as long as its result does; without room, memory serves."""
+    from tangere.logs import log as stored
+    from tangere.loop import recorder
+
+    monkeypatch.setattr(stored, "LONG", 200)
+    monkeypatch.setattr(recorder, "BLOCK", 100)
+    monkeypatch.setattr(recorder, "HELD", 500)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long = made()
+    assert isinstance(long.log.columns, stored.StoredColumns)
+    assert [file.name for file in tmp_path.rglob("*.mcap")] == ["log.mcap"]
+    assert (long.log_file, long.log_error, len(long.log), long.log.notes) == (None, "", 1000, result.log.notes)
+    for name in ("q", "residual", "time"):
+        np.testing.assert_array_equal(long.log[name], result.log[name])
+    saved = long.save(tmp_path / "kept", report=False)
+    assert len(tangere.read(saved / "log.mcap")) == 1000
+    log = long.log
+    del long
+    assert len(log["tau"]) == 1000
+    del log
+    assert list(tmp_path.glob("tangere-*")) == []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    held = made()
+    assert isinstance(held.log["q"], np.ndarray)
+    assert not isinstance(held.log.columns, stored.StoredColumns)
+    np.testing.assert_array_equal(held.log["tau"], result.log["tau"])
+
+
 def test_an_overview_holds_every_peak() -> None:
     from tangere.logs.log import Log, Overview
 

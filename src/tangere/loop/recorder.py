@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from threading import Lock
 from time import perf_counter
 from typing import Any, Protocol
+from weakref import finalize
 
 import numpy as np
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, TangereError
 from tangere.kernels.periods import fill
 from tangere.logs import log as logs  # LONG is looked up when it is needed
-from tangere.logs.log import Log, Note
+from tangere.logs.log import Log, Note, StoredColumns
+from tangere.logs.mcap_log import mcap_sink
+from tangere.logs.mcap_read import read_mcap
 from tangere.types import Array, Controller, Event, State, Trajectory, Truth
 
 # rows per block: 2 s of a run at 1 kHz, some 2 MB; a new block costs less than a row of numbers
@@ -23,6 +30,8 @@ BLOCK = 2048
 # [s] of wall time after which rows are handed on although the block is not full: with what the writer then needs, some
 # ms, what a kill may cost at most
 HAND_ON = 0.2
+# rows that a run without a log file holds in memory, 200 MB: four minutes at 1 kHz. Then a temporary file takes them.
+HELD = 240_000
 
 
 class Writer(Protocol):
@@ -47,7 +56,7 @@ class Recorder:
     scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
     `append`. sink: where rows go as well, about five times a second. keep: False for a run without end, whose rows only
     the sink gets; `log` then holds the newest. Where there is a sink, rows before the newest LONG are let go, but for
-    their time; `gone` is given them then.
+    their time; `gone` is given them then. spill: makes a sink, where there is none, once HELD rows are in memory.
     """
 
     def __init__(
@@ -57,6 +66,7 @@ class Recorder:
         sink: Writer | None = None,
         keep: bool = True,
         gone: Callable[[Log], None] = lambda log: None,
+        spill: Callable[[], Writer | None] = lambda: None,
     ) -> None:
         names = [*scalars, *vectors]
         if "time" not in scalars or len(set(names)) != len(names):
@@ -65,12 +75,12 @@ class Recorder:
         self._vectors = dict(vectors)
         self._first = len(self._scalars)
         self._width = self._first + sum(vectors.values())
-        self._sink, self._keep, self._gone = sink, keep, gone
+        self.sink, self._keep, self._gone, self._spill = sink, keep, gone, spill
         self._blocks: deque[Array] = deque()  # full ones
         self._times: list[Array] = []  # of those that were let go
         self._notes: list[Note] = []
         self._made: tuple[int, Log] | None = None  # with how many rows, without notes
-        self._handed = self._full = 0
+        self._handed = self._full = self._refused = 0
         self._due = perf_counter() + HAND_ON
         self._lock = Lock()
         self._new_block()
@@ -106,13 +116,13 @@ class Recorder:
         """Add a note."""
         note = Note(time, text)
         self._notes.append(note)
-        if self._sink is not None:
-            self._sink.note(note)
+        if self.sink is not None:
+            self.sink.note(note)
 
     def event(self, event: Event) -> None:
         """Hand on an event, in each of its phases; the result of a run has them itself."""
-        if self._sink is not None:
-            self._sink.event(event)
+        if self.sink is not None:
+            self.sink.event(event)
 
     def log(self, start_ns: int = 0) -> Log:
         """Everything so far that was not let go, as a log of its own, whose time 0 is start_ns [ns since 1970]."""
@@ -128,6 +138,16 @@ class Recorder:
         held = [block[:, at] for block in (*self._blocks, self._block[: self._count])]
         return np.concatenate([*self._times, *held])
 
+    def kept(self, path: str | os.PathLike[str] | None, start_ns: int) -> Log:
+        """All rows: in memory, or of a long run read from its file when they are asked for; notes are all there."""
+        log, times = self.log(start_ns), self.times()
+        if times is None or path is None:
+            return log
+        if getattr(self.sink, "error", ""):  # as far as it goes
+            return replace(read_mcap(path, own=True, long=True), notes=log.notes)
+        widths = dict.fromkeys(self._scalars, 0) | self._vectors
+        return replace(log, columns=StoredColumns(path, widths, times))
+
     def _log(self, blocks: Sequence[Array]) -> Log:
         columns = {}
         for name, where in self.layout.items():
@@ -139,9 +159,14 @@ class Recorder:
         """Hand on what has not been; the sink may call it too, where no row has come for a while."""
         with self._lock:
             count = self._count  # rows before it are finished, whatever the loop does meanwhile
-            if self._sink is not None and count > self._handed:
-                self._sink.rows(self._block[self._handed : count])
+            if self.sink is not None and count > self._handed:
+                self.sink.rows(self._block[self._handed : count])
             self._handed = count
+
+    def close(self) -> None:
+        """Hand on the rest and end the sink, where it can be ended; may be called twice."""
+        self.flush()
+        getattr(self.sink, "close", lambda: None)()
 
     def _hand_on(self) -> None:
         self.flush()
@@ -151,7 +176,16 @@ class Recorder:
                 if self._keep:
                     self._blocks.append(self._block)
                 self._new_block()
-            if self._sink is not None and len(self._blocks) * BLOCK > logs.LONG:
+            if self.sink is None and self.samples >= HELD * (1 + self._refused):
+                self.sink = self._spill()
+                self._refused += 1
+                if self.sink is not None:
+                    for block in self._blocks:
+                        self.sink.rows(block)
+                    for note in self._notes:
+                        self.sink.note(note)
+                    self.sink.when_idle(self.flush)
+            while self.sink is not None and len(self._blocks) * BLOCK > logs.LONG:
                 old = self._blocks.popleft()
                 self._times.append(old[:, self._scalars.index("time")].copy())
                 self._gone(self._log([old]))
@@ -159,6 +193,30 @@ class Recorder:
     def _new_block(self) -> None:
         self._block: Array = np.zeros((BLOCK, self._width))  # zeros: pages are mapped when they are first written
         self._count = self._handed = 0
+
+
+class Spilled:
+    """Makes the temporary log file of a run that was given none and has become long; it goes with whoever reads it."""
+
+    def __init__(self, columns: Mapping[str, int], how: Mapping[str, Any]) -> None:
+        self._columns, self._how = columns, how
+        self.path: Path | None = None  # None: there is no file
+
+    def __call__(self) -> Writer | None:
+        """A writer; None where none can be had, as where there is no temporary folder."""
+        try:
+            self.path = Path(mkdtemp(prefix="tangere-")) / "log.mcap"
+            self._gone = finalize(self, rmtree, self.path.parent, ignore_errors=True)
+            return mcap_sink(self.path, self._columns, **self._how)
+        except (OSError, TangereError):
+            self.path = None
+            return None
+
+    def belongs_to(self, log: Log) -> None:
+        """The file is removed with these columns, and when the program ends."""
+        if isinstance(log.columns, StoredColumns) and self.path is not None:
+            self._gone.detach()
+            finalize(log.columns, rmtree, self.path.parent, ignore_errors=True)
 
 
 class Parts:

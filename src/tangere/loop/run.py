@@ -19,11 +19,10 @@ from tangere.errors import InvalidValue
 from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
-from tangere.logs.mcap_read import read_mcap
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, no_command, parts_of, started
 from tangere.loop.limits import Limits
-from tangere.loop.recorder import Parts, Recorder
+from tangere.loop.recorder import Parts, Recorder, Spilled
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, Live, RunInfo, Sink, apply
@@ -87,7 +86,8 @@ def run(
     start (n,): where a plant is placed, at rest; a Reference: with its velocity; else the trajectory's start, at rest.
     trajectory: what the controller follows, for the columns of the reference. sinks: who sees rows and events
     meanwhile. live: where inputs come from while it runs; each is a note in the log. robot: the arm as it is believed,
-    for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile. joints:
+    for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile; without,
+    rows are held in memory, those of a run of more than 240 000 in a temporary file that goes with the result. joints:
     their names in it. progress(elapsed, until): called ten times a second. paced: periods begin by the clock (a
     simulator in real time); hardware sets its own pace. keep: False for a run without end, whose result holds the
     newest rows only. max_log [bytes]: of the log and the part before it, NAME.1.mcap, together. durable: what is
@@ -127,12 +127,14 @@ def run(
         columns = dict.fromkeys(scalars, 0) | vectors
         file, clocked = None, paced or parts.truth is None
         start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
+        how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "gently": clocked}
         if log is not None:
-            how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "durable": durable}
-            file = mcap_sink(log, columns, most=max_log, gently=clocked, **how)
-            stack.callback(file.close)
+            file = mcap_sink(log, columns, most=max_log, durable=durable, **how)
+        own = Spilled(columns, how)
         limits = None if plant is None or robot is None or not keep else Limits(robot)
-        recorder = Recorder(scalars, vectors, file, keep, (lambda rows: None) if limits is None else limits.take)
+        gone = (lambda rows: None) if limits is None else limits.take
+        recorder = Recorder(scalars, vectors, file, keep, gone, own if keep else lambda: None)
+        stack.callback(recorder.close)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
         feeds = tuple(Feed(sink, info) for sink in sinks)
         refining = None if plant is None else Refining.of(felt, clocked)
@@ -162,21 +164,13 @@ def run(
             loop.interventions |= {text: n for _, text, n in sorted(limits.reached, key=lambda one: one[1])}
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
-        recorder.flush()
-        if file is not None:
-            file.close()
+        recorder.close()
         wall = perf_counter() - begin
         if clocked:
             gc.unfreeze()
         stack.pop_all()
-    recorded = recorder.log(start_ns)
-    log_error = "" if file is None else file.error
-    times = recorder.times()
-    if times is not None and log is not None:  # a long run: its file has the rows
-        if log_error:  # as far as it goes
-            recorded = replace(read_mcap(log, own=True, long=True), notes=recorded.notes)
-        else:
-            recorded = replace(recorded, columns=StoredColumns(log, columns, times))
+    recorded = recorder.kept(own.path if log is None else log, start_ns)
+    own.belongs_to(recorded)
     result = RunResult(
         recorded,
         () if felt is None else felt.events,
@@ -187,7 +181,7 @@ def run(
         loop.abort,
         loop.interventions,
         None if log is None else Path(log),
-        log_error,
+        getattr(recorder.sink, "error", ""),
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),
     )
     if isinstance(recorded.columns, StoredColumns):

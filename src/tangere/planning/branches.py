@@ -34,7 +34,8 @@ def joint_path(robot: Robot, T: Array, times: Array, q_start: Array | None, step
     assert isinstance(batch, IKBatch)
     _refuse_unreachable(T, times, batch.count > 0, batch.distance)
     if q_start is None:
-        return _centred(robot, _follow(robot, T, batch, _best_start(robot, T), step_max))
+        q = _follow(robot, T, batch, best_start(robot, T), step_max)
+        return q - turns(robot, q.min(axis=0), q.max(axis=0))
     start = robot.inverse_kinematics(T[0], q_start)
     assert isinstance(start, IKSolutions)
     return _follow(robot, T, batch, start.nearest(q_start), step_max)
@@ -72,7 +73,7 @@ def _lane(batch: IKBatch, i: int, q: Array) -> int:
     return int(np.argmin(np.where(batch.valid[i], far, np.inf)))
 
 
-def _best_start(robot: Robot, T: Array) -> Array:
+def best_start(robot: Robot, T: Array) -> Array:
     """Start of the branch that is valid longest, has the elbow up, and stays farthest from singularities."""
     coarse = T[np.unique(np.linspace(0, len(T) - 1, COARSE).round().astype(int))]
     batch = robot.inverse_kinematics(coarse)
@@ -95,10 +96,9 @@ def _best_start(robot: Robot, T: Array) -> Array:
     raise NoSolution(f"the start of the path, {T[0, :3, 3]} m: all solutions lie outside the joint limits")
 
 
-def _centred(robot: Robot, q: Array) -> Array:
-    """The same path, each joint turned by whole turns so that its range lies nearest to zero."""
-    middle = 0.5 * (q.min(axis=0) + q.max(axis=0))
-    return q - np.where(robot.revolute, TURN * np.rint(middle / TURN), 0.0)
+def turns(robot: Robot, low: Array, high: Array) -> Array:
+    """Whole turns (n,) [rad] by which a path between these joints (n,) is to be taken back to lie nearest to zero."""
+    return np.where(robot.revolute, TURN * np.rint(0.5 * (low + high) / TURN), 0.0)
 
 
 def _by_newton(robot: Robot, T: Array, times: Array, q_start: Array | None) -> Array:

@@ -5,6 +5,7 @@ Two circles of the documents are ready made: 000's above a table, tool down, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,21 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.kinematics.resolution import damped_inverse, damping_schedule
-from tangere.planning.branches import joint_path
+from tangere.planning.branches import COARSE, best_start, joint_path, turns
 from tangere.planning.paths import Circle, Path, positive, unit
-from tangere.planning.samples import MARGIN, ON_GRID, PERIOD, Limits, Sampled, Violation, violations
+from tangere.planning.samples import (
+    LONG,
+    MARGIN,
+    ON_GRID,
+    PAGE,
+    PERIOD,
+    Limits,
+    Piece,
+    Sampled,
+    Violation,
+    cut,
+    violations,
+)
 from tangere.planning.timing import SmoothRate, Stretched, TimeLaw
 from tangere.robots import Robot
 from tangere.types import Array
@@ -29,8 +42,6 @@ JUMP = 2.0
 NEAR_SINGULAR = 0.05
 # Stretching is repeated as the samples lie elsewhere after it; the second pass is already a formality.
 PASSES = 4
-# Samples of a long motion that are computed at once: poses and Jacobians take ten times the memory of the joints.
-PIECE = 100_000
 # Tool down, its x axis along base x: R = Rz(psi) Rx(pi) with yaw psi = 0. 000 leaves psi open (eq 93); another yaw
 # only turns joint 6.
 TOOL_DOWN = np.diag([1.0, -1.0, -1.0])
@@ -62,23 +73,22 @@ class PathTrajectory(Sampled):
         stretch = 1.0
         for _ in range(PASSES):
             used: TimeLaw = law if stretch == 1.0 else Stretched(law, stretch)
-            times = grid(used.duration, period)
-            q, qd, qdd, sigma = _joints(robot, path, used, times, start, period)
-            broken = violations(robot, asked, period, q, qd, qdd)
-            if not broken:
+            joints = _Joints(robot, path, used, start, period)
+            worst = joints.worst(asked)
+            if worst is None:
                 break
-            worst = max(broken, key=lambda found: found.factor)
             if not slower or not np.isfinite(worst.factor):
-                raise NoSolution(_sentence(robot, worst, times, q, sigma))
+                raise NoSolution(_sentence(robot, worst, joints))
+            said = f"after slowing down by {stretch:.3g}: " + _sentence(robot, worst, joints)
             stretch *= worst.factor * (1.0 + MARGIN)
         else:
-            raise NoSolution(f"after slowing down by {stretch:.3g}: " + _sentence(robot, worst, times, q, sigma))
+            raise NoSolution(said)
         self.path, self.law, self.stretch = path, used, stretch
-        self.sigma_min = sigma  # (k,) smallest singular value of J (a lower bound where J is far from singular)
+        self.sigma_min = joints.sigma  # (k,) smallest singular value of J (a lower bound where J is far from singular)
         # rad/s by which step/period and the mean of qd differ at most: rounding and curvature (1e-6) on regular paths,
         # more where qd was damped or jumps at a singularity (`velocity_ik.follow` gives joints and rates that agree)
-        self.mismatch = float(np.max(np.abs(np.diff(q, axis=0) / period - 0.5 * (qd[1:] + qd[:-1]))))
-        super().__init__(robot, q, qd, qdd, period, used.duration)
+        self.mismatch = joints.mismatch
+        self._made(robot, len(joints.times), joints, period, used.duration)
 
 
 def grid(duration: float, period: float) -> Array:
@@ -88,25 +98,70 @@ def grid(duration: float, period: float) -> Array:
     return np.arange(int(np.ceil(duration / period - ON_GRID)) + 1, dtype=np.float64) * period
 
 
-def _joints(
-    robot: Robot, path: Path, law: TimeLaw, times: Array, q_start: Array | None, period: float
-) -> tuple[Array, Array, Array, Array]:
-    s, sd, sdd = law.at(times)
-    if not path.closed and (s.min() < -1e-9 or s.max() > path.length * (1.0 + 1e-9)):
-        raise InvalidValue(
-            f"the time law runs from s = {s.min():g} to {s.max():g} m, the path from 0 to {path.length:g} m"
-        )
-    if q_start is None or len(times) <= PIECE:  # without a start the best branch is that of the whole path
-        return _follow(robot, path, (s, sd, sdd), times, q_start, period)
-    found = tuple(np.empty((len(times), *shape)) for shape in ((robot.dof,), (robot.dof,), (robot.dof,), ()))
-    for first in range(0, len(times), PIECE):
-        before = max(first - 1, 0)  # a sample of the piece before, from which the branch goes on
-        here = slice(before, first + PIECE)
-        parts = _follow(robot, path, (s[here], sd[here], sdd[here]), times[here], q_start, period)
-        for whole, part in zip(found, parts, strict=True):
-            whole[here] = part
-        q_start = parts[0][-1]
-    return found  # type: ignore[return-value]
+class _Joints:
+    """The joints along a path, sample by sample: short motions are held, long ones (LONG) made again page by page.
+
+    Of a long one only the joints at the beginning of each page stay, from which its branch goes on.
+    """
+
+    def __init__(self, robot: Robot, path: Path, law: TimeLaw, q_start: Array | None, period: float) -> None:
+        self._robot, self._path, self._law, self._period = robot, path, law, period
+        self.times = grid(law.duration, period)
+        self._size = len(self.times) if len(self.times) <= LONG else PAGE
+        for t in (self.times[k : k + LONG] for k in range(0, len(self.times), LONG)):
+            s = law.at(t)[0]
+            if not path.closed and (s.min() < -1e-9 or s.max() > path.length * (1.0 + 1e-9)):
+                raise InvalidValue(
+                    f"the time law runs from s = {s.min():g} to {s.max():g} m, the path from 0 to {path.length:g} m"
+                )
+        if q_start is None and self._size == PAGE and robot.closed_form:  # the best branch is that of the whole path
+            some = np.unique(np.linspace(0, len(self.times) - 1, COARSE).round().astype(int))
+            q_start = best_start(robot, path.at(law.at(self.times[some])[0]).T)
+            self._starts: list[Array | None] = [q_start]
+            low = high = q_start
+            for first in range(0, len(self.times), self._size):
+                q = self._page(first)[0]
+                low, high = np.minimum(low, q.min(axis=0)), np.maximum(high, q.max(axis=0))
+            q_start = q_start - turns(robot, low, high)
+        self._starts = [q_start]
+        self.sigma = np.empty(len(self.times))
+        self.mismatch = 0.0
+        self._held: Piece | None = None
+
+    def __call__(self, first: int, end: int) -> Piece:
+        """q, qd, qdd of the samples from `first` to before `end`."""
+        if self._held is not None:
+            return cut(self._held, first, end)
+        if first % self._size == 0 and end <= first + self._size + 1:
+            return self._page(first)[:3]
+        found = [self._page(k)[:3] for k in range(first - first % self._size, end, self._size)]
+        whole = [np.concatenate([page[i][: self._size] for page in found]) for i in range(3)]
+        return cut((whole[0], whole[1], whole[2]), first % self._size, first % self._size + end - first)
+
+    def worst(self, limits: Limits) -> Violation | None:
+        """The limit that is broken most, None where none is; goes once along the whole path."""
+        found: Violation | None = None
+        for first in range(0, len(self.times), self._size):
+            q, qd, qdd, sigma = self._page(first)
+            self.sigma[first : first + len(sigma)] = sigma
+            if len(q) > 1:
+                off = np.abs(np.diff(q, axis=0) / self._period - 0.5 * (qd[1:] + qd[:-1]))
+                self.mismatch = max(self.mismatch, float(np.max(off)))
+            for one in violations(self._robot, limits, self._period, q, qd, qdd):
+                if found is None or one.factor > found.factor:
+                    found = replace(one, index=first + one.index)
+            if self._size == len(self.times):
+                self._held = q, qd, qdd
+        return found
+
+    def _page(self, first: int) -> tuple[Array, Array, Array, Array]:
+        """From sample `first`, where a page begins, to the beginning of the next, which belongs to both."""
+        k = first // self._size
+        times = self.times[first : first + self._size + 1]
+        found = _follow(self._robot, self._path, self._law.at(times), times, self._starts[k], self._period)
+        if k + 1 == len(self._starts):
+            self._starts.append(found[0][-1].copy())  # a view would keep the whole page
+        return found
 
 
 def _follow(
@@ -143,9 +198,10 @@ def softened_inverse(J: Array) -> tuple[Array, Array]:
     return inverse, bound
 
 
-def _sentence(robot: Robot, worst: Violation, times: Array, q: Array, sigma: Array) -> str:
-    i = worst.index
-    message = worst.text(times[i], robot.pose(q[i]))
+def _sentence(robot: Robot, worst: Violation, joints: _Joints) -> str:
+    i, times, sigma = worst.index, joints.times, joints.sigma
+    q = joints(i, i + 1)[0]
+    message = worst.text(times[i], robot.pose(q[0]))
     if sigma[i] < NEAR_SINGULAR:
         message += f"; the arm is near a singularity there (smallest singular value of J {sigma[i]:.2g})"
     if np.isfinite(worst.factor):

@@ -6,7 +6,9 @@ and how much slower would do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +39,72 @@ HERMITE = np.array(
 )
 
 
+# Samples from which on a motion is no longer held with everything that belongs to it (0.5 kB each), but made again page
+# by page when its time comes: 100 s at 1 kHz.
+LONG = 100_000
+PAGE = 64  # samples: made in half a millisecond, which a period of 1 ms has room for
+
+Piece = tuple[Array, Array, Array]  # q, qd, qdd (k, n) of neighbouring samples
+
+
+class Pages:
+    """References of samples that `make(first, end)` gives, from sample `first` to before `end`: a page at a time."""
+
+    __slots__ = ("_count", "_end", "_first", "_make", "_records", "_robot", "_samples", "_size")
+
+    def __init__(self, robot: Robot, count: int, make: Callable[[int, int], Piece]) -> None:
+        self._robot, self._count = robot, count
+        self._make: Callable[[int, int], Piece] | None = make
+        self._size = count if count <= LONG else PAGE
+        self._first = self._end = 0
+        self._load(0)
+        if self._size == count:  # all of it is here
+            self._make = None
+
+    def __call__(self, i: int) -> Reference:
+        """The reference at sample i."""
+        if not self._first <= i < self._end:
+            self._load(i)
+        return self._records(i - self._first)  # type: ignore[no-any-return]
+
+    def pair(self, i: int) -> Array:
+        """Samples i and i + 1, (2, 3, n)."""
+        if not self._first <= i < self._end:
+            self._load(i)
+        return self._samples[i - self._first : i - self._first + 2]
+
+    def samples(self) -> Array:
+        """All samples (k, 3, n)."""
+        if self._make is None:
+            return self._samples
+        found = np.stack(self._make(0, self._count), axis=1)
+        found.flags.writeable = False
+        return found
+
+    def _load(self, i: int) -> None:
+        if self._make is None:
+            raise InvalidValue(f"sample {i} of {self._count} is none")
+        first = i - i % self._size
+        end = min(first + self._size + 1, self._count)  # one more, for what lies between two pages
+        self._samples = np.stack(self._make(first, end), axis=1)  # (k, 3, n): two neighbours are one block
+        self._samples.flags.writeable = False
+        q, qd, qdd = (self._samples[:, i] for i in range(3))
+        J = self._robot.jacobian(q)
+        v = (J @ qd[:, :, None])[:, :, 0]
+        a = (J @ qdd[:, :, None])[:, :, 0] + self._robot.jacobian_rate_times_velocity(q, qd)
+        tool = (self._robot.pose(q), v, a)
+        for array in tool:
+            array.flags.writeable = False
+        self._records = Records(Reference, q, qd, qdd, *tool)
+        self._first, self._end = first, min(first + self._size, self._count)
+
+
+def cut(whole: Piece, first: int, end: int) -> Piece:
+    """The samples from `first` to before `end`."""
+    q, qd, qdd = (array[first:end] for array in whole)
+    return q, qd, qdd
+
+
 class Sampled:
     """q, qd, qdd (k, n) every `period` from t = 0, with the tool's pose, velocity and acceleration that belong to them.
 
@@ -45,40 +113,49 @@ class Sampled:
     Implements types.Trajectory.
     """
 
-    __slots__ = (
-        "_after", "_before", "_end", "_last", "_newest", "_on_grid", "_rate", "_samples", "duration", "period", "q",
-        "qd", "qdd", "robot",
-    )  # fmt: skip
+    __slots__ = ("_after", "_before", "_end", "_last", "_newest", "_on_grid", "_rate", "duration", "period", "robot")
 
     def __init__(self, robot: Robot, q: Array, qd: Array, qdd: Array, period: float, duration: float) -> None:
         """The samples cover the duration: (k - 1) period >= duration."""
-        self.robot = robot
-        self.period = positive(period, "period", "s")
-        self.duration = float(duration)
         n = robot.dof
         if not (q.shape == qd.shape == qdd.shape == (len(q), n)) or (len(q) - 1) * period < duration - ON_GRID * period:
             raise InvalidValue(
                 f"samples: q, qd, qdd need the shape (k, {n}) with k > duration/period = {duration / period:g}, "
                 f"got {q.shape}, {qd.shape}, {qdd.shape}"
             )
-        self._samples = np.stack([q, qd, qdd], axis=1)  # (k, 3, n): two neighbours are one block
-        self._samples.flags.writeable = False
-        q, qd, qdd = (self._samples[:, i] for i in range(3))
-        self.q, self.qd, self.qdd = q, qd, qdd
-        J = robot.jacobian(q)
-        v = (J @ qd[:, :, None])[:, :, 0]
-        tool = (robot.pose(q), v, (J @ qdd[:, :, None])[:, :, 0] + robot.jacobian_rate_times_velocity(q, qd))
-        for array in tool:
-            array.flags.writeable = False
-        self._on_grid = Records(Reference, q, qd, qdd, *tool)
+        self._made(robot, len(q), partial(cut, (q, qd, qdd)), period, duration)
+
+    def _made(
+        self, robot: Robot, count: int, make: Callable[[int, int], Piece], period: float, duration: float
+    ) -> None:
+        """From `count` samples that are made when they are asked for, as Pages has it."""
+        self.robot = robot
+        self.period = positive(period, "period", "s")
+        self.duration = float(duration)
+        self._on_grid = Pages(robot, count, make)
         self._rate = 1.0 / self.period
-        self._last = len(q) - 1
-        self._before = at_rest(robot, q[0])
+        self._last = count - 1
+        self._before = at_rest(robot, self._on_grid.pair(0)[0, 0])
         self._newest = (-1.0, self._before)  # a time and its reference: controller and log ask for the same
         self._end = self.duration + ON_GRID * self.period
         end = self.duration * self._rate
         i = round(end)
-        self._after = at_rest(robot, q[i] if abs(end - i) < ON_GRID else self._between(end).q)
+        self._after = at_rest(robot, (self._on_grid(i) if abs(end - i) < ON_GRID else self._between(end)).q)
+
+    @property
+    def q(self) -> Array:
+        """(k, n) rad; of a long motion made anew at each call."""
+        return self._on_grid.samples()[:, 0]
+
+    @property
+    def qd(self) -> Array:
+        """(k, n) rad/s."""
+        return self._on_grid.samples()[:, 1]
+
+    @property
+    def qdd(self) -> Array:
+        """(k, n) rad/s2."""
+        return self._on_grid.samples()[:, 2]
 
     @property
     def times(self) -> Array:
@@ -102,7 +179,7 @@ class Sampled:
 
     def _between(self, x: float) -> Reference:
         i = min(int(x), self._last - 1)
-        q, qd, qdd = basis(x - i, self.period) @ self._samples[i : i + 2].reshape(6, -1)
+        q, qd, qdd = basis(x - i, self.period) @ self._on_grid.pair(i).reshape(6, -1)
         J = self.robot.jacobian(q)
         a = J @ qdd + self.robot.jacobian_rate_times_velocity(q, qd)
         return Reference(q, qd, qdd, self.robot.pose(q), J @ qd, a)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -44,12 +45,12 @@ class Moving:
         for _, body in self._balls:
             self._model.body_gravcomp[body] = 1.0
         self._held = list(self._balls)
-        self._forces: list[Array] = [np.zeros(3)]
+        self._forces = array("d", (0.0, 0.0, 0.0))  # numbers, no objects: 24 bytes a period
 
     @property
     def forces(self) -> Array:
         """(N + 1, 3) N."""
-        return np.array(self._forces)
+        return np.array(self._forces).reshape(-1, 3)
 
     def before(self, middle: float) -> None:
         """Before the step whose middle is at this time [s]."""
@@ -59,7 +60,7 @@ class Moving:
     def after(self) -> None:
         """After the step."""
         if self._record:
-            self._forces.append(self._force())
+            self._forces.extend(self._force())
 
     def _force(self) -> Array:
         """Sum of the contact forces on the arm in the last step; MuJoCo gives what acts on the second geom."""

@@ -231,7 +231,8 @@ def measured(built: Built, result: RunResult) -> Impact:
     touched = np.nonzero(force > CONTACT)[0]
     first = int(touched[0]) if len(touched) else None
     start = first if first is not None else int(np.searchsorted(log.time, built.motion.settle))
-    q, qd = log["q_true"][start - 1], log["qd_true"][start - 1]
+    before = log[start - 1 : start] if start else log[-1:]
+    q, qd = before["q_true"][0], before["qd_true"][0]
     J = arm.jacobian(q)[:3]
     v = J @ qd
     speed = float(np.linalg.norm(v))
@@ -240,8 +241,8 @@ def measured(built: Built, result: RunResult) -> Impact:
         "obstacle": s.obstacle,
         "reaction": s.reaction,
         "speed_m_s": speed,
-        "torque_share": float(np.max(np.abs(log["tau_cmd"]) / limits)),
-        "end_speed_rad_s": float(np.max(np.abs(log["qd_true"][-1]))),
+        "torque_share": max(float(np.max(np.abs(part["tau_cmd"]) / limits)) for part in log.pieces()),
+        "end_speed_rad_s": float(np.max(np.abs(log[-1:]["qd_true"]))),
     }
     if first is None:
         return Impact(
@@ -253,7 +254,7 @@ def measured(built: Built, result: RunResult) -> Impact:
     time, energy = log.time - onset, given(log)
     felt = [e.time_s - onset for e in result.events if e.alarm and e.time_s >= onset]
     window = np.abs(time - LATER) <= WINDOW
-    end = log.position("T_true")[-1] - log.position("T_true")[first]
+    end = (log[-1:].position("T_true") - log[first : first + 1].position("T_true"))[0]
     mass = None
     if s.obstacle != "falling":
         mass = float(1.0 / (v @ J @ np.linalg.solve(arm.mass_matrix(q), J.T @ v)) * speed**2)
@@ -289,10 +290,14 @@ def given(log: Log) -> Array:
 
     Row k holds the torque of the period before it: work of a period is its torque times the mean speed.
     """
-    qd = log["qd_true"]
-    mean = 0.5 * (qd[1:] + qd[:-1])
-    power = np.sum(log["tau_ext_true"][1:] * mean, axis=1)
-    return np.asarray(np.concatenate([[0.0], -np.cumsum(power * np.diff(log.time))]))
+    energy, last = [np.zeros(1)], log[:1]
+    for part in log.pieces():
+        qd, tau = (np.concatenate([last[name], part[name]]) for name in ("qd_true", "tau_ext_true"))
+        time = np.concatenate([last.time, part.time])
+        power = np.sum(tau[1:] * 0.5 * (qd[1:] + qd[:-1]), axis=1)
+        energy.append((energy[-1][-1] - np.cumsum(power * np.diff(time)))[len(energy) == 1 :])  # the first row twice
+        last = part[-1:]
+    return np.concatenate(energy)
 
 
 def findings(built: Built, result: RunResult) -> Findings:
