@@ -197,7 +197,7 @@ def _told(content: bytes, rng: random.Random) -> bytes:
 
 MOST = 200_000  # [bytes] of a mutated text
 SHAPED = {
-    ".npz": rezipped, ".fmu": rezipped, ".mcap": rechunked, ".bin": mutated, ".png": mutated,
+    ".npz": rezipped, ".fmu": rezipped, ".mcap": rechunked, **dict.fromkeys((".bin", ".png", ".db3"), mutated),
     **dict.fromkeys((".urdf", ".svg", ".xml"), regrown),
 }  # fmt: skip
 
@@ -441,7 +441,7 @@ def fuzz(reader: str, numbers: range, folder: Path) -> list[str]:
             read(place)
         except Exception as problem:
             return [f"{reader}: what is right is refused: {problem!r}"]
-    before = set(folder.iterdir())
+    before, here = set(folder.iterdir()), set(Path().iterdir())
     top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     foreign.allow(foreign.UNTOLD, net=True)
     try:
@@ -464,7 +464,7 @@ def fuzz(reader: str, numbers: range, folder: Path) -> list[str]:
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - top) * 1024
     if more > 2 * foreign.LEAST:
         faults.append(f"{reader}: {more / 1e6:.0f} MB")
-    faults += [f"{reader}: wrote {path.name}" for path in set(folder.iterdir()) - before]
+    faults += [f"{reader}: wrote {path.name}" for path in (set(folder.iterdir()) - before) | (set(Path().iterdir()) - here)]
     return faults
 
 

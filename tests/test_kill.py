@@ -65,6 +65,41 @@ def test_a_kill_costs_half_a_second_at_most(words: tuple[str, ...], moment: floa
         assert len(kept) > 100 or killed - born < 0.5
 
 
+def lines(first: int, count: int) -> str:
+    """Rows of a UR10e that moves, 5 ms apart, as csv; the header before the first."""
+    t = np.arange(first, first + count) * 5e-3
+    w = np.linspace(0.5, 1.0, 6)
+    q = 0.2 * np.sin(np.outer(t, w)) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    table = np.column_stack([t, q, 0.2 * w * np.cos(np.outer(t, w)), tangere.robot("ur10e").gravity_torque(q)])
+    header = ["time", *(f"{name}_{i}" for name in ("q", "qd", "tau") for i in range(6))]
+    rows = [",".join(f"{x:.9g}" for x in row) for row in table]
+    return "\n".join(([",".join(header)] if first == 0 else []) + rows) + "\n"
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_of_a_watch_costs_half_a_second_at_most(moment: float, tmp_path: Path) -> None:
+    """watch --follow of a file that grows: its log was last written at most 0.5 s before the kill."""
+    growing, log, fed = tmp_path / "growing.csv", tmp_path / "log.mcap", 600
+    growing.write_text(lines(0, fed))
+    words = ("watch", str(growing), "--follow", "--robot", "ur10e", "--log", str(log))
+    with started(*words, log=log) as process, growing.open("a") as file:
+        born = log.stat().st_mtime
+        end = time.monotonic() + moment
+        while time.monotonic() < end:
+            file.write(lines(fed, 20))
+            file.flush()
+            fed += 20
+            time.sleep(0.05)
+        process.kill()
+        killed = time.time()
+    kept = read(log)
+    assert np.all(np.diff(kept.time) > 0.0)
+    assert not kept.complete
+    assert kept.problems[0] == "the end of the file is cut off"
+    assert killed - log.stat().st_mtime < 0.5
+    assert len(kept) > 100 or killed - born < 0.5
+
+
 def test_a_stream_that_stalls_keeps_nothing_back(tmp_path: Path) -> None:
     """watch --follow waits for the next line; all that came before it is in its log meanwhile, and survives a kill."""
     robot = tangere.robot("ur10e")

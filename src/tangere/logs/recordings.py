@@ -142,6 +142,8 @@ def _from_npz(file: Path, pattern: str, columns: str | None, rate: float | None)
     arrays = _arrays(file, pattern)
     ours = our_names(list(arrays))
     if pattern == "*" and columns is None and ("time" in ours.values() or "q" in ours.values()):
+        if single := [key for key in ours if arrays[key].ndim == 0]:
+            raise InvalidValue(f"{file}:{foreign.names(single)}: a column of numbers is needed, not a single one")
         found = {ours[key]: array.astype(np.float64) for key, array in arrays.items() if key in ours}
         found = {name: array[:, 0] if name == "time" and array.ndim == 2 else array for name, array in found.items()}
         if "time" not in found:

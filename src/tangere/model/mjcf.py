@@ -267,12 +267,22 @@ def _frame(position: Any, quaternion: Any) -> Array:
     return transform(R, np.asarray(position, dtype=float))
 
 
-def _compiled(path: Path) -> tuple[Any, str, int]:
-    """MuJoCo's compiled model, its name, and how many meshes were left out because their files are not there."""
+def mujoco_module(needed: str) -> Any:
+    """MuJoCo, which writes nothing by itself; where it is not installed the error says what it is needed for."""
     try:
         import mujoco
     except ImportError as problem:
-        raise MissingExtra("reading a MuJoCo model needs mujoco: pip install 'tangere[sim]'") from problem
+        raise MissingExtra(f"{needed}: pip install 'tangere[sim]'") from problem
+    if mujoco.get_mju_user_warning() is None:
+        # else MuJoCo writes MUJOCO_LOG.TXT into the current folder, and lines of its own onto the terminal: what it
+        # warns of (a NaN in a file, a simulation that diverges) is said by whoever asked
+        mujoco.set_mju_user_warning(lambda text: None)
+    return mujoco
+
+
+def _compiled(path: Path) -> tuple[Any, str, int]:
+    """MuJoCo's compiled model, its name, and how many meshes were left out because their files are not there."""
+    mujoco = mujoco_module("reading a MuJoCo model needs mujoco")
     _modest(path)
     with foreign.reading(path, _size(path), ModelFileError):
         try:

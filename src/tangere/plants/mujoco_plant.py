@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
-from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.errors import InvalidValue, UnknownName
 from tangere.kernels.periods import finite
+from tangere.model.mjcf import mujoco_module
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.scene.bodies import Body
@@ -111,7 +112,7 @@ class MujocoPlant(SimulatedArm):
         force_sensor: bool = True,
         record_contacts: bool = False,
     ) -> None:
-        mujoco = _mujoco()
+        mujoco = mujoco_module("the MuJoCo plant needs mujoco")
         integrators = {"euler": "EULER", "implicitfast": "IMPLICITFAST", "rk4": "RK4"}
         if integrator not in integrators:
             raise UnknownName(f"unknown integrator {integrator!r}; known: {', '.join(integrators)}")
@@ -314,14 +315,3 @@ def _refuse_stiff_tip(pen: Pen, period: float) -> None:
             f"{swing:.3g} and damping * period / tip_mass = {drag:.3g}, both at most 1; "
             f"take less stiffness or damping, or more tip_mass"
         )
-
-
-def _mujoco() -> Any:
-    try:
-        import mujoco
-    except ImportError as problem:
-        raise MissingExtra("the MuJoCo plant needs mujoco: pip install 'tangere[sim]'") from problem
-    if mujoco.get_mju_user_warning() is None:
-        # else MuJoCo writes MUJOCO_LOG.TXT into the current folder; that a simulation diverges the plant says itself
-        mujoco.set_mju_user_warning(lambda text: None)
-    return mujoco

@@ -50,6 +50,9 @@ DEPTH_MAX = 100
 ELEMENTS_MAX = 200_000
 # Points of all lines: 400 000 are weeks of drawing, and 100 MB.
 POINTS_ALL = 400_000
+# Sizes of the picture, and units of the file, that a point may be away: beyond, neighbours become one by rounding, and
+# cutting such lines at each other takes memory without end.
+FAR, FARTHEST = 1e6, 1e15
 # Copies by <use>: more are an attack, or a texture that a pen should not draw.
 COPIES_MAX = 10_000
 # A curve is cut into lines within this share of the picture's longer side: 0.01 mm of 200 mm.
@@ -202,7 +205,10 @@ class _Reader:
         """Curves as lines, and how they are painted."""
         style = one.style
         lines = [flattened(curve, one.matrix, FLAT * reach) for curve in one.curves]
-        lines = [line for line in lines if np.isfinite(line).all()]
+        near = [line for line in lines if np.isfinite(line).all() and np.abs(line).max() <= min(FAR * reach, FARTHEST)]
+        if len(near) < len(lines):
+            self._say("a line far away from the picture was left out")
+        lines = near
         stroked, filled = css.stroked(style), _filled(style)
         drawn: list[Array] = []
         if stroked or one.lettered == "lines":

@@ -113,6 +113,8 @@ def arc(start: complex, end: complex, rx: float, ry: float, degrees: float, *, l
     first = np.angle(complex((x - centre.real) / rx, (y - centre.imag) / ry))
     last = np.angle(complex((-x - centre.real) / rx, (-y - centre.imag) / ry))
     angle = last - first
+    if not np.isfinite(angle):  # radii or ends of 1e308: a straight line
+        return [start, end, end]
     if sweep and angle < 0.0:
         angle += 2 * np.pi
     elif not sweep and angle > 0.0:
@@ -143,7 +145,7 @@ def flattened(curve: Curve, matrix: Array, tolerance: float) -> Array:
     # straight pieces repeat their ends as handles: their second difference says nothing
     straight = (p1 == p0) & (p2 == p3)
     bend = np.where(straight, 0.0, np.maximum(np.abs(p0 - 2 * p1 + p2), np.abs(p1 - 2 * p2 + p3)))
-    counts = np.clip(np.ceil(np.sqrt(0.75 * bend / tolerance)), 1, POINTS_MAX).astype(int)
+    counts = np.clip(np.nan_to_num(np.ceil(np.sqrt(0.75 * bend / tolerance))), 1, POINTS_MAX).astype(int)
     for k, count in enumerate(counts.tolist()):
         if count == 1:
             parts.append(p3[k : k + 1])
