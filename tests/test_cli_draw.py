@@ -18,10 +18,12 @@ pytest.importorskip("PIL", reason="pictures are read by Pillow")
 from tangere.apps.drawing.command import EXAMPLES, add
 from tangere.apps.drawing.draw_picture import DrawingSettings
 from tangere.apps.drawing.files import png_bytes
+from tangere.apps.scenarios.common import RunSettings
 from tangere.cli.main import main, parser
 from tangere.errors import InvalidValue
 from tangere.options import Parser, group_from
 from tangere.settings import merged
+from tangere.settings import settings_of as run_settings
 
 Captured = pytest.CaptureFixture[str]
 LINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">
@@ -47,6 +49,21 @@ def line(tmp_path: Path) -> Path:
 
 def test_the_defaults_are_those_of_the_settings() -> None:
     assert settings_of(parsed("x.png")) == DrawingSettings()
+
+
+def test_joints_as_in_run(tmp_path: Path, line: Path, capsys: Captured) -> None:
+    """The same settings, by the same words; of an arm without drive data it is said, before anything is written."""
+    common = {name: run_settings(RunSettings)[name] for name in ("drives", "friction", "friction_model", "sensors")}
+    own = run_settings(DrawingSettings)
+    assert all(own[name].choices == one.choices for name, one in common.items())
+    words = ["draw", str(line), "--robot", "ur15", "--size", "40mm", "--out", str(tmp_path / "out"), "--preview"]
+    assert main([*words, "--friction", "full"]) == 1
+    assert "friction=typical" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "--drives"]) == 0
+    assert "the rotor inertia of ur15 is not known" in capsys.readouterr().out
+    assert main([*words, "--drives", "--friction", "typical", "--sensors", "typical"]) == 0
+    assert "by joint size" in capsys.readouterr().out
 
 
 def test_options_become_si_units() -> None:

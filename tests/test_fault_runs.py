@@ -118,3 +118,15 @@ def test_noise_of_the_raw_acceleration_residual(tmp_path: Path) -> None:
     np.testing.assert_allclose(same, noise["on"]["momentum"], rtol=0.02)
     with pytest.raises(InvalidValue, match="on, off, raw"):
         build("circle", {"acceleration_residual": "rough"})
+
+
+def test_told_in_a_log_that_is_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody said that a drive fails; a push on a link in the same motion stays a push."""
+    told = {"fault": "joint=3,offset=-15,start=2", "push": "link=4,force=0/0/30,start=2,duration=4"}
+    for what, kind in (("fault", "fault"), ("push", "push")):
+        given = {what: told[what], "duration": 6.0, "plant": "rigid", "period": 4e-3}
+        execute("circle", given, out=tmp_path / what, csv=False)
+        assert main(["watch", str(tmp_path / what / "log.mcap"), "--robot", "ur10e", "--json"]) == 0
+        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        last = {event["event"]: event["kind"] for event in events if "event" in event}
+        assert list(last.values()) == [kind]

@@ -19,6 +19,7 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures, touch_delays
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.mcap_read import read_mcap
+from tangere.plants.joints import friction_of, sensors_of, with_rotors
 from tangere.plants.scene.bodies import Bump, Hole
 from tangere.types import Array, Command, State
 
@@ -106,6 +107,28 @@ def test_soft_and_hard_paper(plan: DrawingPlan, stiffness: float, seed: int) -> 
     assert summary["force_rms_error_n"] <= 0.25
     assert summary["force_touch_max_n"] <= 8.0
     assert summary["ink_coverage"] >= 0.99
+
+
+DRIVEN = with_rotors(ROBOT, True)
+FRICTION = friction_of(DRIVEN, "full")
+
+
+@pytest.mark.parametrize("controller", ["hybrid", "height-pi"])
+def test_with_the_rotors_friction_and_noise_of_a_ur5e(plan: DrawingPlan, controller: Any) -> None:
+    """Inertia of rotors above that of the links, 7 Nm of friction, 3 Nm of noise per sample: the same marks."""
+    stage = Simulated(friction=FRICTION, sensors=sensors_of(DRIVEN, "typical", 1e-3, 0))
+    result = draw(DRIVEN, plan, stage, controller=controller, friction=FRICTION)
+    reached(result.summary)
+    assert np.std(result.log["tau"][1:, 1] - result.log["tau_cmd"][:-1, 1]) > 1.0
+    if controller == "hybrid":  # and friction that nobody makes up for is seen in the lines
+        assert draw(DRIVEN, plan, stage).summary["path_rms_mm"] > 5.0 * result.summary["path_rms_mm"]
+
+
+def test_rotors_on_soft_paper(plan: DrawingPlan) -> None:
+    """The mass that the simulated paper adds to the pen must stay small against what rotors make of the arm."""
+    summary = draw(DRIVEN, plan, Simulated(stiffness=2e3, seed=1)).summary
+    assert summary["force_rms_error_n"] <= 0.15
+    assert summary["force_touch_max_n"] <= 8.0
 
 
 def test_a_canvas_off_by_3_mm_and_2_degrees_with_a_bump(plan: DrawingPlan) -> None:

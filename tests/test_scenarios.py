@@ -151,13 +151,15 @@ def test_reach_stays_below_the_limits_and_recovers() -> None:
     assert np.max(np.abs(log["q"][-1] - log["q_des"][-1])) < 1e-3
 
 
-def test_wall_circle_in_the_regular_pose_presses_with_5_N_within_2_percent() -> None:
-    _, _, summary = go("wall-circle", round_time=20, duration=6)
+@pytest.mark.parametrize(("round_time", "drives"), [(20, True), (5, True), (5, False)])
+def test_wall_circle_in_the_regular_pose_presses_with_5_N_within_2_percent(round_time: int, drives: bool) -> None:
+    """With friction of 0.3, with rotors and without, however fast the pen slides."""
+    _, _, summary = go("wall-circle", round_time=round_time, duration=5, drives=drives)
     force = summary["force"]
-    assert force["samples"] == 4000
+    assert force["samples"] == 3000
     assert force["within_2_percent"] == 1.0
     assert 4.9 <= force["min_n"] <= force["max_n"] <= 5.1
-    assert force["lever_m"][0] > 0.3
+    assert force["lever_m"][0] > 0.25
     assert summary["aborted"] == ""
 
 

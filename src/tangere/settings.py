@@ -207,9 +207,9 @@ def other(default: Any, help: str, parse: Callable[[Any, str], Any], **more: Any
     return _field(Setting("", more.pop("unit", ""), default, help, "other", parse=parse, **more))
 
 
-def altered(group: type[Any], name: str, default: Any) -> Any:
-    """A field of a group that stands on another: its setting of that name with another default."""
-    return _field(replace(settings_of(group)[name], default=default))
+def altered(group: type[Any], name: str, default: Any, **more: Any) -> Any:
+    """A field of a group that stands on another: its setting of that name with another default. more: as Setting."""
+    return _field(replace(settings_of(group)[name], default=default, **more))
 
 
 def _field(one: Setting) -> Any:

@@ -110,7 +110,7 @@ class Watcher:
         isolator = ContactIsolator(believed.robot) if isolate else None
         self.detector = Detector(
             believed.thresholds, robot=believed.robot, isolator=isolator, stiction=believed.drive.stiction,
-            memory=FrictionState(believed.drive),
+            memory=FrictionState(believed.drive), drives_fail=True,
         )  # fmt: skip
         self._nothing = np.full((2, believed.robot.dof), np.nan)
         self._wanted, self._payload = tuple(wanted), tuple(payload_changes)

@@ -103,7 +103,7 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
     settings, robot = prepared.settings, prepared.robot
     summary = _summary(place)
     prepared = replace(prepared, seconds=summary["plan"]["seconds"])  # of the run, not of having planned it again
-    stage = Simulated.told(settings, prepared.canvas)
+    stage = Simulated.told(settings, robot, prepared.canvas)
     if "probe" in summary:
         found = Canvas.from_pose(summary["plan"]["canvas"], prepared.canvas.size)
         prepared = maker.on_found(prepared, found, summary["probe"])
@@ -169,6 +169,8 @@ def _prepared(folder: Path) -> Prepared:
         raise InvalidValue(f"the picture that was drawn is not there: {picture}: {problem.strerror}") from problem
     if digest != told.get("picture_sha256"):
         raise InvalidValue(f"{picture} is not the picture that was drawn: its SHA-256 is another than the manifest's")
+    if not isinstance(told.get("friction", ""), str):  # before there was any of the joints it was the paper's
+        told = {**told, "paper_friction": told["friction"], "friction": DrawingSettings.friction}
     known = settings_of(DrawingSettings).keys() & told.keys()
     return maker.prepare(picture, merged(DrawingSettings, {key: told[key] for key in known}))
 

@@ -18,7 +18,7 @@ from tangere.settings import settings_of
 if TYPE_CHECKING:
     from tangere.apps.drawing.draw_picture import Drawn, Prepared
 
-PAPER_ONLY = ("friction",)  # settings without an option: what the simulated paper is
+PAPER_ONLY = ("paper_friction",)  # settings without an option: what the simulated paper is
 # what a text has of its own (its size follows from its letters), or what is said of pictures only
 NOT_OF_TEXT = (*PAPER_ONLY, "size", "style", "thresholds", "font")
 
@@ -40,6 +40,8 @@ EXAMPLES = """examples:
                                             the paper lies elsewhere than planned, the sensor is a real one
   tangere draw snail --canvas-error 3mm,2deg --probe
                                             the same, found by touch before the drawing
+  tangere draw snail --drives --friction full --sensors typical
+                                            with the rotors, the friction and the noise of a UR5e's joints
   tangere draw snail --controller both      hybrid force-motion control and the height PI on the same drawing
   tangere draw --list                       the pictures that ship"""
 

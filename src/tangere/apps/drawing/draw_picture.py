@@ -29,6 +29,8 @@ from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.files import Attempts
 from tangere.loop.claim import Claim
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
+from tangere.model.loading import load
+from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
 from tangere.robots import Robot
 
 SHIPPED = Path(__file__).parent / "picture" / "pictures"
@@ -141,16 +143,20 @@ def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say
     tell = say or (lambda step: None)
     source = find_picture(picture)
     begin = perf_counter()
-    robot = drawing_robot(settings.robot)
+    robot = with_rotors(with_drives(drawing_robot(settings.robot), settings.friction), settings.drives)
     if robot.dof != JOINTS:
         raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
+    said = assumed(load(settings.robot)) if settings.friction == "typical" else ()
+    if settings.drives and not robot.rotor_inertia.any():
+        said += (f"the rotor inertia of {robot.name} is not known, it is left out; friction typical has one by size",)
+    _ = friction_of(robot, settings.friction), sensors_of(robot, settings.sensors, 1.0, 0)  # refused here, or never
     strokes = strokes_of(
         source, settings.size, style=settings.style, margin=settings.margin, tolerance=settings.tolerance,
         thresholds=settings.thresholds, hatch=hatch_of(settings), font=settings.font, progress=say,
     )  # fmt: skip
     traced = perf_counter()
     strokes, canvas, plan, more = placed(robot, strokes, settings, tell)
-    notes = [*strokes.notes, *more]
+    notes = [*said, *strokes.notes, *more]
     seconds = {"strokes": traced - begin, "plan": perf_counter() - traced}
     return Prepared(source, settings, robot, strokes, canvas, plan, tuple(notes), seconds)
 
@@ -206,17 +212,19 @@ def execute_drawing(
     write_bytes(picture, folder / COPY / prepared.picture.name)
     _write_plan(prepared, folder)
     results: dict[str, DrawingResult] = {}
-    stage = Simulated.told(settings, prepared.canvas)
+    stage = Simulated.told(settings, prepared.robot, prepared.canvas)
+    friction = stage.friction if settings.friction_model == "same" else None
     probed = None
     if settings.probe:
-        probed = probe(prepared.robot, prepared.canvas, stage, area=_box(prepared.strokes), progress=progress)
+        area = _box(prepared.strokes)
+        probed = probe(prepared.robot, prepared.canvas, stage, area=area, friction=friction, progress=progress)
         prepared = on_found(prepared, probed.canvas, probed.summary)
         plan = prepared.plan
     for controller in settings.controllers:
         name = namer(settings, controller)
         result = draw(
-            prepared.robot, plan, stage, force=settings.force, controller=controller, log=folder / name(LOG),
-            progress=progress,
+            prepared.robot, plan, stage, force=settings.force, controller=controller, friction=friction,
+            log=folder / name(LOG), progress=progress,
         )  # fmt: skip
         results[controller] = result
         if result.run.log_error:

@@ -22,12 +22,14 @@ from tangere.apps.drawing.settings import BOTH, Controllers, DrawingSettings, Se
 from tangere.apps.drawing.strokes.make import DOT
 from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures, drawn_ink, figures_of
+from tangere.dynamics.friction import JointFriction
 from tangere.errors import NoSolution, UnknownName
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.model.model import Payload
 from tangere.observe.momentum import MomentumObserver
+from tangere.plants.joints import friction_of, sensors_of
 from tangere.plants.mujoco_plant import MujocoPlant
 from tangere.plants.scene.bodies import Body, Bump, Hole
 from tangere.plants.scene.bodies import paper as lay
@@ -37,7 +39,7 @@ from tangere.plants.twins import twin
 from tangere.robots import Robot
 from tangere.robots import robot as make_robot
 from tangere.settings import settings_of
-from tangere.types import Array, Plant
+from tangere.types import Array, Friction, Plant
 
 PEN_LENGTH, PEN_MASS = 0.15, 0.1  # [m], [kg]: a pen in a holder; the flange then stays 150 mm off the paper
 TIP_RADIUS = 5e-4  # [m]: a liner of 1 mm
@@ -116,33 +118,39 @@ class OnPlant:
 class Simulated:
     """A simulated arm over paper, and how both differ from what planner and controller believe.
 
-    stiffness [N/m], friction: of pen and paper. model_error: all masses and inertias are (1 + model_error) times those
-    believed. noise: a factor on 0.1 N (of the built-in sensor: on its own) and 0.002 rad/s per sample. canvas_error:
-    (offset [m], tilt [rad]) or a CanvasError; or the paper itself, as it really lies. sensor: "ideal", "builtin" (a
-    UR5e's, see WrenchSensor), "none" (momentum observer), or one's own.
+    stiffness [N/m], paper_friction: of pen and paper. model_error: all masses and inertias are (1 + model_error) times
+    those believed. noise: a factor on 0.1 N (of the built-in sensor: on its own) and 0.002 rad/s per sample.
+    canvas_error: (offset [m], tilt [rad]) or a CanvasError; or the paper itself, as it really lies. sensor: "ideal",
+    "builtin" (a UR5e's, see WrenchSensor), "none" (momentum observer), or one's own. friction: of the joints, stiction:
+    whether they stick; sensors: of the joints' torques, their speeds are as `noise` says.
     """
 
     sensor: SensorName | WrenchSensor = "ideal"
     stiffness: float = DrawingSettings.stiffness
-    friction: float = DrawingSettings.friction
+    paper_friction: float = DrawingSettings.paper_friction
     model_error: float = DrawingSettings.model_error
     noise: float = DrawingSettings.noise
     canvas_error: CanvasError | tuple[float, float] = field(default_factory=CanvasError)
     seed: int = DrawingSettings.seed
     paper: Body | None = None
     period: float = 1e-3  # s
+    friction: JointFriction | None = None
+    stiction: bool = False
+    sensors: SensorModel | None = None
 
     def __post_init__(self) -> None:
-        for name in ("stiffness", "friction", "model_error", "noise", "sensor"):
+        for name in ("stiffness", "paper_friction", "model_error", "noise", "sensor"):
             if name != "sensor" or isinstance(self.sensor, str):
                 settings_of(DrawingSettings)[name].check(getattr(self, name))
 
     @classmethod
-    def told(cls, settings: DrawingSettings, canvas: Canvas) -> Simulated:
-        """As the settings say, with the paper where it really lies when the canvas is the planned one."""
+    def told(cls, settings: DrawingSettings, robot: Robot, canvas: Canvas) -> Simulated:
+        """As the settings say of that arm, with the paper where it really lies when the canvas is the planned one."""
         s: Any = settings
-        made = cls(s.sensor, s.stiffness, s.friction, s.model_error, s.noise, s.surface, s.seed)
-        return replace(made, paper=made.paper_under(canvas))
+        made = cls(s.sensor, s.stiffness, s.paper_friction, s.model_error, s.noise, s.surface, s.seed)
+        sensors = sensors_of(robot, s.sensors, made.period, s.seed)
+        friction, stiction = friction_of(robot, s.friction), s.friction == "stiction"
+        return replace(made, paper=made.paper_under(canvas), friction=friction, stiction=stiction, sensors=sensors)
 
     def things(self, robot: Robot, plan: DrawingPlan) -> tuple[Robot, Body | None]:
         """The heavier arm and the paper."""
@@ -158,7 +166,7 @@ class Simulated:
         direction = error.direction
         if direction is None:
             direction = float(np.random.default_rng(self.seed).uniform(0.0, 2.0 * math.pi))
-        sheet = lay(canvas.T_base_canvas, size, self.friction, self.stiffness, bumps=error.bumps, hole=error.hole)
+        sheet = lay(canvas.T_base_canvas, size, self.paper_friction, self.stiffness, bumps=error.bumps, hole=error.hole)
         return sheet.misplaced(error.offset, error.tilt, direction)
 
     def wrench_sensor(self) -> WrenchSensor | None:
@@ -173,9 +181,11 @@ class Simulated:
     def plant(self, robot: Robot, plan: DrawingPlan) -> Plant:
         """MuJoCo with pen and paper, the wrench as the sensor has it."""
         pen = Pen(length=float(robot.model.T_flange_tcp[2, 3]), tip_radius=TIP_RADIUS)
-        sensors = SensorModel(noise_qd=NOISE_SPEED * self.noise, seed=self.seed)
-        scene = Scene((self.paper_under(plan.canvas),), pen)
-        real = MujocoPlant(heavier(robot, self.model_error), self.period, scene=scene, sensors=sensors)
+        joints = SensorModel(seed=self.seed) if self.sensors is None else self.sensors
+        real = MujocoPlant(
+            heavier(robot, self.model_error), self.period, scene=Scene((self.paper_under(plan.canvas),), pen),
+            sensors=replace(joints, noise_qd=NOISE_SPEED * self.noise), friction=self.friction, stiction=self.stiction,
+        )  # fmt: skip
         return WithWrenchSensor(real, self.wrench_sensor())
 
     def start(self, robot: Robot, plan: DrawingPlan) -> Array:
@@ -227,18 +237,19 @@ def drawing_robot(name: str = "ur5e", *, length: float = PEN_LENGTH, mass: float
 
 def draw(
     robot: Robot, plan: DrawingPlan, stage: Stage | None = None, *, force: float = DrawingSettings.force,
-    controller: Controllers = "hybrid", known_stiffness: float | None = None, log: str | os.PathLike[str] | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    controller: Controllers = "hybrid", known_stiffness: float | None = None, friction: Friction | None = None,
+    log: str | os.PathLike[str] | None = None, progress: Callable[[float, float], None] | None = None,
 ) -> DrawingResult:  # fmt: skip
     """Draw a plan, in simulation or on any other plant.
 
     robot: what planner and controller believe (drawing_robot). stage: where it is drawn; None: Simulated(). force [N].
-    known_stiffness [N/m] of pen and paper; None: learned by pressing. progress(done, duration) in seconds of the plan.
+    known_stiffness [N/m] of pen and paper; None: learned by pressing. friction: of the joints, as the controller makes
+    up for it. progress(done, duration) in seconds of the plan.
     log: an .mcap file.
     """
     stage = Simulated() if stage is None else stage
-    law = controller_of(robot, plan, stage.sensor, force, controller, known_stiffness)
-    observers = [MomentumObserver(robot, OBSERVER_GAIN)] if stage.sensor == "none" else []
+    law = controller_of(robot, plan, stage.sensor, force, controller, known_stiffness, friction)
+    observers = [MomentumObserver(robot, OBSERVER_GAIN, friction=friction)] if stage.sensor == "none" else []
     strokes = sum(phase == "draw" for phase, _, _ in law.task.segments)
 
     def clock(elapsed: float, until: float) -> None:
@@ -256,7 +267,7 @@ def draw(
 
 def controller_of(
     robot: Robot, plan: DrawingPlan, sensor: SensorName | WrenchSensor, force: float, controller: Controllers,
-    stiffness: float | None,
+    stiffness: float | None, friction: Friction | None = None,
 ) -> HybridForce | HeightPI:  # fmt: skip
     """The controller, made for what is felt of the paper by such a sensor."""
     if controller not in BOTH:
@@ -265,6 +276,7 @@ def controller_of(
     own = WrenchSensor.preset(sensor) if isinstance(sensor, str) else sensor
     felt = ContactForce("observer" if own is None else "sensor", needs_tare=named != "ideal")
     known: dict[str, Any] = {"stiffness": stiffness, "felt": felt, "listen": LISTEN[named], "noise": FORCE_NOISE[named]}
+    known["friction"] = friction
     T = plan.canvas.T_base_canvas
     if controller == "height-pi":
         return HeightPI(robot, plan, T, force, **known)
@@ -311,19 +323,19 @@ def probe_points(size: tuple[float, float]) -> Array:
 
 def probe(
     robot: Robot, canvas: Canvas, stage: Stage | None = None, area: tuple[float, float] | None = None, *,
-    force: float = FORCE, progress: Callable[[float, float], None] | None = None,
+    force: float = FORCE, friction: Friction | None = None, progress: Callable[[float, float], None] | None = None,
 ) -> Probed:  # fmt: skip
     """Touch the paper at the corners and the middle of `area` (width, height) [m] about the canvas's middle.
 
     Each touch is a mark of 0.3 mm, pressed with `force` [N]. The height is that of the pen's tip by the joints and the
-    robot that is believed in, less what the paper gives way: force / stiffness found. stage: where, as for draw.
+    robot that is believed in, less what the paper gives way: force / stiffness found. stage, friction: as for draw.
     Raises NoSolution where the paper is not found.
     """
     middle = probe_points(canvas.size if area is None else area)
     way = 0.5 * np.array((DOT, 0.0))
     marks = Strokes(tuple(np.stack((p - way, p + way)) for p in middle), canvas.size)
     plan = plan_drawing(robot, marks, canvas, PenMotion(force=force, lift=LIFT), offer=False)
-    result = draw(robot, plan, stage, force=force, progress=progress)
+    result = draw(robot, plan, stage, force=force, friction=friction, progress=progress)
     log = result.log
     drawing = log["mode"] == MODES.index("draw")
     strokes = log["stroke"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tangere.errors import InvalidValue
-from tangere.settings import check, count, flag, numbers, other, parted, setting, word
+from tangere.plants.joints import JointSettings
+from tangere.settings import altered, check, count, flag, numbers, other, parted, setting, word
 
 if TYPE_CHECKING:
     from tangere.apps.drawing.drawing import CanvasError
@@ -185,7 +186,14 @@ class DrawingSettings:
     margin: float = setting(
         0.0, "m", "of empty paper all round", parse=length, typed="mm", low=0.0, high=SIZE[1], metavar="LENGTH"
     )
-    friction: float = setting(0.3, "", "of pen and paper", low=0.0, high=2.0)
+    paper_friction: float = setting(0.3, "", "of pen and paper", low=0.0, high=2.0)
+    # 004 has none of it
+    drives: bool = altered(JointSettings, "drives", False)
+    friction: str = altered(JointSettings, "friction", "none")
+    friction_model: str = altered(JointSettings, "friction_model", "same")
+    sensors: str = altered(
+        JointSettings, "sensors", "ideal", help="noise of the joints' torques; typical: a UR10e's, scaled by joint size"
+    )
     place: bool = flag(False, "where the drawing does not fit: take the placement that is offered")
     tolerance: float = setting(
         TOLERANCE, "m", "by which the lines may be simplified", parse=length, typed="mm", low=TOLERANCES[0],

@@ -14,20 +14,19 @@ import numpy as np
 
 from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.control.guard import Guarded
-from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
 from tangere.model.fields import read_toml
-from tangere.model.joint_sizes import friction_spread, typical_drives, unknown_joints
+from tangere.model.joint_sizes import friction_spread
 from tangere.model.model import Payload
 from tangere.observe.acceleration import AccelerationObserver
 from tangere.observe.detect import Detector, Thresholds, wanted
 from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
+from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.scene.scene import Pen
-from tangere.plants.sensors import SensorModel
 from tangere.plants.torque_loop import FRAME, HOLD
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
@@ -152,55 +151,18 @@ def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
         length = float(base.model.T_flange_tcp[2, 3]) or Pen().length
         pen, tool = Pen(length=length).payload(mass), (0.0, 0.0, length)
         base = robot(s.robot, parameters=s.parameters, payload=pen, tool=tool)
-    if s.friction == "typical":
-        base = Robot(typical_drives(base.model))
-    rotor = s.drives and bool(np.all(np.isfinite(base.drives.rotor_inertia)))
+    base = with_drives(base, s.friction)
     known = _belief(s.model, base, pen)
     if known is not None:
         believed = known.robot
     else:
         believed = robot(s.robot, parameters=s.model or s.parameters, payload=pen, tool=tool)
-    if rotor:
-        base = Robot(base.model, rotor_inertia=True)
-        believed = believed if known is not None else Robot(believed.model, rotor_inertia=base.rotor_inertia)
+    base = with_rotors(base, s.drives)
+    if known is None and np.any(base.rotor_inertia):
+        believed = Robot(believed.model, rotor_inertia=base.rotor_inertia)
     if s.mass != 1.0 or s.payload is not None:
         base = twin(base, mass=s.mass, payload=s.payload)
     return base, believed, known
-
-
-def _friction(true: Robot, s: Any) -> JointFriction | None:
-    if s.friction == "none":
-        return None
-    law = JointFriction.of(true.drives)
-    if s.friction == "viscous":
-        law = JointFriction(np.zeros(true.dof), law.viscous)
-    missing = unknown_joints(true.model, "coulomb", "viscous")
-    if s.friction == "typical" and missing:
-        sliding = true.model.joints[missing[0] - 1].kind == "prismatic"
-        why = "slides, and only friction of turning joints is known" if sliding else "states no torque limit"
-        raise InvalidValue(
-            f"friction: typical friction follows from a joint's torque limit; joint {missing[0]} of {true.name} {why}: "
-            "friction=none, or [drives] in its model file"
-        )
-    if not np.any(law.viscous) and not np.any(law.coulomb):
-        raise InvalidValue(
-            f"friction: the drives of {true.name} are not known; friction=none, or friction=typical for those of UR "
-            "joints with such torque limits"
-        )
-    return law
-
-
-def _assumed(s: Any) -> tuple[str, ...]:
-    """What is to be said of drives that were taken by joint size."""
-    if s.friction != "typical":
-        return ()
-    model = robot(s.robot, parameters=s.parameters).model
-    joints = unknown_joints(model, "rotor_inertia", "coulomb", "viscous")
-    if not joints:
-        return ()
-    off = f"{100.0 * float(friction_spread(model)[np.array(joints) - 1].max()):g} %"
-    named = f"joints {', '.join(map(str, joints))}" if len(joints) > 1 else f"joint {joints[0]}"
-    return (f"friction and rotor inertia of {named} of {model.name} are not known: by joint size, perhaps {off} off",)
 
 
 def build(
@@ -220,7 +182,9 @@ def build(
     settings = _fitted(chosen, told)
     said = doubts(settings, told)
     try:
-        return _built(chosen, settings, frozenset(told), (*said, *_assumed(settings)), arm)
+        if settings.friction == "typical":
+            said += assumed(robot(settings.robot, parameters=settings.parameters).model)
+        return _built(chosen, settings, frozenset(told), said, arm)
     except InvalidValue as problem:
         if not said:
             raise
@@ -231,7 +195,7 @@ def build(
 def _built(chosen: Scenario, settings: Any, told: frozenset[str], said: tuple[str, ...], arm: OnArm | None) -> Built:
     """The parts; told: which settings were asked for, and are not the scenario's own."""
     true, believed, known = _robots(settings, chosen.tool_mass)
-    friction = _friction(true, settings)
+    friction = friction_of(true, settings.friction)
     law: Friction | None = friction if known is None else known.drive
     world = World(true, believed, friction, law if settings.friction_model == "same" else None, settings, known)
     motion = chosen.motion(world)
@@ -274,7 +238,7 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
         if motion.scene is not None:
             raise InvalidValue("this scenario touches something that is only simulated; it does not run on an arm")
         return arm.plant(world)
-    sensors = _sensors(settings, world.believed)
+    sensors = sensors_of(world.believed, settings.sensors, settings.period, settings.seed)
     options: dict[str, Any] = {"friction": world.friction, "sensors": sensors, "pushes": settings.push}
     options["faults"] = settings.fault
     stiction = settings.friction == "stiction"
@@ -287,18 +251,6 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
     if motion.scene is not None:
         options |= {"scene": motion.scene, "record_contacts": motion.record_contacts}
     return MujocoPlant(world.true, settings.period, stiction=stiction, **options)
-
-
-def _sensors(settings: Any, arm: Robot) -> SensorModel | None:
-    if settings.sensors == "ideal":
-        return None
-    if settings.sensors == "typical":
-        return SensorModel.typical(arm.tau_max, settings.period, settings.seed)
-    model = SensorModel.preset(settings.sensors, settings.period, settings.seed)
-    if arm.dof != np.size(model.noise_tau):
-        count = np.size(model.noise_tau)
-        raise InvalidValue(f"sensors: a {settings.sensors} has {count} joints, {arm.name} {arm.dof}; sensors=typical")
-    return model
 
 
 def _friction_error(believed: Robot, s: Any) -> float:
@@ -324,6 +276,8 @@ def _believed(world: World, settings: Any) -> Detector:
             raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
         return Detector(Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof))
     law: Any = world.believed_friction
+    # a push on a joint alone is what a failing drive does: it is taken at its word where it is told, and no drive fails
+    fails = bool(settings.fault) or not any(isinstance(push, Push) for push in settings.push)
     if world.belief is not None and world.belief.tuned:
         drive, thresholds = world.belief.drive, world.belief.thresholds
         if thresholds.gain != settings.observer_gain:
@@ -333,15 +287,14 @@ def _believed(world: World, settings: Any) -> Detector:
             )
         return Detector(
             thresholds, isolator=ContactIsolator(believed), stiction=drive.stiction, memory=FrictionState(drive),
-            answered=True, drives_fail=bool(settings.fault),
+            answered=True, drives_fail=fails,
         )  # fmt: skip
+    sensors = sensors_of(believed, settings.sensors, settings.period, settings.seed)
     thresholds = Thresholds.of_noise(
-        believed, settings.period, _sensors(settings, believed), law, gain=settings.observer_gain,
+        believed, settings.period, sensors, law, gain=settings.observer_gain,
         mass_error=settings.uncertainty_mass, friction_error=_friction_error(believed, settings),
         sticks=settings.friction == "stiction",
     )  # fmt: skip
     stiction = None if law is None else law.coulomb
-    return Detector(
-        thresholds, isolator=ContactIsolator(believed), stiction=stiction, answered=True,
-        drives_fail=bool(settings.fault),
-    )  # fmt: skip
+    isolator = ContactIsolator(believed)
+    return Detector(thresholds, isolator=isolator, stiction=stiction, answered=True, drives_fail=fails)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.settings import check, count, flag, other, setting, word
+from tangere.plants.joints import JointSettings
+from tangere.settings import altered, check, count, flag, other, setting, word
 
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built
@@ -64,19 +65,13 @@ class RunSettings:
     period: float = setting(1e-3, "s", "control period", low=0.0, above=True, usual=(1e-4, 0.02))
     duration: float | None = setting(10.0, "s", "length of the run")
     seed: int = count(0, "of everything random", low=0, metavar="N")
-    drives: bool = flag(True, "rotor inertia of the arm's drives, where it is known, in plant and model")
-    friction: str = word(
-        "none", "of the plant's joints; typical: by joint size where it is not known",
-        ("none", "viscous", "full", "stiction", "typical"),
-    )  # fmt: skip
-    friction_model: str = word("same", "what the controller compensates", ("same", "none"))
+    drives: bool = altered(JointSettings, "drives", True)
+    friction: str = altered(JointSettings, "friction", "none")
+    friction_model: str = altered(JointSettings, "friction_model", "same")
     mass: float = setting(1.0, "", "masses and inertias of the plant against the model, as a factor")
     payload: float | None = setting(None, "kg", "mass at the plant's flange that the controller does not know")
     tool: str | None = word(None, "on the flange, known to the controller: 2f-85, hand-e or pen", metavar="NAME")
-    sensors: str = word(
-        "ideal", "noise of the measurements; typical: a UR10e's, scaled by joint size",
-        ("ideal", "ur10e", "typical"),
-    )  # fmt: skip
+    sensors: str = altered(JointSettings, "sensors", "ideal")
     # poles at -sqrt(kp): 1e5 is one period of 3 ms, faster than any drive; below 1 a joint takes seconds
     kp: float = setting(100.0, "1/s2", "gain of computed torque and operational space", usual=(1.0, 1e5))
     observer_gain: float = setting(50.0, "1/s", "K of the momentum observer")

@@ -40,7 +40,7 @@ SETTLED = 0.1  # s after the onset: five time constants of the observer
 STEADY = 0.02
 DEAD = 0.1  # of the torque that a drive reports, and of the weight: what its joint needs by the model, to have had none
 DRIVEN = 5.0  # log-odds of a fault then: against 2 for a push at most
-STANDS = 1e-3  # rad or m: a joint that moves less while others move by MOVED is held
+HELD = 1e-3  # rad or m: a joint that moved in the second before, and less than that while others move by MOVED, is held
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class History:
     spread: Array  # (n,) Nm
     ended: bool  # whether the residual is back
     slow: bool = True  # whether the level raised it, and no change: drift is never quick
+    moved: Array | None = None  # (n,) rad or m, of each joint in the second before
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,9 @@ def _driven(history: History, joint: int, robot: Robot | None) -> bool:
     z, own = history.added[rows] / history.spread, history.added[rows, joint]
     if travel.max() < MOVED or float(np.sum(z[:, joint] ** 2)) < ALONE * float(np.sum(z**2)):
         return False
-    if travel[joint] < STANDS or np.std(own) < STEADY * abs(np.mean(own)) + history.spread[joint]:
+    if travel[joint] < HELD and history.moved is not None and history.moved[joint] > STANDS:
+        return True
+    if travel[joint] > HELD and np.std(own) < STEADY * abs(np.mean(own)) + history.spread[joint]:
         return True
     if history.tau is None or robot is None:
         return False

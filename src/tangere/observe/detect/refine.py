@@ -97,7 +97,8 @@ class Refiner:
             event = replace(event, impulse=_impulse(event.force, isolated, during.time, added))
         if not event.masked:
             slow = before.channel == CHANNELS[LEVEL]
-            history = History(during.time, added, during.q, during.tau, noise, known.ended, slow)
+            moved = np.ptp(known.before.q, axis=0) if len(known.before.q) else np.zeros(added.shape[1])
+            history = History(during.time, added, during.q, during.tau, noise, known.ended, slow, moved)
             # whoever answers a touch answers two at once, or a torque on one joint, as well: that is no fault to him
             kind = judged(
                 history, self.robot, None if self.answered else explained, drives_fail=self.drives_fail

@@ -18,8 +18,11 @@ from typing import Any, ClassVar
 from tangere.errors import InvalidValue
 
 # Share d of a paper's contact. A small one makes the contact a spring and damper with the mass 1/R added,
-# R = (1 - d) / d / m with m what MuJoCo takes for the tool's mass (some kg): 1 % leaves some 50 g of added mass.
+# R = (1 - d) / d / m with m what MuJoCo takes for the tool's mass (some kg): 1 % leaves 12 to 41 g of added mass.
 IMPEDANCE = 0.01
+# kg, of it at most: with rotor inertia 1 % would be 51 to 177 g, whose own force a controller on soft paper hears a
+# period late and answers with more than itself (9.6 m/s2 per N at 2e3 N/m): every other period up, every other down
+ADDED = 0.027
 # Friction on paper is held by this many times the normal damping: at 0.3 * 5 N a pen at rest creeps by 0.1 mm/s.
 FRICTION_RATIO = 1000.0
 # Friction of a scene with pads is this many times as stiff as the pads: 100 N then creep by some mm/s and no more
@@ -145,7 +148,8 @@ class CalmSpring(Contact):
         """Stiffness k and damping D for what the tool's body brings, fixed at the zero pose when compiled."""
         h = model.opt.timestep
         # 0.9 of what is calm
-        d = max(IMPEDANCE, weight / (weight + 0.9 / (self.damping * h)))
+        light = weight * ADDED / (1.0 + weight * ADDED)
+        d = max(min(IMPEDANCE, light), weight / (weight + 0.9 / (self.damping * h)))
         if d > 5.0 * IMPEDANCE:  # no spring any more; a UR3e of half its mass needs 2 %
             raise InvalidValue(
                 f"{what}: damping of {self.damping:g} N s/m is too much for steps of {h:g} s, "

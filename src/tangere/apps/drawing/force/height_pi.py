@@ -11,7 +11,7 @@ from tangere.apps.drawing.force.sense import ContactForce, PenController
 from tangere.apps.drawing.force.surface import STIFFEST, HeightGains, height_gains
 from tangere.apps.drawing.force.task import CONTACT, LOST, SETTLE, PenPlan
 from tangere.errors import InvalidValue
-from tangere.types import Array, Command, State
+from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -38,11 +38,11 @@ class HeightPI(PenController):
     def __init__(
         self, robot: Robot, plan: PenPlan, T_canvas: Array, force: float, *, stiffness: float | None = None,
         felt: ContactForce | None = None, listen: float = 0.0, feed_wrench: bool = True, noise: float = 0.1,
-        kp: float = KP, kd: float | None = None,
+        kp: float = KP, kd: float | None = None, friction: Friction | None = None,
     ) -> None:  # fmt: skip
         if not kp > 0.0:
             raise InvalidValue(f"kp: positive [1/s2], got {kp!r}")
-        super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise)
+        super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise, friction)
         self.feed_wrench = feed_wrench
         self.kp, self.kd = kp, 2.0 * kp**0.5 if kd is None else kd
         self._along = np.concatenate((self.normal, np.zeros(3)))
@@ -64,6 +64,7 @@ class HeightPI(PenController):
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
+        state = self._moved(state)
         robot, task, q, qd, n = self.robot, self.task, state.q, state.qd, self.normal
         J = robot.jacobian(q)
         mode, pressing = task.mode, task.pressing
@@ -108,7 +109,7 @@ class HeightPI(PenController):
         tau = robot.inverse_dynamics(q, qd, qdd)
         if self.feed_wrench and F is not None:
             tau -= F.dot(J)
-        return self._bounds.command(q, qd, tau, task.lost)
+        return self._answer(state, qd, tau)
 
     def _press(self, W: float, h: float) -> float:
         """Z from the force; the rate at which it moves."""

@@ -13,7 +13,7 @@ from tangere.apps.drawing.force.task import CONTACT, LOST, PenPlan
 from tangere.control.task_space import ToolInertia, pose_error
 from tangere.errors import InvalidValue
 from tangere.kernels import backend
-from tangere.types import Array, Command, Reference, State
+from tangere.types import Array, Command, Friction, Reference, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -202,9 +202,9 @@ class HybridForce(PenController):
     def __init__(
         self, robot: Robot, plan: PenPlan, T_canvas: Array, force: float, *, stiffness: float | None = None,
         felt: ContactForce | None = None, listen: float = 0.0, noise: float = 0.1, delay: float = DELAY,
-        omega: float = OMEGA, omega_force: float = OMEGA_FORCE,
+        omega: float = OMEGA, omega_force: float = OMEGA_FORCE, friction: Friction | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise)
+        super().__init__(robot, plan, T_canvas, force, stiffness, felt, listen, noise, friction)
         self.inertia = ToolInertia(robot)
         self._delay = delay
         # a sensor that is late needs a slower loop: the bound of hybrid_gains, with the share it leaves
@@ -232,6 +232,7 @@ class HybridForce(PenController):
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
+        state = self._moved(state)
         law, task, h = self._law, self.task, state.period
         J = self.robot.jacobian(state.q)
         mode = task.mode
@@ -255,7 +256,7 @@ class HybridForce(PenController):
             self.saturated += h
         if tau is None:
             tau = self._capped(state.q, J)
-        return self._bounds.command(state.q, law.qd, tau, task.lost)
+        return self._answer(state, law.qd, tau)
 
     def _press(self, wanted: float, W: float, speed: float, h: float) -> tuple[float, float]:
         """Acceleration along n for the force, and what the integral gains; speed [m/s]: into the paper, by joints."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from tangere.apps.drawing.force.surface import STIFFEST, StiffnessEstimate
 from tangere.apps.drawing.force.task import DRAW, GIVE, LISTEN, TOUCH, PenPlan, PenTask
 from tangere.control.task_space import Bounds
 from tangere.errors import UnknownName
-from tangere.types import Array, State
+from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -249,15 +250,16 @@ class PenController:
 
     plan: where to draw, T_canvas (4, 4) its plane, force [N]. stiffness [N/m]: known; else the stiffest one is assumed,
     which is stable for all softer ones, until the first press tells. felt: where the force comes from; listen [s] in
-    the air before each touch, for the tare; noise [N] of the force per sample. `task` has the state of the drawing.
+    the air before each touch, for the tare; noise [N] of the force per sample. friction: of the joints, made up for at
+    the speed that the controller takes. `task` has the state of the drawing.
     A controller says in `_set_stiffness` which gains follow from a stiffness.
     """
 
     def __init__(
         self, robot: Robot, plan: PenPlan, T_canvas: Array, force: float, stiffness: float | None,
-        felt: ContactForce | None, listen: float, noise: float,
+        felt: ContactForce | None, listen: float, noise: float, friction: Friction | None,
     ) -> None:  # fmt: skip
-        self.robot = robot
+        self.robot, self.friction = robot, friction
         self.felt = ContactForce() if felt is None else felt
         self.task = PenTask(plan, T_canvas, force, listen=listen)
         self.normal = self.task.normal
@@ -300,6 +302,7 @@ class PenController:
         self.learner.start()
         if self.touch is not None:
             self.touch.start(state)
+        self._net: Array | None = None  # (n,) what moved the arm since the last sample: as asked, less friction
         self.force = 0.0  # [N] felt along the normal
         self.saturated = 0.0  # [s] in which the integral was at its limit while the pen pressed
         if self.learner.known is None:
@@ -307,6 +310,21 @@ class PenController:
 
     def stop(self) -> None:
         """Nothing to release."""
+
+    def _moved(self, state: State) -> State:
+        """The sample with the torque that moved the arm: a measured one has the noise of currents, and friction."""
+        return state if self._net is None else replace(state, tau=self._net)
+
+    def _answer(self, state: State, qd: Array, tau: Array) -> Command:
+        """The torque within bounds, with what makes up for friction at the speeds qd (n,)."""
+        if self.friction is None:
+            command = self._bounds.command(state.q, qd, tau, self.task.lost)
+            self._net = command.tau
+            return command
+        drag = self.friction.torque(qd)
+        command = self._bounds.command(state.q, qd, tau + drag, self.task.lost)
+        self._net = command.tau - drag
+        return command
 
     def _felt(self, state: State, J: Array) -> Array | None:
         """F (6,) of the paper on the pen, None where nothing is known; J (6, n) at state.q."""
