@@ -41,45 +41,49 @@ def page_of(path: Path) -> Path | None:
         return Path(MOVED[str(inside)])
     if inside.parts[0] == "docs" and inside.suffix in (".md", ".png", ".svg", ".webp"):
         return Path(*inside.parts[1:])
+    if inside.parts[:2] == ("src", "tangere") and len(inside.parts) <= 3:
+        return {"tangere": Path("reference/index.md")}.get(inside.stem, Path(f"reference/{inside.stem}.md"))
     if inside.parts[0] == "examples":
         return Path("examples", inside.name).with_suffix(".md") if inside.suffix == ".py" else Path("examples/index.md")
     return None
 
 
-def rewritten(text: str, source: Path, page: Path) -> str:
-    """A page's text with links for its place in the site; a file that is no page becomes its name."""
+def rewritten(text: str, source: Path, page: Path, pictures: Path | None) -> str:
+    """A page's text with links for its place in the site; a file that is no page becomes its name.
+
+    A link titled "picture" shows the picture that the example behind it left in a folder (None: no pictures), one
+    titled "picture NAME" that file. In the repository, where there are no pictures, both lead to what makes them.
+    """
 
     def link(match: re.Match[str]) -> str:
-        words, target = match[1], match[2]
+        words, target, title = match[1], match[2], match[3] or ""
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             return match[0]
         file, mark, anchor = target.partition("#")
         goal = page_of((source.parent / file).resolve())
         if goal is None:
             return f"`{words.strip('`')}`"
+        if title.startswith("picture") and pictures is not None:
+            name = title.partition(" ")[2] or next(p.name for p in pictures.glob(f"{goal.stem}.*") if p.suffix != ".md")
+            words = f"![{words}]({os.path.relpath(Path('examples') / name, page.parent)})"
         return f"[{words}]({os.path.relpath(goal, page.parent)}{mark}{anchor})"
 
     pieces = re.split(r"(^```.*?^```)", text, flags=re.S | re.M)
     return "".join(
-        piece if piece.startswith("```") else re.sub(r"\[([^\]]*)\]\(([^)\s]+)\)", link, piece) for piece in pieces
+        piece if piece.startswith("```") else re.sub(r"\[([^\]]*)\]\(([^)\s]+)(?: \"([^\"]*)\")?\)", link, piece)
+        for piece in pieces
     )
 
 
 def gather(stage: Path, thin: bool) -> None:
     """Copy the pages of the repository to where mkdocs reads them; thin: without pictures that runs leave."""
-    shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir(parents=True)
     sources = [ROOT / name for name in MOVED if name != "README.md"]
     sources += [path for path in sorted((ROOT / "docs").rglob("*.md")) if "site" not in path.parts[-2:-1]]
     for source in sources:
         page = page_of(source)
         assert page is not None
         (stage / page).parent.mkdir(parents=True, exist_ok=True)
-        text = rewritten(source.read_text(), source, page)
-        if thin:
-            text = re.sub(r"!\[([^\]]*)\]\((?:\.\./)?examples/[^)]*\)", r"\1", text)
-        if page.parts[0] == "tutorials":
-            text += f"\nThis page is also a notebook: [{page.stem}.ipynb]({page.stem}.ipynb)\n"
+        text = rewritten(source.read_text(), source, page, None if thin else stage / "examples")
         (stage / page).write_text(text)
     for picture in (p for p in (ROOT / "docs").iterdir() if p.suffix in (".png", ".webp")):
         shutil.copy(picture, stage / picture.name)
@@ -89,7 +93,7 @@ def gather(stage: Path, thin: bool) -> None:
 def tutorials(stage: Path, keep: Path, run: bool) -> list[str]:
     """Each tutorial as a notebook beside its page, run where it takes seconds; lines of those that failed."""
     failed = []
-    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+    for page in sorted((stage / "tutorials").glob("*.md")):
         words = [sys.executable, str(ROOT / "docs" / "site" / "notebooks.py"), str(page)]
         place = keep / f"tutorial-{page.stem}-{runs.fingerprint(ROOT, page)}"
         if not (place / "done").is_file():
@@ -105,6 +109,8 @@ def tutorials(stage: Path, keep: Path, run: bool) -> list[str]:
             if run and not done.returncode:
                 (place / "done").touch()
         shutil.copy(place / f"{page.stem}.ipynb", stage / "tutorials")
+        text = page.read_text()
+        page.write_text(f"{text}\nThis page is also a notebook: [{page.stem}.ipynb]({page.stem}.ipynb)\n")
         for drawing in place.glob("drawn_*.svg"):
             shutil.copy(drawing, stage / "examples")
     return failed
@@ -148,15 +154,18 @@ def main() -> int:
     began = time.monotonic()
     out = chosen.out.resolve()
     stage = out.with_name(out.name + "-source")
-    gather(stage, chosen.thin)
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
     keep = out.with_name(out.name + "-runs")
     failed = runs.examples(stage, ROOT, keep, run=not chosen.thin)
-    failed += tutorials(stage, keep, run=not chosen.thin)
-    commands.write(stage)
-    reference.write(stage, thin=chosen.thin)
+    if not failed:
+        gather(stage, chosen.thin)
+        failed = tutorials(stage, keep, run=not chosen.thin)
     if failed:
         print("\n".join(failed), file=sys.stderr)
         return 1
+    commands.write(stage)
+    reference.write(stage, thin=chosen.thin)
     settings = stage.with_name(stage.name + ".yml")
     settings.write_text(configuration(stage, out))
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
