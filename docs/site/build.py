@@ -87,7 +87,8 @@ def gather(stage: Path, thin: bool) -> None:
         (stage / page).write_text(text)
     for picture in (p for p in (ROOT / "docs").iterdir() if p.suffix in (".png", ".webp")):
         shutil.copy(picture, stage / picture.name)
-    shutil.copy(ROOT / "docs" / "site" / "site.css", stage)
+    for name in ("site.css", "worker.js"):
+        shutil.copy(ROOT / "docs" / "site" / name, stage)
 
 
 def tutorials(stage: Path, keep: Path, run: bool) -> list[str]:
