@@ -257,7 +257,9 @@ def test_the_checks_can_fail(tmp_path: Path) -> None:
     assert equation_numbers("eq 45") == [45]
     assert equation_numbers("table 1") == []
     page = tmp_path / "page.md"
-    page.write_text("# One: two\n[a](page.md#one-two) [b](gone.md) [c](#three) [d](https://example.org/x) [e](no.py \"picture\")\n")
+    page.write_text(
+        '# One: two\n[a](page.md#one-two) [b](gone.md) [c](#three) [d](https://example.org/x) [e](no.py "picture")\n'
+    )
     assert broken_links(page, page.read_text()) == ["gone.md", "#three", "no.py"]
     table = "## 000: x\n| " + " | ".join(HEAD) + " |\n|---|---|---|---|---|\n| eq 1 | a | b | c | d |\n"
     assert rows(table) == [Row("000", "eq 1", "a", "b", "c", "d")]
