@@ -129,20 +129,43 @@ def test_a_watch_beyond_its_quota(tmp_path: Path, size: int) -> None:
         assert done.stderr.splitlines()[-1].startswith("error: ")
 
 
+LINE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M1 5L8 5" stroke="red" fill="none"/></svg>'
+# command -> [kB] of the smallest and of the largest disk: in both it is full before the end
+DISKS = {"run": (RUN, 20, 1600), "draw": (("draw", "line.svg", "--size", "60mm"), 8, 900), "study": (STUDY, 8, 160)}
+MOMENTS = [
+    (kind, int(size)) for k, (kind, (_, low, high)) in enumerate(DISKS.items())
+    for size in np.random.default_rng(k).integers(low, high, 30)
+] if SOAK else [("run", 900)]  # fmt: skip
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a small disk of its own: root")
-def test_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "size"), MOMENTS)
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, size: int) -> None:
+    """At whatever moment: exit code 1, the last line says what is kept, and that is there and whole."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(disk)], check=False).returncode:
+    (tmp_path / "line.svg").write_text(LINE)
+    monkeypatch.chdir(tmp_path)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(disk)], check=False).returncode:
         pytest.skip("no disk can be mounted here")
     try:
-        done = limited(100_000_000, *RUN, folder=disk / "run")
-        assert done.returncode == 1
+        done = limited(100_000_000, *DISKS[kind][0], folder=disk / "out")
+        assert done.returncode == 1, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
-        assert "No space left on device" in done.stderr.splitlines()[-1]
-        assert json.loads((disk / "run" / "summary.json").read_text())["samples"] == 4000
-        assert len(read_mcap(disk / "run" / "log.mcap")) > 100
-        nothing_half(disk / "run")
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("error: ")
+        assert "No space left on device" in last
+        nothing_half(disk / "out")
+        for name in last.partition("kept in ")[2].partition(": ")[2].split(", "):
+            assert not name or (disk / "out" / name.removesuffix(" as far as it goes").split()[0]).exists(), last
+        if (disk / "out" / "summary.json").exists() and kind == "run":
+            assert json.loads((disk / "out" / "summary.json").read_text())["samples"] == 4000
+        if (disk / "out" / "log.mcap").exists():
+            assert "log.mcap" in last
+            assert np.all(np.diff(read_mcap(disk / "out" / "log.mcap").time) > 0.0)
+        if (kind, size) == ("run", 900):
+            assert len(read_mcap(disk / "out" / "log.mcap")) > 100
+            assert (disk / "out" / "summary.json").exists()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

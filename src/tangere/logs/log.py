@@ -241,6 +241,7 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
 # Samples from which on a run whose file holds its rows does not keep them in memory: 50 MB at some 0.8 kB each, one
 # minute at 1 kHz. What a page or a summary computes of them takes several times that.
 LONG = 60_000
+TOGETHER = ("cost", "cost_log", "lateness", "cpu")  # columns (N,) that are asked for one after the other
 PIECE = 20_000  # rows of such a log that are read at once: 16 MB
 BINS = 2000  # of an overview: about two per pixel of a wide figure
 
@@ -280,7 +281,7 @@ class Overview:
 class StoredColumns(Mapping[str, Array]):
     """Columns of a log whose MCAP file holds them: time stays in memory, any other is read when it is asked for.
 
-    widths: name -> k, 0 for a column (N,). Columns (N,) are read together and stay until `release`; wide ones do not.
+    widths: name -> k, 0 for a column (N,). Those of TOGETHER are read at once and stay until `release`; others do not.
     """
 
     def __init__(self, path: str | os.PathLike[str], widths: Mapping[str, int], time: Array, own: bool = True) -> None:
@@ -342,7 +343,7 @@ class StoredColumns(Mapping[str, Array]):
             return self._time
         if name in self._held:
             return self._held[name]
-        names = [name] if self.widths[name] else [one for one, k in self.widths.items() if not k and one != "time"]
+        names = [one for one in TOGETHER if one in self.widths] if name in TOGETHER else [name]
         size = len(self._time)
         found = {one: np.empty((size, self.widths[one]) if self.widths[one] else size) for one in names}
         at = 0
@@ -353,7 +354,7 @@ class StoredColumns(Mapping[str, Array]):
             at = to
         for values in found.values():
             values.flags.writeable = False
-        if not self.widths[name]:
+        if name in TOGETHER:
             self._held |= found
         return found[name]
 

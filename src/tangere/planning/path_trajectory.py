@@ -60,7 +60,7 @@ class PathTrajectory(Sampled):
     whole motion is stretched (`stretch` says by what factor) until it fits.
     """
 
-    __slots__ = ("law", "mismatch", "path", "sigma_min", "stretch")
+    __slots__ = ("_joints", "law", "mismatch", "path", "stretch")
 
     def __init__(
         self, robot: Robot, path: Path, law: TimeLaw, *, q_start: ArrayLike | None = None, period: float = PERIOD,
@@ -84,11 +84,16 @@ class PathTrajectory(Sampled):
         else:
             raise NoSolution(said)
         self.path, self.law, self.stretch = path, used, stretch
-        self.sigma_min = joints.sigma  # (k,) smallest singular value of J (a lower bound where J is far from singular)
+        self._joints = joints
         # rad/s by which step/period and the mean of qd differ at most: rounding and curvature (1e-6) on regular paths,
         # more where qd was damped or jumps at a singularity (`velocity_ik.follow` gives joints and rates that agree)
         self.mismatch = joints.mismatch
-        self._made(robot, len(joints.times), joints, period, used.duration)
+        self._made(robot, joints.count, joints, period, used.duration)
+
+    @property
+    def sigma_min(self) -> Array:
+        """(k,) smallest singular value of J, a lower bound where J is far from singular; of a long motion made anew."""
+        return self._joints.sigma()
 
 
 def grid(duration: float, period: float) -> Array:
@@ -105,28 +110,29 @@ class _Joints:
     """
 
     def __init__(self, robot: Robot, path: Path, law: TimeLaw, q_start: Array | None, period: float) -> None:
-        self._robot, self._path, self._law, self._period = robot, path, law, period
-        self.times = grid(law.duration, period)
-        self._size = len(self.times) if len(self.times) <= LONG else PAGE
-        for t in (self.times[k : k + LONG] for k in range(0, len(self.times), LONG)):
-            s = law.at(t)[0]
+        self._robot, self._path, self._law, self.period = robot, path, law, period
+        self.count = len(grid(law.duration, period))
+        self._size = self.count if self.count <= LONG else PAGE
+        for k in range(0, self.count, LONG):
+            s = law.at(self._times(k, k + LONG))[0]
             if not path.closed and (s.min() < -1e-9 or s.max() > path.length * (1.0 + 1e-9)):
                 raise InvalidValue(
                     f"the time law runs from s = {s.min():g} to {s.max():g} m, the path from 0 to {path.length:g} m"
                 )
         if q_start is None and self._size == PAGE and robot.closed_form:  # the best branch is that of the whole path
-            some = np.unique(np.linspace(0, len(self.times) - 1, COARSE).round().astype(int))
-            q_start = best_start(robot, path.at(law.at(self.times[some])[0]).T)
+            some = np.unique(np.linspace(0, self.count - 1, COARSE).round())
+            q_start = best_start(robot, path.at(law.at(some * period)[0]).T)
             self._starts: list[Array | None] = [q_start]
             low = high = q_start
-            for first in range(0, len(self.times), self._size):
+            for first in range(0, self.count, self._size):
                 q = self._page(first)[0]
                 low, high = np.minimum(low, q.min(axis=0)), np.maximum(high, q.max(axis=0))
             q_start = q_start - turns(robot, low, high)
         self._starts = [q_start]
-        self.sigma = np.empty(len(self.times))
         self.mismatch = 0.0
+        self.sigma_there = np.inf  # at the limit that is broken most
         self._held: Piece | None = None
+        self._sigma: Array | None = None
 
     def __call__(self, first: int, end: int) -> Piece:
         """q, qd, qdd of the samples from `first` to before `end`."""
@@ -138,27 +144,36 @@ class _Joints:
         whole = [np.concatenate([page[i][: self._size] for page in found]) for i in range(3)]
         return cut((whole[0], whole[1], whole[2]), first % self._size, first % self._size + end - first)
 
+    def sigma(self) -> Array:
+        """(k,) of all samples."""
+        if self._sigma is not None:
+            return self._sigma
+        pages = [self._page(first)[3][: self._size] for first in range(0, self.count, self._size)]
+        return np.concatenate(pages)
+
     def worst(self, limits: Limits) -> Violation | None:
         """The limit that is broken most, None where none is; goes once along the whole path."""
         found: Violation | None = None
-        for first in range(0, len(self.times), self._size):
+        for first in range(0, self.count, self._size):
             q, qd, qdd, sigma = self._page(first)
-            self.sigma[first : first + len(sigma)] = sigma
             if len(q) > 1:
-                off = np.abs(np.diff(q, axis=0) / self._period - 0.5 * (qd[1:] + qd[:-1]))
+                off = np.abs(np.diff(q, axis=0) / self.period - 0.5 * (qd[1:] + qd[:-1]))
                 self.mismatch = max(self.mismatch, float(np.max(off)))
-            for one in violations(self._robot, limits, self._period, q, qd, qdd):
+            for one in violations(self._robot, limits, self.period, q, qd, qdd):
                 if found is None or one.factor > found.factor:
-                    found = replace(one, index=first + one.index)
-            if self._size == len(self.times):
-                self._held = q, qd, qdd
+                    found, self.sigma_there = replace(one, index=first + one.index), float(sigma[one.index])
+            if self._size == self.count:
+                self._held, self._sigma = (q, qd, qdd), sigma
         return found
+
+    def _times(self, first: int, end: int) -> Array:
+        return np.arange(first, min(end, self.count), dtype=np.float64) * self.period
 
     def _page(self, first: int) -> tuple[Array, Array, Array, Array]:
         """From sample `first`, where a page begins, to the beginning of the next, which belongs to both."""
         k = first // self._size
-        times = self.times[first : first + self._size + 1]
-        found = _follow(self._robot, self._path, self._law.at(times), times, self._starts[k], self._period)
+        times = self._times(first, first + self._size + 1)
+        found = _follow(self._robot, self._path, self._law.at(times), times, self._starts[k], self.period)
         if k + 1 == len(self._starts):
             self._starts.append(found[0][-1].copy())  # a view would keep the whole page
         return found
@@ -199,11 +214,11 @@ def softened_inverse(J: Array) -> tuple[Array, Array]:
 
 
 def _sentence(robot: Robot, worst: Violation, joints: _Joints) -> str:
-    i, times, sigma = worst.index, joints.times, joints.sigma
+    i, sigma = worst.index, joints.sigma_there
     q = joints(i, i + 1)[0]
-    message = worst.text(times[i], robot.pose(q[0]))
-    if sigma[i] < NEAR_SINGULAR:
-        message += f"; the arm is near a singularity there (smallest singular value of J {sigma[i]:.2g})"
+    message = worst.text(i * joints.period, robot.pose(q[0]))
+    if sigma < NEAR_SINGULAR:
+        message += f"; the arm is near a singularity there (smallest singular value of J {sigma:.2g})"
     if np.isfinite(worst.factor):
         return message + f"; {worst.factor:.3g} times slower would do (slower=True)"
     return message + "; no slower motion helps"

@@ -237,7 +237,8 @@ def of_log(whole: Log) -> dict[str, Any]:
         cost = np.array(whole["cost"])
         if "cost_log" in whole:
             cost[:-1] += whole["cost_log"][1:]  # the time of recording a row is known with the next one
-        found["timing_us"] = 1e6 * cost
+        cost *= 1e6
+        found["timing_us"] = cost
     if "score" in log:
         found["score"] = log["score"]
     if "lateness" in whole:
