@@ -65,39 +65,36 @@ def test_a_kill_costs_half_a_second_at_most(words: tuple[str, ...], moment: floa
         assert len(kept) > 100 or killed - born < 0.5
 
 
-def lines(first: int, count: int) -> str:
-    """Rows of a UR10e that moves, 5 ms apart, as csv; the header before the first."""
-    t = np.arange(first, first + count) * 5e-3
-    w = np.linspace(0.5, 1.0, 6)
-    q = 0.2 * np.sin(np.outer(t, w)) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
-    table = np.column_stack([t, q, 0.2 * w * np.cos(np.outer(t, w)), tangere.robot("ur10e").gravity_torque(q)])
-    header = ["time", *(f"{name}_{i}" for name in ("q", "qd", "tau") for i in range(6))]
-    rows = [",".join(f"{x:.9g}" for x in row) for row in table]
-    return "\n".join(([",".join(header)] if first == 0 else []) + rows) + "\n"
-
-
+@pytest.mark.skipif(not SOAK, reason="what is lost of a stream depends on how busy the machine is; TANGERE_SOAK=1")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_kill_of_a_watch_costs_half_a_second_at_most(moment: float, tmp_path: Path) -> None:
-    """watch --follow of a file that grows: its log was last written at most 0.5 s before the kill."""
+    """watch --follow of a file that grows: the rows that were there 0.5 s before the kill are in its log."""
+    t, w = np.arange(2000) * 5e-3, np.linspace(0.5, 1.0, 6)
+    q = 0.2 * np.sin(np.outer(t, w)) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    tau = tangere.robot("ur10e").gravity_torque(q)
+    write_csv(Log({"time": t, "q": q, "qd": 0.2 * w * np.cos(np.outer(t, w)), "tau": tau}), tmp_path / "whole.csv")
+    rows = (tmp_path / "whole.csv").read_text().splitlines(keepends=True)
     growing, log, fed = tmp_path / "growing.csv", tmp_path / "log.mcap", 600
-    growing.write_text(lines(0, fed))
+    growing.write_text("".join(rows[: 1 + fed]))
     words = ("watch", str(growing), "--follow", "--robot", "ur10e", "--log", str(log))
     with started(*words, log=log) as process, growing.open("a") as file:
-        born = log.stat().st_mtime
-        end = time.monotonic() + moment
-        while time.monotonic() < end:
-            file.write(lines(fed, 20))
+        while len(read(log)) < fed:  # what was there at first has been watched
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        written = [(time.monotonic(), fed)]
+        while time.monotonic() < written[0][0] + moment:
+            file.write("".join(rows[1 + fed : 21 + fed]))
             file.flush()
-            fed += 20
+            fed = min(fed + 20, len(t))
+            written.append((time.monotonic(), fed))
             time.sleep(0.05)
         process.kill()
-        killed = time.time()
+        killed = time.monotonic()
     kept = read(log)
-    assert np.all(np.diff(kept.time) > 0.0)
     assert not kept.complete
     assert kept.problems[0] == "the end of the file is cut off"
-    assert killed - log.stat().st_mtime < 0.5
-    assert len(kept) > 100 or killed - born < 0.5
+    assert len(kept) >= max(count for when, count in written if when <= max(killed - 0.5, written[0][0]))
+    assert np.array_equal(kept["q"], q[: len(kept)])
 
 
 def test_a_stream_that_stalls_keeps_nothing_back(tmp_path: Path) -> None:
