@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from ros2_peer import network, until
 
+import tangere
 from tangere.errors import InvalidValue, MissingExtra, TangereError, UnknownName
+from tangere.identification.belief import belief
 from tangere.ros2 import library, names
 from tangere.ros2.interfaces import GRAPH, Distro
 from tangere.ros2.network import Network, NetworkSettings, network_of
-from tangere.ros2.node import Node
+from tangere.ros2.node import Node, Publisher, stamp_of
 from tangere.ros2.participant import LATCHED, SENSOR, Quality
+from tangere.ros2.watch import WatchNode
 
 pytest.importorskip("cyclonedds")
 JOINTS, TEXT = "sensor_msgs/msg/JointState", "std_msgs/msg/String"
@@ -158,3 +161,37 @@ def test_without_the_package_the_line_to_install_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(__import__("sys").modules, "cyclonedds.__library__", None)
     with pytest.raises(MissingExtra, match=r"pip install 'tangere\[ros2\]'"):
         library.library.__wrapped__()
+
+
+@pytest.mark.parametrize("quality", [Quality(100), Quality(100, reliable=False), Quality(100, transient=True)])
+def test_watch_takes_everybodys_states_once(quality: Quality) -> None:
+    """Publishers that promise delivery and those that do not; joints with a prefix, as tf_prefix makes them."""
+    with Node("teller", network()) as teller, Node("watch", network()) as node:
+        _watched_once(teller.publisher("/joint_states", JOINTS, quality), node, quality)
+
+
+def _watched_once(states: Publisher, node: Node, quality: Quality) -> None:
+    robot = tangere.robot("ur5e")
+    watching = WatchNode(node, robot, belief(robot))
+    until(lambda: states.writer.matched == (2 if quality.reliable else 1))
+    joints, right = ([f"{side}_{joint.name}" for joint in robot.model.joints] for side in ("left", "right"))
+    sent = 0
+
+    def send(names: list[str]) -> None:
+        nonlocal sent
+        sent += 1
+        zeros = [0.0] * len(names)
+        stamp = {"stamp": stamp_of(sent * 2_000_000)}
+        states.publish({"header": stamp, "name": names, "position": zeros, "effort": zeros})
+
+    def some() -> bool:
+        send(joints)
+        return watching.used > 50  # of a publisher that promises nothing one may be lost
+
+    until(some)
+    if quality.reliable:
+        until(lambda: watching.used == sent)
+    assert watching.used <= sent
+    until(lambda: send(joints + right) or watching.problems["messages with several arms: left_, right_"])
+    watching.close()
+    assert watching.watch.rows.problems["stamps that repeat or go back"] == 0

@@ -53,8 +53,8 @@ class DrawNode:
         self._joints: tuple[str, ...] = ()
         self._robot: Any = None
         if listen:
-            node.subscription(IMAGE, IMAGE_TYPE, self._image, Quality(2))
-        node.subscription("/joint_states", "sensor_msgs/msg/JointState", self._state, Quality(500))
+            node.subscription(IMAGE, IMAGE_TYPE, self._image, Quality(2), anybody=True)
+        node.subscription("/joint_states", "sensor_msgs/msg/JointState", self._state, Quality(500), anybody=True)
 
     def _image(self, message: Message) -> None:
         if self.pictures.qsize() < 4:  # a camera sends thirty a second; an arm draws one in minutes

@@ -43,7 +43,7 @@ class IkNode:
         self._q: Array | None = None
         self._lock = threading.Lock()
         self._publisher = node.publisher(f"/{controller}/joint_trajectory", TRAJECTORY)
-        node.subscription("/joint_states", "sensor_msgs/msg/JointState", self._state)
+        node.subscription("/joint_states", "sensor_msgs/msg/JointState", self._state, anybody=True)
         node.subscription(PATH, PATH_TYPE, lambda message: self._guarded(self._path, message))
         node.subscription(TARGET, POSE_TYPE, lambda message: self._guarded(self._target, message))
 

@@ -108,6 +108,7 @@ _CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dds_qset_data_representation": (None, (_Pointer, ct.c_uint32, ct.POINTER(ct.c_int16))),
     "dds_qset_userdata": (None, (_Pointer, ct.c_char_p, ct.c_size_t)),
     "dds_qget_userdata": (ct.c_bool, (_Pointer, ct.POINTER(ct.c_void_p), ct.POINTER(ct.c_size_t))),
+    "dds_qget_reliability": (ct.c_bool, (_Pointer, ct.POINTER(ct.c_int), ct.POINTER(ct.c_int64))),
     "dds_free": (None, (_Pointer,)),
     "dds_strretcode": (ct.c_char_p, (Entity,)),
 }  # fmt: skip

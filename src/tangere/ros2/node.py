@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tangere.ros2 import names
@@ -88,11 +89,24 @@ class Node:
         return Publisher(self, writer)
 
     def subscription(
-        self, topic: str, kind: str, callback: Callable[[Message], None], quality: Quality = DEFAULT
-    ) -> Reader:
-        """Call back with every message of a topic."""
+        self, topic: str, kind: str, callback: Callable[[Message], None], quality: Quality = DEFAULT, *,
+        anybody: bool = False,
+    ) -> Reader:  # fmt: skip
+        """Call back with every message of a topic.
+
+        anybody: also of publishers that promise nothing (best effort: cameras, fast drivers). A reader that asks for
+        reliable delivery never gets theirs, one that does not may lose the others': there are two, each for its own.
+        """
         decode = self.participant.codec.decode
-        reader = self.reader(names.topic(self.full(topic)), kind, lambda data, _: callback(decode(kind, data)), quality)
+        name = names.topic(self.full(topic))
+        reader = self.reader(name, kind, lambda data, _: callback(decode(kind, data)), quality)
+        if anybody:
+
+            def unpromised(data: bytes, writer: int) -> None:
+                if reader.beside is not None and not reader.beside.promises(writer):
+                    callback(decode(kind, data))
+
+            reader.beside = self.reader(name, kind, unpromised, replace(quality, reliable=False))
         self.announce()
         return reader
 

@@ -277,6 +277,8 @@ class Reader(_Endpoint):
     ) -> None:  # fmt: skip
         super().__init__(participant, topic, kind)
         self._received = received
+        self._promises: dict[int, bool] = {}  # of writers, by handle
+        self.beside: Reader | None = None  # see Node.subscription
         qos = participant._qos(replace(quality, blocking=0.0), user_data, not_own=not_own)
         try:
             self._made(self._lib.dds_create_reader(participant.ref, participant.topic(topic, kind), qos, None))
@@ -286,8 +288,21 @@ class Reader(_Endpoint):
 
     @property
     def matched(self) -> int:
-        """How many writers it has."""
-        return max(0, int(self._lib.dds_get_matched_publications(self.ref, None, 0)))
+        """How many writers it has; with one beside it, that one's, too."""
+        own = max(0, int(self._lib.dds_get_matched_publications(self.ref, None, 0)))
+        return own if self.beside is None else max(own, self.beside.matched)
+
+    def promises(self, handle: int) -> bool:
+        """Whether the writer with this handle delivers reliably; False where it is gone."""
+        if handle not in self._promises:
+            kind, blocking = ct.c_int(), ct.c_int64()
+            endpoint = self._lib.dds_get_matched_publication_data(self.ref, handle)
+            if not endpoint:
+                return False
+            self._lib.dds_qget_reliability(endpoint.contents.qos, ct.byref(kind), ct.byref(blocking))
+            self._lib.dds_builtintopic_free_endpoint(endpoint)
+            self._promises[handle] = kind.value == 1
+        return self._promises[handle]
 
     def writers(self) -> set[int]:
         """Handles of its writers; of a participant that died they are gone when its lease is over (10 s)."""

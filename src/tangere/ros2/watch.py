@@ -45,7 +45,7 @@ class WatchNode:
         self._publisher = node.publisher("/tangere/touch", TOUCH)
         self._arrived = threading.Event()
         self.watch = TouchWatch(robot, believed, self._event, name=topic, log=log)
-        self._reader = node.subscription(topic, "sensor_msgs/msg/JointState", self._state, STATES)
+        self._reader = node.subscription(topic, "sensor_msgs/msg/JointState", self._state, STATES, anybody=True)
 
     def close(self) -> None:
         """End the watch; the node stays."""
@@ -95,8 +95,15 @@ class WatchNode:
     def _places(self, names: list[str]) -> list[int] | None:
         """Where the arm's joints stand in a message; worked out once for each order of names."""
         if names != self._order[0]:
-            present = all(names.count(joint) == 1 for joint in self.joints)
-            self._order = (list(names), [names.index(joint) for joint in self.joints] if present else None)
+            # the names as they are, or all with the same word before them (tf_prefix of UR's driver)
+            first = self.joints[0]
+            heads = {name.removesuffix(first) for name in names if name.endswith(first)}
+            fit = [head for head in heads if all(names.count(head + joint) == 1 for joint in self.joints)]
+            head = "" if "" in fit else fit[0] if len(fit) == 1 else None
+            if head is None and len(fit) > 1:
+                self.problems[f"messages with several arms: {', '.join(sorted(fit))}"] += 1
+            order = None if head is None else [names.index(head + joint) for joint in self.joints]
+            self._order = (list(names), order)
         return self._order[1]
 
     def _event(self, event: Event) -> None:
