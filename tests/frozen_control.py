@@ -11,7 +11,7 @@ from test_control_simulator import Wave, simulate
 from test_reactions import KINDS, MOVE, ROBOT, Q, contact_at
 
 from tangere.apps.drawing.drawing import CanvasError, Simulated, draw, drawing_robot
-from tangere.apps.drawing.force.hybrid_force import VelocityFilter
+from tangere.apps.drawing.force.hybrid_force import speed_bandwidth
 from tangere.apps.drawing.force.surface import (
     Found,
     StiffnessEstimate,
@@ -203,7 +203,7 @@ def force_parts() -> dict[str, Any]:
         out[f"touch, {name}"] = {"scores": scores[::2], "found": found}
     robot = drawing_robot("ur5e")
     q = np.array([0.4, -1.3, 2.0, -2.2, -1.5, 0.3])
-    out["bandwidth"] = [VelocityFilter(robot, q, noise, 2e-3).bandwidth for noise in (1e-3, 0.02, 0.1, 1.0)]
+    out["bandwidth"] = [speed_bandwidth(robot, q, noise, 2e-3) for noise in (1e-3, 0.02, 0.1, 1.0)]
     out["hybrid gains"] = [hybrid_gains(k, 3.0, 60.0, 2e-3) for k in (2e3, 2e4, 1e5)]
     out["height gains"] = [height_gains(k, 3.0, 1e4, 200.0) for k in (2e3, 2e4, 1e5)]
     out["speeds"] = [(touch_speed(5.0, k, 3.0), blind_touch_speed(5.0, k, 3.0)) for k in (2e3, 2e4, 1e5)]

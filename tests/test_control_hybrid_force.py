@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.force.hybrid_force import LEAST, MOST, HybridForce, VelocityFilter
+from tangere.apps.drawing.force.hybrid_force import LEAST, MOST, HybridForce, TipLaw, speed_bandwidth
 from tangere.apps.drawing.force.sense import ContactForce
 from tangere.apps.drawing.force.surface import (
     BELOW,
@@ -140,22 +140,25 @@ def test_gains_refuse_what_cannot_be() -> None:
 
 def test_velocity_filter_is_exact_where_the_model_is_and_quieter_where_it_is_not(rng: np.random.Generator) -> None:
     """A semi-implicit arm under a known torque: without noise v = qd to rounding; with it the shoulder is quieter."""
-    filter = VelocityFilter(ROBOT, Q, 0.1, 2e-3)
-    assert np.all((filter.bandwidth >= LEAST) & (filter.bandwidth <= MOST))
+    bandwidth = speed_bandwidth(ROBOT, Q, 0.1, 2e-3)
+    assert np.all((bandwidth >= LEAST) & (bandwidth <= MOST))
+    law = TipLaw(ROBOT, bandwidth, np.eye(4), (1.0, 1.0, 1.0), np.ones(6))
     noise = rng.normal(0.0, 2e-3, (800, 6))
     errors: dict[float, list[Array]] = {}
     for scale in (0.0, 1.0):
         q, qd = Q.copy(), np.zeros(6)
-        filter.start(state(0, q, qd, np.zeros(6)))
+        law.start(state(0, q, qd, np.zeros(6)))
         errors[scale] = []
         for k in range(1, 800):
             tau = ROBOT.gravity_torque(q) + 0.2 * np.sin(0.01 * k + np.arange(6)) * np.array((9, 9, 5, 0.3, 0.2, 0.01))
-            external = ROBOT.jacobian(q).T @ np.array((0.0, 1.0, math.sin(0.02 * k), 0.0, 0.0, 0.0))
-            qdd = ROBOT.forward_dynamics(q, qd, tau + external)
+            F = np.array((0.0, 1.0, math.sin(0.02 * k), 0.0, 0.0, 0.0))
+            place = q + H * qd  # about where the force will be felt
+            qdd = ROBOT.forward_dynamics(q, qd, tau + ROBOT.jacobian(place).T @ F)
             qd = qd + H * qdd
-            q_before, q = q, q + H * qd
-            filter._q = q_before  # the arm was there when the torque began to act
-            errors[scale].append(filter.update(state(k, q, qd + scale * noise[k], tau), external) - qd)
+            law._sense.before[-18:-12] = q  # the arm was there when the torque began to act
+            q = q + H * qd
+            law.sense(state(k, place, qd + scale * noise[k], tau), F)
+            errors[scale].append(law.qd - qd)
     assert np.max(np.abs(errors[0.0])) < 1e-10
     spread = np.std(np.array(errors[1.0])[200:], axis=0)
     assert np.all(spread[:3] < 0.35 * 2e-3)  # sqrt(5 L h / 4) of L = 50 rad/s at most

@@ -16,7 +16,7 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.control.task_space import pose_error
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
-from tangere.types import Array, Event, State
+from tangere.types import Array, Command, Event, State
 
 ROBOT = tangere.robot("ur10e", rotor_inertia=True)
 SEVEN = tangere.Robot(random_arm(21, "rrrrrrr"))
@@ -70,10 +70,56 @@ def test_tool_gives_way_by_force_over_stiffness() -> None:
 
 
 def design(controller: CartesianImpedance, q: Array) -> tuple[Array, Array]:
-    """(Lambda, D), column by column."""
-    J, zero = ROBOT.jacobian(q), np.zeros(6)
-    Lambda = np.column_stack([controller._force(q, J, zero, e) for e in np.eye(6)])
-    return Lambda, np.column_stack([controller._force(q, J, e, zero) for e in np.eye(6)])
+    """(Lambda, D), column by column: what the law makes of unit accelerations and speeds, with J = 1 and no torque."""
+    sense, modes, torque, zero = controller._sense, controller._modes, controller._torque, np.zeros(6)
+    sense.update(q, zero, ROBOT.pose(q), zero, zero, zero)
+    modes.before[:] = sense.after[: len(modes.before)]
+    modes.update()
+    root = sense.parameters[-7:-1]
+
+    def force(wdot: Array, ed: Array) -> Array:
+        sensed = np.concatenate((modes.before, root * wdot, root * ed, zero, np.eye(6).ravel(), zero))
+        torque.update(sensed, modes.after)
+        return torque.after.copy()
+
+    Lambda = np.column_stack([force(e, zero) for e in np.eye(6)])
+    return Lambda, np.column_stack([force(zero, e) for e in np.eye(6)])
+
+
+def by_eigenvectors(controller: CartesianImpedance, T: Array, q: Array, qd: Array, F: Array) -> Array:
+    """The torque of springs and dampers about a pose that stands still, by LAPACK's eigenvectors."""
+    robot, rest = controller.robot, controller.rest_damping
+    J, root = robot.jacobian(q), controller._sense.parameters[-7:-1]
+    v = J @ qd
+    w, W = np.linalg.eigh(np.outer(root, root) * (J @ np.linalg.solve(robot.mass_matrix(q), J.T)))
+    w = np.maximum(w, OMEGA_MIN**2)
+    wdot = rest * v - robot.jacobian_rate_times_velocity(q, qd)
+    modes = (root * wdot) @ W / w + 2.0 * controller.damping_ratio * (root * -v) @ W / np.sqrt(w)
+    force = root * (W @ modes) + controller.stiffness * pose_error(T, robot.pose(q)) - F
+    return np.asarray(robot.inverse_dynamics(q, qd, -rest * qd) + J.T @ force)
+
+
+@pytest.mark.parametrize("robot", [ROBOT, SEVEN], ids=["compiled", "printed"])
+def test_the_law_is_the_one_by_eigenvectors(robot: tangere.Robot, rng: np.random.Generator) -> None:
+    """1e-11 of the torque's size: the arm anywhere, at a wrist singularity too, with and without a wrench."""
+    q0 = rng.uniform(-1.5, 1.5, robot.dof)
+    F = np.array([10.0, -6.0, 8.0, 0.4, -0.3, 0.5])
+    stiff = [1000.0, 800.0, 0.0, 40.0, 30.0, 50.0]
+    controller = CartesianImpedance(robot, q0, stiffness=stiff, wrench=F, damping_ratio=0.7)
+    controller.start(sample(q0, 0.0 * q0))
+    controller._bounds = Loose()
+    for k in range(30):
+        q, qd = rng.uniform(-2.0, 2.0, robot.dof), 0.2 * rng.standard_normal(robot.dof)
+        q[4] = 0.0 if k == 0 else q[4]
+        tau, want = controller.step(sample(q, qd)).tau, by_eigenvectors(controller, robot.pose(q0), q, qd, F)
+        assert tau == pytest.approx(want, abs=1e-11 * np.abs(want).max())
+
+
+class Loose:
+    """Bounds that hold nothing back."""
+
+    def command(self, q: Array, qd: Array, tau: Array, note: str = "") -> Command:
+        return Command(tau, note)
 
 
 @pytest.mark.parametrize("zeta", [0.3, 1.0])

@@ -133,8 +133,9 @@ def test_rollouts_on_the_host_have_the_same_bits(arm: tangere.Robot, single: boo
     results, stop = np.empty((5, rollouts_cuda.RESULT + 3)), np.zeros(1, np.uint8)
     arrays = [belief, job.reference, common, job.robots, results]
     given = rollouts_cuda._Job(
-        *(a.ctypes.data for a in arrays), None, stop.ctypes.data, 0, 5, len(job.reference), 1, 0, 1, job.runge_kutta,
-        sum(1 << i for i in range(3) if np.any(job.sigma[i])), job.first, job.watch is not None, job.seed,
+        *(a.ctypes.data for a in arrays), None, stop.ctypes.data, 0, 5, job.reference.shape[1], 1, 0, 1, 1,
+        job.runge_kutta, sum(1 << i for i in range(3) if np.any(job.sigma[i])), job.first, job.watch is not None,
+        job.seed,
     )  # fmt: skip
     believed, room = np.empty(len(belief), kind), np.empty(8 * job.robots.shape[1])
     run(ctypes.byref(given), ctypes.c_void_p(believed.ctypes.data), ctypes.c_void_p(room.ctypes.data))

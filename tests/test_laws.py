@@ -37,11 +37,12 @@ C_LAW = """
 void run(int n, const double *x, const double *P, double *out)
 {{
     for (int i = 0; i < n; i += TG_WIDTH) {{
-        V in[{inputs}], y[1];
+        V in[{inputs}], y[{outputs}];
         for (int k = 0; k < {inputs}; k++)
             memcpy(&in[k], x + k * n + i, sizeof(V));
         TG_FN({name})(in, P, y);
-        memcpy(out + i, y, sizeof(V));
+        for (int k = 0; k < {outputs}; k++)
+            memcpy(out + k * n + i, &y[k], sizeof(V));
     }}
 }}
 """
@@ -71,12 +72,13 @@ def test_a_law_is_the_same_in_c_in_python_and_on_numbers(law: JointLaw, tmp_path
     out = {}
     for width in (1, 4):
         (folder := tmp_path / str(width)).mkdir()
-        whole = C_LAW.format(width=width, math=math, text=text, inputs=len(law.inputs), name=law.name)
-        out[width] = np.empty(x.shape[1])
+        sizes = {"inputs": len(law.inputs), "outputs": len(law.outputs)}
+        whole = C_LAW.format(width=width, math=math, text=text, name=law.name, **sizes)
+        out[width] = np.empty((len(law.outputs), x.shape[1]))
         library(folder, whole).run(x.shape[1], pointer(x), pointer(P), pointer(out[width]))
     assert np.array_equal(out[1], out[4])
-    printed = emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)(list(x), P.tolist())[0]
-    wanted = law.function(*x, *P.tolist())
+    printed = emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)(list(x), P.tolist())
+    wanted = np.reshape(law.function(*x, *P.tolist()), (len(law.outputs), -1))
     size = np.abs(wanted).max()
     assert np.abs(out[1] - wanted).max() < 1e-13 * size
     assert np.abs(out[1] - printed).max() <= (1e-13 * size if law.name == "ripple" else 0.0)  # Python's own sine

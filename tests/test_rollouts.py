@@ -112,6 +112,45 @@ def test_a_rollout_does_not_depend_on_the_others(robot: tangere.Robot) -> None:
 
 
 @compiled
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_several_motions_in_one_call(robot: tangere.Robot, dtype: str) -> None:
+    """Rollout i follows motion i, over and over: the same bits as in a call with that motion alone, in every width."""
+    given = parts(robot, 0.2) | {"count": 19, "dtype": dtype}
+    first: Any = given.pop("controller")
+    shifted = Sampled(robot, 0.5 + first._goal.q, first._goal.qd, first._goal.qdd, PERIOD, 0.2)
+    standing = first._goal.q[0] - 0.3
+    goals = (first._goal, shifted, standing)
+    motions = [ComputedTorque(robot, goal, kp=900.0, friction=first.friction) for goal in goals]
+    both = tangere.rollouts(robot, controller=motions, **given)
+    assert not both.why
+    for k, one in enumerate(motions):
+        alone = tangere.rollouts(robot, controller=one, **given)
+        for name in ("q", "qd", "residual", "error_peak", "alarm_s"):
+            assert getattr(both, name)[k::3].tobytes() == getattr(alone, name)[k::3].tobytes(), name
+    for name in kernel.available():
+        wide = kernel.fused(both.plan.job(0, 19), instruction_set=name, single=dtype == "float32")
+        assert wide.numbers[:, :6].tobytes() == both.q.tobytes(), name
+    replayed = both.replay(4)
+    assert replayed.log["q_des"][0] == pytest.approx(shifted.at(0.0).q)
+    missed = np.abs(replayed.log["q_true"] - replayed.log["q_des"]).max(axis=0)
+    assert missed == pytest.approx(both.error_peak[4], abs=1e-6)
+
+
+def test_controllers_that_differ_in_more_than_the_motion_run_in_the_python_loop(robot: tangere.Robot) -> None:
+    given = parts(robot, 0.02) | {"count": 3}
+    first: Any = given.pop("controller")
+    other = ComputedTorque(robot, first._goal, kp=400.0, friction=first.friction)
+    why = "differ in more than what they follow" if kernel.COMPILED else "not available"
+    with pytest.warns(RuntimeWarning, match=why):
+        rolls = tangere.rollouts(robot, controller=[first, other], **given)
+    alone = tangere.rollouts(robot, controller=first, **given)
+    assert rolls.q[[0, 2]] == pytest.approx(alone.q[[0, 2]], abs=1e-12)
+    assert np.abs(rolls.q[1] - alone.q[1]).max() > 1e-9
+    with pytest.raises(InvalidValue, match="controller: at least one"):
+        tangere.rollouts(robot, controller=[], **given)
+
+
+@compiled
 def test_float32_stays_near_float64(robot: tangere.Robot) -> None:
     """After 2 s within 2e-5 rad, 3e-4 rad/s and 1e-3 Nm."""
     given = parts(robot, 2.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tangere.types import Reference, State
+from tangere.types import State
 
 _A = NDArray[np.float64]
 
@@ -64,31 +64,6 @@ class Step:
     def after(self) -> _A: ...
     def update(self, *inputs: Sequence[float] | _A) -> float: ...
     def rows(self, inputs: _A) -> _A: ...
-
-class TipLaw:
-    def __init__(
-        self,
-        arm: Kernels,
-        bandwidth: _A,
-        axes: _A,
-        origin: _A,
-        gains: tuple[float, float, float],
-        limit: _A,
-        wild: float,
-    ) -> None: ...
-    @property
-    def qd(self) -> _A: ...
-    @property
-    def pull(self) -> _A: ...
-    @property
-    def external(self) -> _A: ...
-    @property
-    def b(self) -> _A: ...
-    @property
-    def full(self) -> bool: ...
-    def start(self, state: State) -> None: ...
-    def sense(self, state: State, wrench: _A | None) -> tuple[float, float, float, float, float, float]: ...
-    def torque(self, reference: Reference, h: float, pressing: bool, along: float, integral: float) -> _A | None: ...
 
 class Answer:
     @property

@@ -29,6 +29,7 @@ def run(
     count: int,
     steps: int,
     every: int,
+    references: int,
     pushes: int,
     runge_kutta: bool,
     noisy: int,

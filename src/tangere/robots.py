@@ -44,13 +44,14 @@ class Robot(Kernels):
     `drives`; rotor inertia is in M if and only if the robot was made with it. Made by tangere.robot().
     """
 
-    __slots__ = ("__weakref__", "_nominal", "model", "rotor_inertia", *_SHARED)
+    __slots__ = ("__weakref__", "_nominal", "_parameters", "model", "rotor_inertia", *_SHARED)
 
     model: Model
     q_min: Array  # (n,) rad or m
     q_max: Array
     qd_max: Array  # (n,) rad/s or m/s
     tau_max: Array  # (n,) Nm or N
+    _parameters: Array | None
     _structure: int | None  # of kernels.general.STRUCTURES; None: a UR, or the Python form alone
     _twin: Array | None
     _payloads: PayloadMap | None
@@ -79,7 +80,7 @@ class Robot(Kernels):
 
     def _begin(self, model: Model, rotor: Array, nominal: Model | None, parameters: Array | None) -> None:
         """The kernels for these parameters, and what depends on the payload."""
-        self.model, self._nominal, self.rotor_inertia = model, nominal, rotor
+        self.model, self._nominal, self.rotor_inertia, self._parameters = model, nominal, rotor, parameters
         if parameters is not None and self._structure is None:
             super().__init__(parameters)
             return
@@ -90,6 +91,12 @@ class Robot(Kernels):
             super().__init__(None, traced)
         else:
             super().__init__(parameters, traced, self._structure, model.dof, self._twin)
+
+    @property
+    def kernel_parameters(self) -> Array | None:
+        """The numbers of the compiled kernels of six turning axes; None where none serve this arm."""
+        six = self._structure is None or (general.STRUCTURES[self._structure] is general.SIX and self.dof == ur.DOF)
+        return self._parameters if six else None
 
     @property
     def closed_form(self) -> bool:

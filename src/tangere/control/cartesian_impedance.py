@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Follower, Goal, Wrench, gain, wrench_of
-from tangere.control.task_space import LENGTH, Bounds, ToolInertia, pose_error, tool_reference
-from tangere.types import Array, Command, Friction, State
+from tangere.control.task_space import LENGTH, Bounds, ToolInertia, tool_reference
+from tangere.kernels.step import arm_step, step
+from tangere.types import Command, Friction, State
 
 if TYPE_CHECKING:
     from tangere.robots import Robot
@@ -24,6 +25,8 @@ OMEGA_FREE = 4.0
 # that Lambda is exact along free axes too.
 OMEGA_MIN = 1.0
 REST = 5.0  # 1/s: speed of the null space, and of directions lost at singularities, dies out with this rate
+NO_WRENCH = np.zeros(6)
+NO_WRENCH.flags.writeable = False
 
 
 class CartesianImpedance(Follower):
@@ -66,37 +69,24 @@ class CartesianImpedance(Follower):
         """Time counts from here; free axes get the design stiffness that OMEGA_FREE means at this pose."""
         super().start(state)
         mobility = np.diag(self.inertia.mobility(state.q, self.robot.jacobian(state.q)))
-        design = np.sqrt(np.maximum(self.stiffness, OMEGA_FREE**2 / np.maximum(mobility, 1.0 / self.inertia.mass_max)))
-        self._root = design
-        self._roots = np.outer(design, design)
+        root = np.sqrt(np.maximum(self.stiffness, OMEGA_FREE**2 / np.maximum(mobility, 1.0 / self.inertia.mass_max)))
+        told = np.concatenate((self.stiffness, root, [self.rest_damping]))
+        self._sense = arm_step("springs_sense", self.robot, told)
+        self._modes = step("modes", 6, np.zeros(0))  # of the tool, whatever the number of joints
+        damper = np.concatenate((root, [self.damping_ratio, OMEGA_MIN**2]))
+        self._torque = step("springs_torque", self.robot.dof, damper)
 
     def step(self, state: State) -> Command:
         """The torque for the coming period."""
-        robot, q, qd = self.robot, state.q, state.qd
-        time = state.time - self._t0
-        T_des, v_des, wdot = tool_reference(robot, self.trajectory.at(time))
-        J = robot.jacobian(q)
-        v = J.dot(qd)
-        rate = self.rest_damping
-        wdot = wdot - robot.jacobian_rate_times_velocity(q, qd)
-        wdot += rate * v
-        F = self._force(q, J, v_des - v, wdot)
-        F += self.stiffness * pose_error(T_des, robot.pose(q))
-        if self.wrench is not None:
-            F -= self.wrench(time)
-        tau = robot.inverse_dynamics(q, qd, -rate * qd)
-        tau += F.dot(J)
+        q, qd, time = state.q, state.qd, state.time - self._t0
+        wrench = NO_WRENCH if self.wrench is None else self.wrench(time)
+        sense, modes, torque = self._sense, self._modes, self._torque
+        sense.update(q, qd, *tool_reference(self.robot, self.trajectory.at(time)), wrench)
+        turned = modes.before
+        turned[:] = sense.after[: len(turned)]
+        modes.update()
+        torque.update(sense.after, turned)
+        tau = torque.after.copy()
         if self.friction is not None:
             tau += self.friction.torque(qd)
         return self._bounds.command(q, qd, tau)
-
-    def _force(self, q: Array, J: Array, ed: Array, wdot: Array) -> Array:
-        """D ed + Lambda wdot (6,), both through one eigen-decomposition of K^1/2 Lambda^-1 K^1/2."""
-        H = self.inertia.mobility(q, J)
-        H *= self._roots
-        w, W = np.linalg.eigh(H)
-        np.maximum(w, OMEGA_MIN**2, out=w)
-        root = self._root
-        modes = (root * wdot).dot(W) / w
-        modes += (2.0 * self.damping_ratio) * (root * ed).dot(W) / np.sqrt(w)
-        return np.asarray(root * W.dot(modes))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Follower, Goal, critical, gain
-from tangere.control.task_space import Bounds, ToolInertia, pose_error, tool_reference
+from tangere.control.task_space import Bounds, ToolInertia, tool_reference
+from tangere.kernels.step import step
 from tangere.types import Array, Command, Friction, State
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class OperationalSpace(Follower):
         self.posture = posture
         self.inertia = ToolInertia(robot, mass_max)
         self._bounds = Bounds(robot)
+        self._error = step("pose_error", 6, np.zeros(0))
         # kp e is limited to kv times the correction speed
         self._pull = self.posture_kv * POSTURE_SPEED
         self._linear = float(self.kv[:3].min()) * CORRECTION[0]
@@ -75,7 +77,8 @@ class OperationalSpace(Follower):
         reference = self.trajectory.at(state.time - self._t0)
         T_des, v_des, wdot = tool_reference(robot, reference)
         J = robot.jacobian(q)
-        pull = self.kp * pose_error(T_des, robot.pose(q))
+        self._error.update(T_des, robot.pose(q))
+        pull = self.kp * self._error.after
         limit(pull, self._linear, self._angular)
         pull += self.kv * (v_des - J.dot(qd))
         pull += wdot

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tangere.errors import InvalidValue
+from tangere.kernels.laws import task
 from tangere.types import Array, Command, Reference
 
 if TYPE_CHECKING:
@@ -29,27 +30,10 @@ POSES = 128  # seeded random poses for that median: it is known to some 10 % the
 def pose_error(T_des: Array, T: Array) -> Array:
     """(r_d - r; dphi) (6,) [m, rad] in base axes, dphi = log(R_d R^T): the step that takes T to T_des (003).
 
-    The same as kinematics.rotation.rotation_error, for one pose and without checks. At exactly half a turn the
-    direction is arbitrary.
+    The law pose_error of the kernel table on plain numbers; controllers step it compiled. The same as
+    kinematics.rotation.rotation_error, for one pose and without checks.
     """
-    error = np.empty(6)
-    error[:3] = T_des[:3, 3] - T[:3, 3]
-    (a, b, c), (d, e, f), (g, h, i) = T_des[:3, :3].dot(T[:3, :3].T).tolist()
-    w = 1.0 + a + e + i  # 4 w^2 of the quaternion, times nothing: all four rows are scaled by 4 w, 4 x, ...
-    if w > 1.0:
-        x, y, z = h - f, c - g, d - b
-    elif a >= e and a >= i:
-        w, x, y, z = h - f, 1.0 + a - e - i, b + d, c + g
-    elif e >= i:
-        w, x, y, z = c - g, b + d, 1.0 - a + e - i, f + h
-    else:
-        w, x, y, z = d - b, c + g, f + h, 1.0 - a - e + i
-    s = math.sqrt(x * x + y * y + z * z)
-    if w < 0.0:
-        w, s = -w, -s
-    factor = 2.0 * math.atan2(abs(s), w) / s if s != 0.0 else 0.0
-    error[3], error[4], error[5] = factor * x, factor * y, factor * z
-    return error
+    return np.array(task.pose_error(T_des.ravel().tolist(), T.ravel().tolist()))
 
 
 def tool_reference(robot: Robot, reference: Reference) -> tuple[Array, Array, Array]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import Goal, critical, gain, started, trajectory_of
-from tangere.control.task_space import Bounds, pose_error, tool_reference
+from tangere.control.task_space import Bounds, tool_reference
 from tangere.errors import InvalidValue
+from tangere.kernels.step import step
 from tangere.kinematics.resolution import THRESHOLD, TOLERANCE
 from tangere.types import Array, Command, Friction, State
 
@@ -50,6 +51,7 @@ class ToolTask:
         self.kp = gain(kp, 6, "kp")
         self.kv = critical(self.kp) if kv is None else gain(kv, 6, "kv")
         self._goal = goal
+        self._error = step("pose_error", 6, np.zeros(0))
 
     def start(self, robot: Robot, state: State) -> None:
         """Take the trajectory, or the present pose."""
@@ -60,7 +62,8 @@ class ToolTask:
         q, qd = state.q, state.qd
         T_des, v_des, wdot = tool_reference(robot, self._trajectory.at(time))
         J = robot.jacobian(q)
-        b = self.kp * pose_error(T_des, robot.pose(q))
+        self._error.update(T_des, robot.pose(q))
+        b = self.kp * self._error.after
         b += self.kv * (v_des - J.dot(qd))
         b += wdot
         b -= robot.jacobian_rate_times_velocity(q, qd)

@@ -18,18 +18,17 @@ from tangere.kernels.solutions import FoundSolutions, IKSolutions
 COMPILED = False
 Momentum: Any = None  # the compiled momentum observer, where there is one
 Step: Any = None  # a compiled law with its memory, where there is one
-TipLaw: Any = None  # the compiled arithmetic of hybrid force-motion control, where there is one
 if TYPE_CHECKING:
     from tangere._kernels import Answer, Kernels, register
 elif os.environ.get("TANGERE_KERNELS") != "python":
     try:
-        from tangere._kernels import Answer, Kernels, Momentum, Step, TipLaw, register
+        from tangere._kernels import Answer, Kernels, Momentum, Step, register
 
         COMPILED = True
     except ImportError:
         pass
 
-__all__ = ["COMPILED", "Kernels", "Momentum", "Step", "TipLaw", "kernel", "say_once"]
+__all__ = ["COMPILED", "Kernels", "Momentum", "Step", "kernel", "say_once"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

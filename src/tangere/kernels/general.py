@@ -88,6 +88,10 @@ class Structure:
             fixed_m=0.0,
         )
 
+    def with_offsets(self, P: list[Scalar]) -> Chain:
+        """The same for laws, which take q as it is."""
+        return replace(self.chain(P), offsets=P[: self.joints])
+
     def _body(self, moments: list[Scalar], i: int) -> Body:
         """A link's moments; regrouping has left seven to a link whose joint turns."""
         if not self.sliding:

@@ -1,4 +1,4 @@
-"""The table of laws of one joint: friction, the observer's balance and lag, as rows that emitters print.
+"""The table of laws of one joint: friction, the observer's balance and lag, whole turns, as rows that emitters print.
 
 The compiled observer (kernels/c/momentum.h, observer.h) calls them in C; classes in Python call dynamics.laws itself.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tangere.codegen.functions import cos, sin
+from tangere.codegen.functions import cos, sin, where
 from tangere.codegen.trace import Graph
 from tangere.dynamics import laws
 from tangere.kernels.table import Trace
+from tangere.kinematics.inverse_closed_form import whole_turns
 from tangere.kinematics.vectors import Scalar
 
 
@@ -26,7 +27,7 @@ class JointLaw:
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
     outputs: tuple[str, ...]
-    function: Callable[..., Scalar]
+    function: Callable[..., Scalar | list[Scalar]]
     help: str
 
 
@@ -39,6 +40,11 @@ def _drive_friction(
 
 def _ripple(q: Scalar, order: Scalar, sine: Scalar, cosine: Scalar) -> Scalar:
     return laws.ripple_torque(sine, cosine, sin(order * q), cos(order * q))
+
+
+def _turned(q: Scalar, reference: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
+    moved, allowed = whole_turns(q, reference, low, high)
+    return [moved, where(allowed, 1.0, 0.0)]
 
 
 _DRIVE = ("coulomb", "scale", "viscous", "quadratic", "load", "offset")
@@ -57,6 +63,10 @@ JOINT_LAWS: tuple[JointLaw, ...] = (
     ),
     JointLaw("lag_weight", ("h",), ("rate",), ("w",), lambda h, rate: laws.lag_weight(rate, h), "1 - exp(-rate h)"),
     JointLaw("lag", ("r", "y", "weight"), (), ("r",), laws.lag, "a first-order lag that follows y"),
+    JointLaw(
+        "turned", ("q", "reference"), ("low", "high"), ("q", "allowed"), _turned,
+        "q with the whole turns that bring it nearest to the reference within the limits [rad], 1 if any does",
+    ),
 )  # fmt: skip
 
 
@@ -65,4 +75,5 @@ def trace_joint_law(law: JointLaw) -> Trace:
     graph = Graph()
     x = graph.inputs("x", len(law.inputs))
     P = graph.inputs("P", len(law.parameters), uniform=True)
-    return Trace(graph, [graph.lift(law.function(*x, *P))])
+    y = law.function(*x, *P)
+    return Trace(graph, [graph.lift(a) for a in (y if isinstance(y, list) else [y])])

@@ -50,10 +50,10 @@ class Job:
     belief (BELIEF,): of controller and observer. plants (count, PLANT): parameters of the true arms
     (kernels.closed_loop). start (count, 2 n): q and qd. pushes (count, k, 16): first step, last step + 1, whether the
     force is in the link's axes and turned when it begins, link (from 0; -1: none), point 3, force 3, joint torque n.
-    reference (steps, 3 n): q, qd, qdd. sigma (3, n): noise of speeds, torques, positions. weight (n,): of the
-    observer's lag per period, residual (n,): where it starts, first: whether with its first balance. on, off (n,): of
-    the thresholds, raise_after, release_after: samples beyond them before a touch begins or ends. watch (WATCHED,): of
-    the detector's law, which then decides instead.
+    reference (m, steps, 3 n): q, qd, qdd of m motions; robot i follows number i, over and over. sigma (3, n): noise of
+    speeds, torques, positions. weight (n,): of the observer's lag per period, residual (n,): where it starts, first:
+    whether with its first balance. on, off (n,): of the thresholds, raise_after, release_after: samples beyond them
+    before a touch begins or ends. watch (WATCHED,): of the detector's law, which then decides instead.
     """
 
     period: float
@@ -120,7 +120,7 @@ def fused(
     name = sets[0] if instruction_set is None else instruction_set
     if name not in sets:
         raise InvalidValue(f"instruction set {name!r} is not available here; there are {', '.join(sets)}")
-    count, steps, kinds = len(job.robots), len(job.reference), job.pushes.shape[1]
+    count, (motions, steps), kinds = len(job.robots), job.reference.shape[:2], job.pushes.shape[1]
     watch = np.ones(WATCHED) if job.watch is None else job.watch
     belief = np.concatenate([parts()["sense"].constants(job.belief), parts()["watch"].constants(watch)])
     common = np.concatenate([
@@ -139,7 +139,7 @@ def fused(
         part: Any = None if log is None else log[begin:end]
         _rollouts.run(
             name, single, belief, reference, common, job.robots[begin:end], results[begin:end], part, stop,
-            first + begin, end - begin, steps, max(every, 1), kinds, job.runge_kutta, noisy, job.first,
+            first + begin, end - begin, steps, max(every, 1), motions, kinds, job.runge_kutta, noisy, job.first,
             job.watch is not None, job.seed,
         )  # fmt: skip
         return end - begin

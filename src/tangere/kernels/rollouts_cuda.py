@@ -24,7 +24,7 @@ class _Job(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("belief", "reference", "common", "robots", "results", "log", "stop")),
-        *((name, ctypes.c_longlong) for name in ("first", "count", "steps", "every", "rows")),
+        *((name, ctypes.c_longlong) for name in ("first", "count", "steps", "every", "rows", "references")),
         *((name, ctypes.c_int) for name in ("pushes", "runge_kutta", "noisy", "begins", "watched")),
         ("seed", ctypes.c_ulonglong),
     ]  # fmt: skip
@@ -59,7 +59,7 @@ class Prepared:
 
     def __init__(self, job: Job, *, first: int = 0, single: bool = False, every: int = 0, exact: bool = True) -> None:
         gpu = self._gpu = device()
-        count, steps, kinds = len(job.robots), len(job.reference), job.pushes.shape[1]
+        count, (motions, steps), kinds = len(job.robots), job.reference.shape[:2], job.pushes.shape[1]
         rows = -(-steps // every) if every else 0
         needed = 8 * (job.robots.shape[1] + RESULT + 3 * kinds + rows * LOGGED)
         if needed * count > gpu.free():
@@ -77,8 +77,8 @@ class Prepared:
         self._shape, self._block = (count, kinds, rows), cuda.loop_block(single)
         self._job = _Job(
             None, self._reference.pointer, None, self._robots.pointer, self._results.pointer,
-            None if self._log is None else self._log.pointer, None, first, count, steps, max(every, 1), rows, kinds,
-            job.runge_kutta, 0, job.first, job.watch is not None, job.seed,
+            None if self._log is None else self._log.pointer, None, first, count, steps, max(every, 1), rows, motions,
+            kinds, job.runge_kutta, 0, job.first, job.watch is not None, job.seed,
         )  # fmt: skip
         bytes_told = told(job, single)
         self._told = (ctypes.c_char * len(bytes_told)).from_buffer_copy(bytes_told)

@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
-from tangere.kinematics.inverse_closed_form import SIGNS
+from tangere.kinematics.inverse_closed_form import LIMIT_SLACK, SIGNS, TURN, whole_turns
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
     from tangere.figures.plots import Figure
     from tangere.robots import Robot
 
-TURN = 2.0 * np.pi
-# A joint this far [rad] beyond its limit still counts as within: rounding of an angle near pi is 4e-16.
-LIMIT_SLACK = 1e-9
 _SIGNS = np.array(SIGNS)
 # Bits of `flags`, in the order of the kernels' outputs.
 SHOULDER, ELBOW, WRIST, ELBOW_UP = 1, 2, 4, 8
@@ -38,21 +35,11 @@ def _endless(dof: int) -> tuple[Array, Array]:
 def turns_to(
     q: Array, q_ref: Array, q_min: Array, q_max: Array, revolute: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """q plus the whole turns that bring it nearest to q_ref within the limits, and whether the limits allow any.
-
-    Joints are independent, so the nearest turn of each joint alone gives the nearest joint vector.
-    """
-    step = np.where(revolute, TURN, np.inf)  # a slider has no turns
-    with np.errstate(invalid="ignore"):
-        low = np.ceil((q_min - LIMIT_SLACK - q) / step)
-        high = np.floor((q_max + LIMIT_SLACK - q) / step)
-    low = np.where(revolute, low, 0.0)
-    high = np.where(revolute, high, 0.0)
-    k = np.clip(np.where(revolute, np.rint((q_ref - q) / TURN), 0.0), low, np.maximum(low, high))
-    moved = q + np.where(revolute, k * TURN, 0.0)
-    inside = (moved >= q_min - LIMIT_SLACK) & (moved <= q_max + LIMIT_SLACK)
-    allowed: NDArray[np.bool_] = np.all((low <= high) & inside, axis=-1)
-    return moved, allowed
+    """q plus the whole turns that bring it nearest to q_ref within the limits, and whether the limits allow any."""
+    moved, allowed = whole_turns(q, q_ref, q_min, q_max)
+    slides = (q_min - LIMIT_SLACK <= q) & (q <= q_max + LIMIT_SLACK)  # a slider has no turns
+    every: NDArray[np.bool_] = np.all(np.where(revolute, allowed, slides), axis=-1)
+    return np.where(revolute, moved, q), every
 
 
 class IKSolutions:

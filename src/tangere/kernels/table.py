@@ -12,7 +12,7 @@ from math import prod
 from tangere.codegen.trace import Graph, Symbol
 from tangere.dynamics import composite, newton_euler
 from tangere.dynamics.laws import servo_acceleration
-from tangere.kernels.laws import detection, onset
+from tangere.kernels.laws import detection, onset, task
 from tangere.kinematics import forward
 from tangere.kinematics import inverse_closed_form as inverse
 from tangere.kinematics.chain import Chain
@@ -142,7 +142,8 @@ def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], para
 class Law:
     """A step with memory: `function(n, P, *inputs, state)` gives the next state, then its outputs, flat.
 
-    Sizes are those for n joints; nothing in a law depends on an arm, but through its inputs and parameters.
+    Sizes are those for n joints. A law of an arm is given the chain in place of n, and its parameters follow the arm's;
+    nothing else in a law depends on an arm, but through its inputs and parameters.
     """
 
     name: str
@@ -151,6 +152,9 @@ class Law:
     start: Callable[[int], list[float]]  # the state before the first sample
     outputs: Callable[[int], int]
     function: Callable[..., list[Scalar]]
+    names: tuple[str, ...] = ()  # of the inputs, where they must be finite: what is not is refused by its name
+    arm: bool = False
+    rounds: int = 1  # how often it is run on a sample, each time with the state before
 
     def state(self, dof: int) -> int:
         """Numbers that are remembered."""
@@ -173,19 +177,45 @@ LAWS: tuple[Law, ...] = (
     ),
     Law("onset", lambda n: (n, 2), onset.parameters_size, onset.start, onset.output_size, onset.step),
     Law("servo", lambda n: (n,) * 7, lambda n: 0, lambda n: [], lambda n: n, _servo),
-)
+    Law(
+        "pose_error", lambda n: (task.POSE, task.POSE), lambda n: 0, lambda n: [], lambda n: 6,
+        lambda n, P, *x: task.pose_error(*x[:2]),
+    ),
+    Law(
+        "tip_sense", lambda n: (2, n, n, n, 6), lambda n: n + 12, task.tip_start, task.tip_sensed, task.tip_sense,
+        ("time and period", "q", "qd", "tau", "wrench"), arm=True,
+    ),
+    Law(
+        "tip_torque", lambda n: (len(task.tip_start(n)) + task.tip_sensed(n), task.POSE, 6, 6, 4), lambda n: 13,
+        lambda n: [0.0] * 6, lambda n: n + 8, task.tip_torque,
+        ("what was sensed", "T", "v", "a", "h, pressing, along, integral"), arm=True,
+    ),
+    Law(
+        "springs_sense", lambda n: (n, n, task.POSE, 6, 6, 6), lambda n: 13, lambda n: [], task.springs_sensed,
+        lambda chain, P, *x: task.springs_sense(chain, P, *x[:6]), ("q", "qd", "T", "v", "a", "wrench"), arm=True,
+    ),
+    Law("modes", lambda n: (), lambda n: 0, task.modes_start, lambda n: 0, task.modes, rounds=task.SWEEPS),
+    Law(
+        "springs_torque", lambda n: (task.springs_sensed(n), len(task.modes_start(n))), lambda n: 8, lambda n: [],
+        lambda n: n, lambda n, P, *x: task.springs_torque(n, P, *x[:2]),
+    ),
+)  # fmt: skip
 # Numbers of joints that laws are compiled for; an arm with fewer is watched as one whose other joints stand
 LAW_DOFS = (6, 8)
 
 
-def trace_law(law: Law, dof: int) -> Trace:
-    """Run the law on symbols: x holds its inputs, then its state; the outputs begin with the next state."""
+def trace_law(law: Law, dof: int, chain: Callable[[list[Symbol]], Chain] | None = None, numbers: int = 0) -> Trace:
+    """Run the law on symbols: x holds its inputs, then its state; the outputs begin with the next state.
+
+    chain: makes the arm of a law of an arm from the first `numbers` of the parameters.
+    """
     graph = Graph()
-    P, sizes, kept = graph.inputs("P", law.parameters(dof), uniform=True), law.inputs(dof), law.state(dof)
+    P, sizes, kept = graph.inputs("P", numbers + law.parameters(dof), uniform=True), law.inputs(dof), law.state(dof)
     x = graph.inputs("x", sum(sizes) + kept)
     starts = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
     arguments = [x[first : first + size] for first, size in zip(starts, (*sizes, kept), strict=True)]
-    outputs = [graph.lift(y) for y in law.function(dof, P, *arguments)]
+    about = dof if chain is None else chain(P[:numbers])
+    outputs = [graph.lift(y) for y in law.function(about, P[numbers:], *arguments)]
     if len(outputs) != kept + law.outputs(dof):
         raise AssertionError(f"law {law.name} gives {len(outputs)} numbers, not {kept + law.outputs(dof)}")
     return Trace(graph, outputs)

@@ -289,3 +289,27 @@ def sum_squares(x: Vector) -> Scalar:
     for a in x:
         total = total + a * a
     return total
+
+
+TURN = 6.283185307179586  # rad
+# A joint this far [rad] beyond its limit still counts as within: rounding of an angle near pi is 4e-16.
+LIMIT_SLACK = 1e-9
+
+
+def whole_turns(q: Scalar, reference: Scalar, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
+    """q plus the whole turns that bring one joint nearest to the reference within its limits [rad]; whether any does.
+
+        q + 2 pi k,   k = round((reference - q) / 2 pi), held within ceil((low - q) / 2 pi) and floor((high - q) / 2 pi)
+
+    Joints are independent, so the nearest turn of each joint alone gives the nearest joint vector.
+    """
+    bottom, top = low - LIMIT_SLACK, high + LIMIT_SLACK
+    first, last = _ceiling((bottom - q) / TURN), 0.0 - _ceiling((q - top) / TURN)
+    k = minimum(maximum(rounded((reference - q) / TURN), first), maximum(first, last))
+    moved = q + k * TURN
+    return moved, (first <= last) & (bottom <= moved) & (moved <= top)
+
+
+def _ceiling(x: Scalar) -> Scalar:
+    whole = rounded(x)
+    return where(whole < x, whole + 1.0, whole)

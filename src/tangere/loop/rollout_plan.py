@@ -43,7 +43,7 @@ class Plan:
     """Checked arguments of tangere.rollouts; see there."""
 
     robots: Robot | Sequence[Robot]
-    controller: Controller
+    controllers: tuple[Controller, ...]  # rollout i has number i, over and over
     observer: Observer | None
     detector: AnyDetector | None
     pushes: tuple[Push | PushForce, ...] | RandomPushes
@@ -51,8 +51,8 @@ class Plan:
     friction: JointFriction | None
     payload: Array | None  # (count,) or (1,)
     friction_scale: Array  # (count,) or (1,)
-    begin: Reference  # where the true arms start
-    trajectory: Trajectory
+    begins: tuple[Reference, ...]  # where the true arm of each controller starts, and what it follows from there
+    trajectories: tuple[Trajectory, ...]
     period: float
     steps: int
     seed: int
@@ -62,6 +62,11 @@ class Plan:
         """The true arm of rollout i."""
         arm = self.robots if isinstance(self.robots, Robot) else self.robots[i]
         return arm if self.payload is None else twin(arm, payload=float(self.payload[i % len(self.payload)]))
+
+    def motion(self, i: int) -> tuple[Controller, Reference, Trajectory]:
+        """Controller of rollout i, where its arm starts, and what it follows."""
+        k = i % len(self.controllers)
+        return self.controllers[k], self.begins[k], self.trajectories[k]
 
     def pushes_of(self, i: int) -> tuple[Push | PushForce, ...]:
         """What pushes robot i."""
@@ -99,16 +104,17 @@ class Plan:
 
     def unfit_for(self, device: str) -> str:
         """The same for a device."""
-        controller: Any = self.controller
+        controller: Any = self.controllers[0]
         if not kernel.COMPILED and device == "cpu":
             return "the compiled rollouts are not available"
         first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
-        if type(controller) not in (ComputedTorque, JointImpedance):
-            return f"the controller {type(controller).__name__} has no kernel"
+        for one in self.controllers:
+            if type(one) not in (ComputedTorque, JointImpedance):
+                return f"the controller {type(one).__name__} has no kernel"
         for robot in (first, controller.robot):
             if not ((robot.compiled or device != "cpu") and ur.is_ur(robot.model)):
                 return f"{robot.name} is not an arm with UR kernels"
-        if any(getattr(controller, name, False) for name in ("friction_of_reference", "feed_wrench")):
+        if any(_choices(controller)):
             return "computed torque with friction_of_reference or feed_wrench has no kernel"
         if getattr(controller, "designs", False) and np.any(np.asarray(self.sensors.noise_q)):
             return "joint impedance whose gains follow from a noisy first sample has no kernel (give both gains)"
@@ -134,29 +140,37 @@ class Plan:
             return "sensors with steps, delay or loss have no kernel"
         if not isinstance(self.pushes, RandomPushes) and len(self.pushes) > kernel.PUSHES:
             return f"more than {kernel.PUSHES} pushes have no kernel"
+        forms = {(type(one), _choices(one), self._belief(k).tobytes()) for k, one in enumerate(self.controllers)}
+        if len(forms) > 1:
+            return "controllers that differ in more than what they follow have no kernel"
         return ""
 
     @cached_property
     def reference(self) -> Array:
-        """q, qd, qdd of every period (steps, 3 n)."""
-        wanted = [self.trajectory.at(k * self.period) for k in range(self.steps)]
-        return np.array([np.concatenate([r.q, r.qd, r.qdd]) for r in wanted])
+        """q, qd, qdd of every period, for each controller (m, steps, 3 n)."""
+        times = [k * self.period for k in range(self.steps)]
+        wanted = [[trajectory.at(time) for time in times] for trajectory in self.trajectories]
+        return np.array([[np.concatenate([r.q, r.qd, r.qdd]) for r in rows] for rows in wanted])
+
+    def _belief(self, k: int) -> Array:
+        """What controller k and the observer believe in, as kernels.closed_loop has it."""
+        controller: Any = self.controllers[k]
+        observer: Any = self.observer
+        law = controller.friction if controller.friction is not None else observer and observer.choices.friction
+        terms = np.zeros((7, ur.DOF)) if law is None else _terms(law)
+        assert terms is not None
+        springs, begin = isinstance(controller, JointImpedance), self.begins[k]
+        if springs:  # it designs the gains that were left open where it starts
+            controller.start(State(0.0, self.period, begin.q, begin.qd, np.zeros(ur.DOF)))
+        gains = (controller.stiffness, controller.damping) if springs else (controller.kp, controller.kv)
+        believes = [springs, controller.friction is not None, bool(observer and observer.choices.friction)]
+        return np.concatenate([_parameters(controller.robot), *gains, terms.ravel(), believes])
 
     def job(self, first: int, count: int) -> kernel.Job:
         """The rollouts first ... first + count - 1 for the fused kernel."""
-        controller: Any = self.controller
         observer: Any = self.observer
         n, zero = ur.DOF, np.zeros(ur.DOF)
         rows = np.arange(first, first + count)
-        law = controller.friction if controller.friction is not None else observer and observer.choices.friction
-        terms = np.zeros((7, n)) if law is None else _terms(law)
-        assert terms is not None
-        springs = isinstance(controller, JointImpedance)
-        if springs:  # it designs the gains that were left open where it starts
-            controller.start(State(0.0, self.period, self.begin.q, self.begin.qd, zero))
-        gains = (controller.stiffness, controller.damping) if springs else (controller.kp, controller.kv)
-        believes = [springs, controller.friction is not None, bool(observer and observer.choices.friction)]
-        belief = np.concatenate([_parameters(controller.robot), *gains, terms.ravel(), believes])
         weight, residual, begins = zero, zero, False
         if observer is not None:
             # the observer's own exponential: the weights have its bits
@@ -165,13 +179,13 @@ class Plan:
         limits = self.limits
         seconds = (0.0, 0.0) if limits is None else (limits.minimum_duration, limits.release_duration)
         waits = [math.ceil((span - ROUNDING) / self.period) if span else 0 for span in seconds]
-        begin = np.concatenate([self.begin.q, self.begin.qd])
+        starts = np.array([np.concatenate([begin.q, begin.qd]) for begin in self.begins])
         detector: Any = self.detector
         watch = None
         if detector is not None and limits is None:
             watch = np.concatenate([detection.lags(self.period, detector.thresholds.gain)[1:], alone(detector)])
         return kernel.Job(
-            self.period, belief, self._plants(rows), np.tile(begin, (count, 1)), self.pushes_rows(rows),
+            self.period, self._belief(0), self._plants(rows), starts[rows % len(starts)], self.pushes_rows(rows),
             self.reference, self.robot(first).tau_max,
             np.array([_spread(self.sensors.noise_qd), _spread(self.sensors.noise_tau), _spread(self.sensors.noise_q)]),
             weight, residual, begins, np.full(n, np.inf) if limits is None else limits.on,
@@ -225,6 +239,11 @@ def _first_step(seconds: Array, period: float) -> Array:
     near = np.where((near > 0.0) & ((near - 0.5) * period >= seconds), near - 1.0, near)
     near = np.where((near + 0.5) * period < seconds, near + 1.0, near)
     return np.asarray(np.minimum(near, kernel.ENDLESS))
+
+
+def _choices(controller: Any) -> tuple[bool, ...]:
+    """What of computed torque no kernel knows."""
+    return tuple(bool(getattr(controller, name, False)) for name in ("friction_of_reference", "feed_wrench"))
 
 
 def _same_arm(a: Robot, b: Robot) -> bool:
@@ -284,4 +303,5 @@ def refuse_stiff(plan: Plan) -> None:
     law = plan.friction
     if law is not None and np.any(law.coulomb):
         worst = law.scaled(float(plan.friction_scale.max()))
-        refuse_stiff_friction(worst, plan.robot(0).mass_matrix(plan.begin.q), plan.period)
+        for begin in plan.begins:
+            refuse_stiff_friction(worst, plan.robot(0).mass_matrix(begin.q), plan.period)

@@ -88,19 +88,20 @@ class Rollouts:
         assert again.log is not None
         played = _Played(plan, i, again.log[0])
         observers = [] if plan.observer is None else [played.observer]
+        controller, begin, trajectory = plan.motion(i)
         result = run(
-            played, played.controller, observers, detector=plan.detector, until=self.seconds, start=plan.begin,
-            trajectory=plan.trajectory, log=log,
+            played, played.controller, observers, detector=plan.detector, until=self.seconds, start=begin,
+            trajectory=trajectory, log=log,
         )  # fmt: skip
         own = [] if plan.observer is None else [plan.observer]
-        whole = Setup.of(plan.plant(i), plan.controller, own, plan.detector, plan.trajectory)
+        whole = Setup.of(plan.plant(i), controller, own, plan.detector, trajectory)
         return replace(result, setup=whole)  # the page names the parts themselves, not who plays them
 
 
 def rollouts(
     robot: Robot | str | Sequence[Robot],
     *,
-    controller: Controller | None = None,
+    controller: Controller | Sequence[Controller] | None = None,
     observer: Observer | None = None,
     detector: Detector | None = None,
     pushes: Any = (),
@@ -126,6 +127,7 @@ def rollouts(
         rolls.delay_s;  rolls.replay(17).save("out/17")
 
     robot: the true arm, as RigidPlant takes it, or one for each rollout; controller and observer keep their own belief.
+    controller: one for all, or several: rollout i has the i-th of them, over and over; several motions in one call.
     friction: of the true arm; payload [kg]: what hangs at its flange in place of its own; friction_scale: times its
     friction; one number or one for each. pushes: as a plant takes them, the same for all, or RandomPushes. sensors: its
     seed is not used. seed: noise and pushes follow from it and from the number of the rollout alone: rollout 17 of 100
@@ -141,7 +143,10 @@ def rollouts(
     """
     if controller is None:
         raise InvalidValue("controller: rollouts need one, or nothing moves the arms; such as ComputedTorque(robot, q)")
-    for name, part in (("controller", controller), ("observer", observer), ("detector", detector)):
+    controllers = tuple(controller) if isinstance(controller, list | tuple) else (controller,)
+    if not controllers:
+        raise InvalidValue("controller: at least one, got none")
+    for name, part in (*(("controller", one) for one in controllers), ("observer", observer), ("detector", detector)):
         needs = ("start", "step", "stop") if name == "controller" else ("reset", "update")
         if part is not None and not all(hasattr(part, one) for one in needs):
             raise InvalidValue(f"{name}: an object with {' and '.join(needs)}, got {part!r}")
@@ -166,12 +171,13 @@ def rollouts(
     steps = math.ceil(seconds / period - 0.5)
     if not 1 <= steps < kernel.ENDLESS:
         raise InvalidValue(f"seconds: one period ({period:g} s) to {kernel.ENDLESS:.0f} of them, got {seconds!r}")
-    begin, trajectory = begun(controller, start, period, arms[0] if several else arms)
+    motions = [begun(one, start, period, arms[0] if several else arms) for one in controllers]
+    begins, trajectories = zip(*motions, strict=True)
     plan = Plan(
-        arms, controller, observer, detector, pushes if isinstance(pushes, RandomPushes) else pushes_of(pushes),
+        arms, controllers, observer, detector, pushes if isinstance(pushes, RandomPushes) else pushes_of(pushes),
         SensorModel() if sensors is None else sensors, friction,
         None if payload is None else per_robot(payload, count, "payload", "kg"),
-        per_robot(friction_scale, count, "friction_scale", "1"), begin, trajectory, period, steps, int(seed),
+        per_robot(friction_scale, count, "friction_scale", "1"), begins, trajectories, period, steps, int(seed),
         method == "rk4",
     )  # fmt: skip
     plan.plant(0)  # refuses what a plant refuses
@@ -222,7 +228,7 @@ def _result(
     plan: Plan, answers: list[kernel.Answer], count: int, record: int, seconds: float, dtype: str, used: str, why: str
 ) -> Rollouts:
     numbers = np.concatenate([answer.numbers for answer in answers])
-    n = plan.begin.q.shape[0]
+    n = plan.begins[0].q.shape[0]
     q, qd, residual, peak, error = (numbers[:, n * i : n * i + n] for i in range(5))
     score, events, alarm, found, early, _ = numbers[:, 5 * n :].T
     h = plan.period
@@ -252,9 +258,10 @@ def _ordinary(plan: Plan, i: int, log: str | os.PathLike[str] | None = None) -> 
     """Rollout i by the ordinary parts."""
     plant = plan.plant(i)
     observers = [] if plan.observer is None else [plan.observer]
+    controller, begin, trajectory = plan.motion(i)
     done = run(
-        plant, plan.controller, observers, detector=plan.detector, until=plan.steps * plan.period, start=plan.begin,
-        trajectory=plan.trajectory, log=log,
+        plant, controller, observers, detector=plan.detector, until=plan.steps * plan.period, start=begin,
+        trajectory=trajectory, log=log,
     )  # fmt: skip
     return done, plant
 
@@ -300,7 +307,7 @@ class _Played:
         self.period, self.dof = plan.period, rows.shape[-1]
         self.robot, self.pushes = plan.robot(i), plan.pushes_of(i)
         self._rows, self._k = rows, 0
-        self.controller = _Told(self, plan.controller)
+        self.controller = _Told(self, plan.motion(i)[0])
         self.observer = _Heard(self, plan.observer)
 
     def row(self, name: str) -> Array:

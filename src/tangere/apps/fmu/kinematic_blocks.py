@@ -64,7 +64,8 @@ FK = Part(
 )  # fmt: skip
 IK = Part(
     "IK",
-    ("kinematic_parameters", "pose", "jacobian", "ik_prepare", "ik_project", "ik_regular", "ik_branch", "ik_merge"),
+    ("kinematic_parameters", "pose", "jacobian", "ik_prepare", "ik_project", "ik_regular", "ik_branch", "ik_merge",
+     "turned"),
     header="part_ik.h",
     closed=True,
     memory=(("IK_before", 6, 0),),

@@ -20,7 +20,8 @@
 typedef struct {
     const char *name;
     int inputs, sizes[7]; /* arguments of a sample, and the numbers in each */
-    int state, parameters, outputs;
+    const char *names[7]; /* of the arguments where they must be finite; NULL: they need not */
+    int state, parameters, outputs, rounds;
 } tg_law_shape;
 
 #include "tg_table.h"
@@ -181,7 +182,6 @@ static PyObject *tg_refused(PyObject *value, const char *name, int tail_dims, co
 #include "arm.h"
 #include "observer.h"
 #include "observer_type.h"
-#include "tip.h"
 #include "step.h"
 
 /* ---- the module ----------------------------------------------------------------------------------------------- */
@@ -270,22 +270,17 @@ PyMODINIT_FUNC PyInit__kernels(void)
     if (!(tg_note_turn = PyThread_allocate_lock()))
         return PyErr_NoMemory();
     if (!tg_invalid || PyType_Ready(&BlockType) < 0 || PyType_Ready(&ArmType) < 0 || PyType_Ready(&AnswerType) < 0 ||
-        PyType_Ready(&MomentumType) < 0 || PyType_Ready(&TipLawType) < 0 || PyType_Ready(&StepType) < 0)
+        PyType_Ready(&MomentumType) < 0 || PyType_Ready(&StepType) < 0)
         return NULL;
     static const char *const fields[] = {"time", "period", "q", "qd", "tau"};
     for (int i = 0; i < 5; i++)
         if (!(tg_names[i] = PyUnicode_InternFromString(fields[i])))
-            return NULL;
-    static const char *const tool[] = {"T", "v", "a"};
-    for (int i = 0; i < 3; i++)
-        if (!(tg_tip_names[i] = PyUnicode_InternFromString(tool[i])))
             return NULL;
     PyObject *module = PyModule_Create(&module_definition);
     if (!module)
         return NULL;
     if (PyModule_AddObjectRef(module, "Kernels", (PyObject *)&ArmType) < 0 ||
         PyModule_AddObjectRef(module, "Momentum", (PyObject *)&MomentumType) < 0 ||
-        PyModule_AddObjectRef(module, "TipLaw", (PyObject *)&TipLawType) < 0 ||
         PyModule_AddObjectRef(module, "Step", (PyObject *)&StepType) < 0 ||
         PyModule_AddObjectRef(module, "Answer", (PyObject *)&AnswerType) < 0 ||
         PyModule_AddIntConstant(module, "parameter_count", TG_PARAMETERS) < 0) {

@@ -41,31 +41,47 @@ TG_MAYBE_UNUSED static void TG_FN(rows)(int t, int k, int dof, ptrdiff_t n, cons
 #define TG_AT_PIVOT 14
 #define TG_AT_LENGTH 16
 
+/* A lane whose search is over takes the next one: searches need from four to forty rounds, and none waits for another. */
 TG_MAYBE_UNUSED static void TG_FN(polish)(const double *P, const double *pose, double free, int rounds, int count,
                                           tg_search *searches)
 {
     V x[TG_SEARCH + 13], y[TG_SEARCH];
+    double *const flat = (double *)x;
+    int at[TG_WIDTH], made[TG_WIDTH], next = 0, busy = 0; /* search of each lane, and its rounds so far */
     for (int i = 0; i < 12; i++)
         x[TG_SEARCH + i] = TG_SPREAD(pose[i]);
     x[TG_SEARCH + 12] = TG_SPREAD(free);
-    for (int first = 0; first < count; first += TG_WIDTH) {
-        const int lanes = count - first < TG_WIDTH ? count - first : TG_WIDTH;
-        for (int i = 0; i < lanes; i++) {
-            double *s = searches[first + i];
-            memset(s + 6, 0, (TG_SEARCH - 6) * sizeof(double));
-            s[TG_AT_COST] = s[TG_AT_LENGTH] = TG_SEARCH_UNKNOWN;
-            s[TG_AT_PIVOT] = 1.0;
+    if (!count)
+        return;
+    for (int l = 0; l < TG_WIDTH; l++)
+        at[l] = made[l] = -1;
+    do {
+        for (int l = 0; l < TG_WIDTH; l++) {
+            if (at[l] >= 0) {
+                const double cost = flat[TG_AT_COST * TG_WIDTH + l], failed = flat[TG_AT_FAILED * TG_WIDTH + l];
+                if (++made[l] < rounds && !(cost <= TG_SEARCH_DONE || failed >= TG_SEARCH_FAILED_MAX))
+                    continue;
+                for (int i = 0; i < TG_SEARCH; i++)
+                    searches[at[l]][i] = flat[i * TG_WIDTH + l];
+                at[l] = -1;
+                busy--;
+            }
+            if (next == count && made[l] >= 0)
+                continue;
+            const int from = next < count ? next : 0; /* a lane too many begins as the first, and is not looked at */
+            for (int i = 0; i < TG_SEARCH; i++)
+                flat[i * TG_WIDTH + l] = i < 6 ? searches[from][i] : 0.0;
+            flat[TG_AT_COST * TG_WIDTH + l] = flat[TG_AT_LENGTH * TG_WIDTH + l] = TG_SEARCH_UNKNOWN;
+            flat[TG_AT_PIVOT * TG_WIDTH + l] = 1.0;
+            made[l] = 0;
+            if (next < count) {
+                at[l] = next++;
+                busy++;
+            }
         }
-        TG_FN(gather)(x, searches[first], TG_SEARCH, lanes);
-        for (int round = 0, over = 0; round < rounds && !over; round++) {
+        if (busy) {
             TG_FN(six_round)(x, P, y);
             memcpy(x, y, sizeof y);
-            const double *flat = (const double *)x;
-            over = 1;
-            for (int i = 0; i < TG_WIDTH; i++)
-                over &= flat[TG_AT_COST * TG_WIDTH + i] <= TG_SEARCH_DONE ||
-                        flat[TG_AT_FAILED * TG_WIDTH + i] >= TG_SEARCH_FAILED_MAX;
         }
-        TG_FN(scatter)(searches[first], x, TG_SEARCH, lanes);
-    }
+    } while (busy);
 }

@@ -1,28 +1,23 @@
-/* The choice among solutions: the nearest to a joint vector, whole turns included. kernels/solutions.py has the same in
- * Python, for arms of any number of joints, and finds the words where there is no choice. */
-
-#define TG_LIMIT_SLACK 1e-9 /* rad: LIMIT_SLACK of kernels/solutions.py */
+/* The choice among solutions: the nearest to a joint vector, whole turns included (kinematics.inverse_closed_form has
+ * the law of one joint). kernels/solutions.py does the same in Python, for arms of any number of joints, and finds the
+ * words where there is no choice. */
 
 /* the nearest of count rows q, moved by whole turns within the limits; 0 where the limits allow none */
 static int tg_nearest(int count, int dof, const double *q, const double *reference, const double *low,
                       const double *high, const npy_bool *turns, double *best)
 {
-    const double turn = 2.0 * TG_PI;
     double least = DBL_MAX, row[TG_JOINTS_MAX];
     int found = 0;
     for (int i = 0; i < count; i++, q += dof) {
         double distance = 0.0;
         int inside = 1;
         for (int j = 0; j < dof; j++) {
-            double k = 0.0;
-            if (turns[j]) {
-                const double first = ceil((low[j] - TG_LIMIT_SLACK - q[j]) / turn);
-                const double last = floor((high[j] + TG_LIMIT_SLACK - q[j]) / turn);
-                k = fmin(fmax(nearbyint((reference[j] - q[j]) / turn), first), fmax(first, last));
-                inside &= first <= last;
-            }
-            row[j] = turns[j] ? q[j] + k * turn : q[j];
-            inside &= row[j] >= low[j] - TG_LIMIT_SLACK && row[j] <= high[j] + TG_LIMIT_SLACK;
+            const double x[2] = {q[j], reference[j]}, P[2] = {low[j], high[j]};
+            double out[2] = {q[j], q[j] >= low[j] - TG_LIMIT_SLACK && q[j] <= high[j] + TG_LIMIT_SLACK};
+            if (turns[j])
+                tg_turned_w1(x, P, out);
+            row[j] = out[0];
+            inside &= out[1] > 0.5;
             distance += (row[j] - reference[j]) * (row[j] - reference[j]);
         }
         if (inside && (!found || distance < least)) {

@@ -28,6 +28,7 @@ typedef struct {
     double *results, *log;
     const volatile unsigned char *stop;
     long long first, count, steps, every, rows; /* robots, periods; every n-th sample is logged, `rows` of them */
+    long long references; /* motions that robots follow: number i the i-th of them, over and over */
     int pushes, runge_kutta, noisy, begins; /* noisy: bits 0 speeds, 1 torques, 2 positions; begins: r starts with y */
     int watched; /* by the detector's law instead of constant thresholds */
     unsigned long long seed;
@@ -274,9 +275,17 @@ TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, 
             x[N + j] = job->noisy & 1 ? qd[j] + TG_SPREAD(c[TG_SIGMA + j]) * z[j] : qd[j];
             tau[j] = job->noisy & 2 ? held[j] + TG_SPREAD(c[TG_SIGMA + 6 + j]) * z[6 + j] : held[j];
         }
-        const double *const wanted = job->reference + 3 * N * k;
-        for (int j = 0; j < 3 * N; j++)
-            x[2 * N + j] = TG_SPREAD((TG_REAL)wanted[j]);
+        if (job->references == 1) {
+            const double *const wanted = job->reference + 3 * N * k;
+            for (int j = 0; j < 3 * N; j++)
+                x[2 * N + j] = TG_SPREAD((TG_REAL)wanted[j]);
+        } else
+            for (int l = 0; l < TG_WIDTH; l++) {
+                const long long which = (long long)(robot[l] % (unsigned long long)job->references);
+                const double *const wanted = job->reference + 3 * N * (which * job->steps + k);
+                for (int j = 0; j < 3 * N; j++)
+                    ((TG_REAL *)&x[2 * N + j])[l] = (TG_REAL)wanted[j];
+            }
         TG_FN(sense)(x, believed, y);
         /* the observer */
         for (int j = 0; j < N; j++) {

@@ -145,17 +145,17 @@ static PyObject *module_run(PyObject *module, PyObject *args)
     PyObject *belief, *reference, *common, *robots, *results, *log;
     Py_buffer stop;
     tg_job job;
-    if (!PyArg_ParseTuple(args, "spOOOOOOy*LLLLiiiiiK", &name, &single, &belief, &reference, &common, &robots, &results,
-                          &log, &stop, &job.first, &job.count, &job.steps, &job.every, &job.pushes, &job.runge_kutta,
-                          &job.noisy, &job.begins, &job.watched, &job.seed))
+    if (!PyArg_ParseTuple(args, "spOOOOOOy*LLLLLiiiiiK", &name, &single, &belief, &reference, &common, &robots, &results,
+                          &log, &stop, &job.first, &job.count, &job.steps, &job.every, &job.references, &job.pushes,
+                          &job.runge_kutta, &job.noisy, &job.begins, &job.watched, &job.seed))
         return NULL;
     PyObject *done = NULL;
     void *room = NULL, *believed = NULL;
     int form = 0;
     while (form < TG_FORMS && strcmp(tg_forms[form].name, name) != 0)
         form++;
-    if (form == TG_FORMS || job.count < 0 || job.steps < 1 || job.every < 1 || job.pushes < 0 ||
-        job.pushes > TG_PUSHES_MAX || stop.len < 1) {
+    if (form == TG_FORMS || job.count < 0 || job.steps < 1 || job.every < 1 || job.references < 1 ||
+        job.pushes < 0 || job.pushes > TG_PUSHES_MAX || stop.len < 1) {
         PyErr_SetString(PyExc_ValueError, "run: an instruction set, counts or pushes that do not exist");
         goto end;
     }
@@ -164,7 +164,7 @@ static PyObject *module_run(PyObject *module, PyObject *args)
     job.stop = (const volatile unsigned char *)stop.buf;
     job.log = NULL;
     if (!(job.belief = tg_numbers(belief, TG_BELIEVED, "belief")) ||
-        !(job.reference = tg_numbers(reference, job.steps * 3 * N, "reference")) ||
+        !(job.reference = tg_numbers(reference, job.references * job.steps * 3 * N, "reference")) ||
         !(job.common = tg_numbers(common, TG_COMMON, "common")) ||
         !(job.robots = tg_numbers(robots, job.count * size, "robots")) ||
         !(job.results = tg_numbers(results, job.count * (TG_RESULT + 3 * job.pushes), "results")) ||
@@ -223,7 +223,7 @@ static PyObject *module_envs(PyObject *module, PyObject *args)
 
 static PyMethodDef module_methods[] = {
     {"envs", module_envs, METH_VARARGS, "envs(set, belief, common, robots, action, state, out, first, count, periods, sample, noisy, seed)"},
-    {"run", module_run, METH_VARARGS, "run(set, single, belief, reference, common, robots, results, log, stop, first, count, steps, every, pushes, runge_kutta, noisy, begins, watched, seed)"},
+    {"run", module_run, METH_VARARGS, "run(set, single, belief, reference, common, robots, results, log, stop, first, count, steps, every, references, pushes, runge_kutta, noisy, begins, watched, seed)"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_definition = {

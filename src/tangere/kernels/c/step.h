@@ -16,18 +16,32 @@ static inline int tg_law_inputs(const tg_law_shape *s)
     return total;
 }
 
-/* size numbers from a float64 vector of any stride, or what can be made one; they need not be finite */
+/* size numbers from a float64 vector of any stride, a matrix row by row, a tuple of floats, or what can be made
+ * one of them; they need not be finite */
 static int step_numbers(PyObject *object, int size, double *out)
 {
+    if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == size) {
+        int i = 0;
+        while (i < size && PyFloat_CheckExact(PyTuple_GET_ITEM(object, i))) {
+            out[i] = PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(object, i));
+            i++;
+        }
+        if (i == size)
+            return 0;
+    }
     PyArrayObject *v = (PyArrayObject *)object;
-    if (!PyArray_CheckExact(object) || PyArray_TYPE(v) != NPY_DOUBLE || !PyArray_ISBEHAVED_RO(v))
+    if (!PyArray_CheckExact(object) || PyArray_TYPE(v) != NPY_DOUBLE || !PyArray_ISBEHAVED_RO(v) ||
+        (PyArray_NDIM(v) != 1 && !PyArray_ISCARRAY_RO(v)))
         v = (PyArrayObject *)PyArray_FROM_OTF(object, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
     else
         Py_INCREF(v);
     if (!v)
         return -1;
-    const int fits = PyArray_NDIM(v) == 1 && PyArray_DIM(v, 0) == size;
-    if (fits) {
+    const int flat = PyArray_NDIM(v) == 2 && PyArray_SIZE(v) == size;
+    const int fits = flat || (PyArray_NDIM(v) == 1 && PyArray_DIM(v, 0) == size);
+    if (flat)
+        memcpy(out, PyArray_DATA(v), (size_t)size * sizeof(double));
+    else if (fits) {
         const char *from = PyArray_BYTES(v);
         const npy_intp stride = PyArray_STRIDE(v, 0);
         for (int i = 0; i < size; i++)
@@ -39,6 +53,19 @@ static int step_numbers(PyObject *object, int size, double *out)
     return fits ? 0 : -1;
 }
 
+/* argument i of a sample; a law that names its arguments refuses by that name what is not finite, or no vector. Joint
+ * angles must lie within what sines are made for. */
+static int step_argument(const tg_law_shape *shape, int i, PyObject *object, double *x)
+{
+    static const int pose[2] = {4, 4};
+    const char *name = shape->names[i];
+    const int size = shape->sizes[i], made = step_numbers(object, size, x);
+    if (!name || (made == 0 && tg_finite(x, size, strcmp(name, "q") ? TG_NUMBER_MAX : TG_ANGLE_MAX)))
+        return made;
+    tg_refused(object, name, size == 16 ? 2 : 1, size == 16 ? pose : &size);
+    return -1;
+}
+
 static int step_ready(const Step *s)
 {
     if (!s->x)
@@ -48,8 +75,10 @@ static int step_ready(const Step *s)
 
 static inline void step_once(Step *s, const tg_law_shape *shape, int inputs)
 {
-    tg_isa->laws[s->law](tg_data(s->x), tg_data(s->P), tg_data(s->y));
-    memcpy(tg_data(s->x) + inputs, tg_data(s->y), (size_t)shape->state * sizeof(double));
+    for (int round = 0; round < shape->rounds; round++) {
+        tg_isa->laws[s->law](tg_data(s->x), tg_data(s->P), tg_data(s->y));
+        memcpy(tg_data(s->x) + inputs, tg_data(s->y), (size_t)shape->state * sizeof(double));
+    }
 }
 
 static PyObject *step_update(PyObject *object, PyObject *const *args, Py_ssize_t nargs)
@@ -62,10 +91,10 @@ static PyObject *step_update(PyObject *object, PyObject *const *args, Py_ssize_t
         return PyErr_Format(PyExc_TypeError, "%s takes %d inputs; %zd were given", shape->name, shape->inputs, nargs);
     int at = 0;
     for (int i = 0; i < shape->inputs; at += shape->sizes[i++])
-        if (step_numbers(args[i], shape->sizes[i], tg_data(s->x) + at) < 0)
+        if (step_argument(shape, i, args[i], tg_data(s->x) + at) < 0)
             return NULL;
     step_once(s, shape, at);
-    return PyFloat_FromDouble(tg_data(s->y)[shape->state]);
+    return PyFloat_FromDouble(shape->outputs ? tg_data(s->y)[shape->state] : 0.0);
 }
 
 static PyObject *step_rows(PyObject *object, PyObject *given)

@@ -29,7 +29,7 @@ from tangere.codegen.polynomials import (
 )
 from tangere.codegen.trace import Graph, Node, Symbol
 from tangere.kernels import closed_loop, ur
-from tangere.kernels.general import JOINTS_MAX, STRUCTURES, Structure, trace_polish
+from tangere.kernels.general import JOINTS_MAX, SIX, STRUCTURES, Structure, trace_polish
 from tangere.kernels.joint_laws import JOINT_LAWS, trace_joint_law
 from tangere.kernels.laws import detection
 from tangere.kernels.table import (
@@ -40,6 +40,7 @@ from tangere.kernels.table import (
     LAW_DOFS,
     LAWS,
     Kernel,
+    Law,
     all_kernels,
     trace,
     trace_ik,
@@ -211,6 +212,19 @@ TG_INLINE V TG_FN(atan2)(V y, V x)
 """
 
 
+# Geometries that laws of an arm are compiled for: a UR's own, and six axes in general, such as a calibrated UR's.
+ARMS = {
+    "ur": (ur.chain, ur.PARAMETER_COUNT),
+    SIX.name: (SIX.with_offsets, SIX.parameter_count),
+}
+
+
+def compiled_laws() -> list[tuple[str, Law, int, str]]:
+    """Name, law, number of joints and geometry ("": any) of every law that is compiled."""
+    free = [(f"{law.name}_{n}", law, n, "") for law in LAWS if not law.arm for n in LAW_DOFS]
+    return free + [(f"{law.name}_{arm}", law, ur.DOF, arm) for law in LAWS if law.arm for arm in ARMS]
+
+
 def kernels_text() -> str:
     """Template text: math functions, laws, then one function per kernel."""
     parts = ["/* Generated from tangere/kernels/table.py when the extension is built. */\n"]
@@ -224,11 +238,10 @@ def kernels_text() -> str:
     for name, t in trace_ik(ur.PARAMETER_COUNT).items():
         text = function(name, t.graph, ["x"], t.outputs, angles=t.angles)
         parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n" if name in _SCALAR_ONLY else text)
-    for law in LAWS:
-        for dof in LAW_DOFS:
-            t = trace_law(law, dof)
-            text = function(f"{law.name}_{dof}", t.graph, ["x"], t.outputs)
-            parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n")  # each sample waits for the one before
+    for name, law, dof, arm in compiled_laws():
+        t = trace_law(law, dof, *ARMS[arm]) if arm else trace_law(law, dof)
+        text = function(name, t.graph, ["x"], t.outputs)
+        parts.append(f"#ifdef TG_IS_SCALAR\n{text}#endif\n")  # each sample waits for the one before
     return "\n".join(parts)
 
 
@@ -251,6 +264,7 @@ def table_text() -> str:
         lines.append(f"#define {name} {value}")
     lines.append(f"#define TG_ROTATION_TOLERANCE {inverse.ROTATION_TOLERANCE!r}")
     lines.append(f"#define TG_RESCUE {inverse.RESCUE!r}")
+    lines.append(f"#define TG_LIMIT_SLACK {inverse.LIMIT_SLACK!r}")
     lines.append(f"#define TG_EXACT_ROTATION {inverse.EXACT_ROTATION!r}")
     lines.append(f"#define TG_LENGTH_MAX {LENGTH_MAX!r}")
     lines.append(f"#define TG_ANGLE_MAX {ANGLE_MAX!r}")
@@ -263,15 +277,18 @@ def table_text() -> str:
     lines.append("static const tg_shape tg_shapes[TG_KERNELS] = {")
     lines += [_shape(k, ur.DOF) for k in kernels]
     lines.append("};")
-    rows = [(f"{law.name}_{n}", law, n) for law in LAWS for n in LAW_DOFS]
+    rows = compiled_laws()
     lines.append(f"#define TG_LAWS {len(rows)}")
     lines.append("#define TG_EACH_LAW(X) \\")
-    lines += [f"    X({name}) \\" for name, _, _ in rows]
+    lines += [f"    X({name}) \\" for name, *_ in rows]
     lines.append("")
     lines.append("static const tg_law_shape tg_law_shapes[TG_LAWS] = {")
-    for name, law, n in rows:
-        inputs = f"{len(law.inputs(n))}, {{{', '.join(map(str, law.inputs(n)))}}}"
-        lines.append(f'    {{"{name}", {inputs}, {law.state(n)}, {law.parameters(n)}, {law.outputs(n)}}},')
+    for name, law, n, arm in rows:
+        inputs = f"{len(law.inputs(n))}, {{{', '.join(map(str, law.inputs(n))) or 0}}}"
+        names = ", ".join(f'"{x}"' for x in law.names) or "NULL"
+        parameters = law.parameters(n) + (ARMS[arm][1] if arm else 0)
+        sizes = f"{law.state(n)}, {parameters}, {law.outputs(n)}, {law.rounds}"
+        lines.append(f'    {{"{name}", {inputs}, {{{names}}}, {sizes}}},')
     lines.append("};")
     return "\n".join(lines) + "\n"
 

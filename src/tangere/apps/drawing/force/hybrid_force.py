@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from tangere.apps.drawing.force.sense import SPEED_NOISE, ContactForce, PenController
 from tangere.apps.drawing.force.surface import STIFFEST, HybridGains, hybrid_gains
 from tangere.apps.drawing.force.task import CONTACT, LOST, PenPlan
-from tangere.control.task_space import ToolInertia, pose_error
+from tangere.control.task_space import ToolInertia
 from tangere.errors import InvalidValue
-from tangere.kernels import backend
+from tangere.kernels.laws.task import tip_start
+from tangere.kernels.step import arm_step
 from tangere.types import Array, Command, Friction, Reference, State
 
 if TYPE_CHECKING:
@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 LEAST, MOST = 20.0, 300.0
 
 
-class VelocityFilter:
-    """qd from a noisy measurement and the dynamics, without lag where the model is right.
+def speed_bandwidth(robot: Robot, q: Array, force_noise: float, speed_noise: float) -> Array:
+    """L (n,) [rad/s] of the filter of the joint speeds (kernels.laws.task.tip_sense).
 
-        v-   = v + h (qdd_model + d),   qdd_model = M^-1 (tau + J^T F - C v - g)
-        v    = v- + 2 L h (qd - v-),    d = d + (L^2 h) (qd - v-)
-
-    d is what the model lacks as a joint acceleration: the error of v has two poles at L. The measured force brings
-    noise of its own into qdd_model; L of each joint is where both noises are equally strong,
+    What the model lacks as a joint acceleration is learnt on the way: the error of v has two poles at L. The measured
+    force brings noise of its own into qdd_model; L of each joint is where both noises are equally strong,
 
         L_j = force_noise |M^-1 J_v^T|_j / speed_noise,    held within LEAST and MOST
 
@@ -38,129 +35,93 @@ class VelocityFilter:
     wrist, which any newton shakes, is hardly. force_noise [N], speed_noise [rad/s] per sample; q (n,): where the
     inertia is taken.
     """
-
-    def __init__(self, robot: Robot, q: Array, force_noise: float, speed_noise: float) -> None:
-        if not (force_noise > 0.0 and speed_noise > 0.0):
-            raise InvalidValue(f"noise: positive [N] and [rad/s], got {force_noise!r} and {speed_noise!r}")
-        self.robot = robot
-        shaken = np.linalg.norm(np.linalg.solve(robot.mass_matrix(q), robot.jacobian(q)[:3].T), axis=1)
-        self.bandwidth: Array = np.clip(force_noise * shaken / speed_noise, LEAST, MOST)
-
-    def start(self, state: State) -> None:
-        """Begin with the measured speed and no disturbance."""
-        self._q, self.qd = state.q, state.qd
-        self._d = np.zeros(len(state.q))
-        self.innovation = self._d
-        self._time, self._h = state.time, -1.0
-
-    def update(self, state: State, external: Array | None) -> Array:
-        """qd (n,) now; external (n,) [Nm]: joint torque of what was measured to push since the sample before."""
-        h = state.period
-        if state.time == self._time or not h > 0.0:
-            return self.qd
-        self._time = state.time
-        tau = state.tau if external is None else state.tau + external
-        predicted = self.robot.forward_dynamics(self._q, self.qd, tau)
-        predicted += self._d
-        predicted *= h
-        predicted += self.qd
-        innovation = state.qd - predicted
-        self.innovation = innovation.copy()  # (n,) rad/s, of this sample
-        if h != self._h:
-            self._h = h
-            self._fast, self._slow = np.minimum(2.0 * self.bandwidth * h, 1.0), self.bandwidth**2 * h
-        self._d = self._d + self._slow * innovation
-        innovation *= self._fast
-        predicted += innovation
-        self._q, self.qd = state.q, predicted
-        return predicted
+    if not (force_noise > 0.0 and speed_noise > 0.0):
+        raise InvalidValue(f"noise: positive [N] and [rad/s], got {force_noise!r} and {speed_noise!r}")
+    shaken = np.linalg.norm(np.linalg.solve(robot.mass_matrix(q), robot.jacobian(q)[:3].T), axis=1)
+    return np.asarray(np.clip(force_noise * shaken / speed_noise, LEAST, MOST))
 
 
 WILD = 1e4  # (rad/s2)^2 over all joints: beyond 100 rad/s2 the pose is singular, or nearly
+NO_WRENCH = np.zeros(6)
+NO_WRENCH.flags.writeable = False
 
 
 class TipLaw:
-    """The equations of HybridForce, which says what they mean; the state is the filtered speed and the integral b.
+    """The laws tip_sense and tip_torque of the kernel table for one arm: in each period first `sense`, then `torque`.
 
-        wdot* = (1 - S) [a_d + kp e + kv ed] + n along + b,      S = n n^T where the pen presses, else 0
-        bdot h = ki h (1 - S) e + n integral
-        tau   = M J^-1 (wdot* - Jdot qd) + C qd + g - J^T F
-
-    In each period first `sense`, then `torque`. filter: of the joint speeds; axes (3, 3): rows x, y, n of the canvas
-    frame; origin (3,) of it; gains (kp, kv, ki); limit (6,): of b. A UR has the same compiled, see tip_law.
+    bandwidth (n,): of the joint speeds' filter; T_canvas (4, 4): z out of the paper; gains (kp, kv, ki); limit (6,): of
+    the integral b. The state is the filtered speed and b.
     """
 
     def __init__(
-        self, filter: VelocityFilter, axes: Array, origin: Array, gains: tuple[float, float, float], limit: Array
+        self, robot: Robot, bandwidth: Array, T_canvas: Array, gains: tuple[float, float, float], limit: Array
     ) -> None:
-        self.robot, self._filter = filter.robot, filter
-        self._axes, self._normal, self._origin = axes, axes[2], origin
-        self._kp, self._kv, self._ki = gains
-        self._limit = limit
-        self._square = self.robot.dof == 6
+        self._made = (robot, bandwidth, T_canvas, gains, limit)
+        n, normal = robot.dof, T_canvas[:3, 2]
+        told = np.concatenate((bandwidth, T_canvas[:3, :3].T.ravel(), T_canvas[:3, 3]))
+        self._sense = arm_step("tip_sense", robot, told)
+        self._torque = arm_step("tip_torque", robot, np.concatenate((gains, limit, [WILD], normal)))
+        self._felt = slice(first := len(tip_start(n)), first + 6)
+        self._speed = slice(first + 6 + n, first + 6 + 2 * n)
+        self._external = slice(first + 6 + 2 * n, first + 6 + 3 * n)
+        self._tau = slice(8, 8 + n)
+
+    def __reduce__(self) -> Any:
+        return TipLaw, self._made  # a copy begins anew
 
     def start(self, state: State) -> None:
         """Begin with the measured speed, and no integral."""
-        self._filter.start(state)
-        self.qd = state.qd  # (n,) filtered
-        self.b = np.zeros(6)  # m/s2, rad/s2
-        self.full = False  # whether b is at its limit
+        n = len(state.q)
+        begin = (np.array([state.time]), state.q, state.qd, np.zeros(n))
+        self._sense.before[-1 - 3 * n :] = np.concatenate(begin)
+        self._torque.before[-6:] = 0.0
 
     def sense(self, state: State, F: Array | None) -> tuple[float, float, float, float, float, float]:
         """Force along the normal, its whole size [N]; x, y, height of the tip [m]; its speed along the normal [m/s].
 
         F (6,): what is felt of the environment at the tcp, None where nothing is known.
         """
-        self._q, n = state.q, self._normal
-        self._J, self._T = self.robot.jacobian(state.q), self.robot.pose(state.q)
-        external = None if F is None else F.dot(self._J)
-        self.external: Array = np.zeros(len(state.q)) if external is None else external  # (n,) J^T F
-        self.qd = self._filter.update(state, external)
-        self._v = self._J.dot(self.qd)
-        W, push = (0.0, 0.0) if F is None else (float(n.dot(F[:3])), math.sqrt(float(F[:3].dot(F[:3]))))
-        x, y, z = self._axes.dot(self._T[:3, 3] - self._origin).tolist()
-        return W, push, x, y, z, float(n.dot(self._v[:3]))
+        sense, wrench = self._sense, NO_WRENCH if F is None else F
+        sense.update((float(state.time), float(state.period)), state.q, state.qd, state.tau, wrench)
+        W, push, x, y, z, speed = sense.after[self._felt].tolist()
+        return W, push, x, y, z, speed
 
     def torque(self, reference: Reference, h: float, pressing: bool, along: float, integral: float) -> Array | None:
         """tau (n,), or None where the pose is singular or nearly; `pull` (6,) then says what J qdd was to be.
 
         along [m/s2]: in the normal's place where the pen presses, else on top; integral [m/s2]: what b gains along it.
         """
-        robot, n = self.robot, self._normal
-        assert reference.T is not None
-        assert reference.v is not None
-        assert reference.a is not None
-        error = pose_error(reference.T, self._T)
-        pull = reference.a + self._kp * error + self._kv * (reference.v - self._v)
-        if pressing:
-            error[:3] -= n.dot(error[:3]) * n
-            along -= float(n.dot(pull[:3]))
-        pull[:3] += along * n
-        self.b += self._ki * h * error
-        self.b[:3] += integral * n
-        self.full = bool(np.any(np.abs(self.b) >= self._limit))
-        np.clip(self.b, -self._limit, self._limit, out=self.b)
-        pull += self.b
-        self.pull: Array = pull - robot.jacobian_rate_times_velocity(self._q, self.qd)
-        if not self._square:
-            return None
-        try:
-            qdd = np.linalg.solve(self._J, self.pull)
-        except np.linalg.LinAlgError:
-            return None  # exactly singular
-        if not qdd.dot(qdd) < WILD:
-            return None
-        return robot.inverse_dynamics(self._q, self.qd, qdd) - self.external
+        law, r = self._torque, reference
+        if r.T is None or r.v is None or r.a is None:
+            raise InvalidValue("T, v, a: the reference has no path of the tool")
+        knobs = (float(h), float(pressing), float(along), float(integral))
+        regular = law.update(self._sense.after, r.T, r.v, r.a, knobs)
+        return law.after[self._tau].copy() if regular else None
 
+    @property
+    def qd(self) -> Array:
+        """Filtered joint speeds (n,) [rad/s]."""
+        return self._sense.after[self._speed].copy()
 
-def tip_law(
-    robot: Robot, filter: VelocityFilter, T_canvas: Array, gains: tuple[float, float, float], limit: Array,
-) -> Any:  # fmt: skip
-    """TipLaw of the arm: compiled for a UR (3 us a period), else as above (some 40 us)."""
-    axes, origin = np.array(T_canvas[:3, :3].T), np.array(T_canvas[:3, 3])
-    if robot.ur_kernels:
-        return backend.TipLaw(robot, filter.bandwidth, axes, origin, gains, limit, WILD)
-    return TipLaw(filter, axes, origin, gains, limit)
+    @property
+    def external(self) -> Array:
+        """Joint torque of the wrench that was compensated (n,) [Nm]."""
+        return self._sense.after[self._external].copy()
+
+    @property
+    def pull(self) -> Array:
+        """What J qdd was to be in the last period (6,) [m/s2, rad/s2]."""
+        return self._torque.after[-6:].copy()
+
+    @property
+    def b(self) -> Array:
+        """The integral (6,) [m/s2, rad/s2]."""
+        return self._torque.before[-6:].copy()
+
+    @property
+    def full(self) -> bool:
+        """Whether the integral is at its limit."""
+        return bool(self._torque.after[7])
 
 
 # rad/s, three poles each: a sixteenth of a 1 kHz loop (6.28e3 rad/s / 100), 9 degrees of phase per millisecond of delay
@@ -185,7 +146,7 @@ class HybridForce(PenController):
     is bumpless. W_d starts from what is felt at the touch and rises with a ramp. Gains: hybrid_gains from
     the stiffness (estimated at the first touch if not given; until then the stiffest one is assumed, which is stable
     for all softer ones), and three poles at OMEGA for the motion: kv = 3 w, kp = 3 w^2, ki = w^3. Speeds come from
-    VelocityFilter. Lambda as in OperationalSpace, capped near singularities.
+    TipLaw's filter. Lambda as in OperationalSpace, capped near singularities.
 
     v_n is the speed against the paper, which may lean: the joints' n.v less the paper's own v_s, and that is what the
     joints see beyond the change of depth W / k, slowly:
@@ -214,8 +175,8 @@ class HybridForce(PenController):
         if reference.T is None or reference.v is None or reference.a is None:
             raise InvalidValue("the plan has no path of the tool (T, v, a): hybrid control needs one")
         limit = np.repeat((ANTI_WINDUP, 5.0 * ANTI_WINDUP), 3)
-        filter = VelocityFilter(robot, reference.q, noise, SPEED_NOISE)
-        self._law: TipLaw = tip_law(robot, filter, T_canvas, gains, limit)
+        bandwidth = speed_bandwidth(robot, reference.q, noise, SPEED_NOISE)
+        self._law = TipLaw(robot, bandwidth, T_canvas, gains, limit)
         J = robot.jacobian(reference.q)
         self.mass = 1.0 / float(self.normal @ self.inertia.mobility(reference.q, J)[:3, :3] @ self.normal)
         self._set_stiffness(STIFFEST if stiffness is None else stiffness)

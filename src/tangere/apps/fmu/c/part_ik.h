@@ -1,7 +1,6 @@
 /* All solutions of a pose, and the choice among them. */
 
 #define TURN 6.283185307179586
-#define LIMIT_SLACK 1e-9 /* rad beyond a limit that still counts as within: rounding of an angle near pi is 4e-16 */
 #define POLISH_STEPS 20
 #define POLISHED 1e-12 /* m and rad: what counts as the pose */
 
@@ -181,15 +180,13 @@ static double ik_turned(const Values *v, const double *q, const double *referenc
 {
     double distance = 0.0;
     for (int i = 0; i < 6; i++) {
-        double k = TG_ROUND((reference[i] - q[i]) / TURN);
-        if (v->boolean[LIMITED]) {
-            const double bottom = v->real[Q_MIN + i] - LIMIT_SLACK, top = v->real[Q_MAX + i] + LIMIT_SLACK;
-            const double low = ceil((bottom - q[i]) / TURN), high = floor((top - q[i]) / TURN);
-            if (low > high)
-                return -1.0;
-            k = k < low ? low : k > high ? high : k;
-        }
-        moved[i] = q[i] + k * TURN;
+        const double x[2] = {q[i], reference[i]}, endless[2] = {-HUGE_VAL, HUGE_VAL};
+        const double limits[2] = {v->real[Q_MIN + i], v->real[Q_MAX + i]};
+        double out[2];
+        tg_turned(x, v->boolean[LIMITED] ? limits : endless, out);
+        if (out[1] < 0.5)
+            return -1.0;
+        moved[i] = out[0];
         distance += (moved[i] - reference[i]) * (moved[i] - reference[i]);
     }
     return distance;
