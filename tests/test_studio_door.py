@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import re
 import socket
 from pathlib import Path
@@ -141,3 +142,16 @@ def test_the_version_that_the_door_fits_is_the_one_that_is_asked_for(root):
     asked = re.search(r'studio = \["viser==([\d.]+)"', (root / "pyproject.toml").read_text())
     assert asked is not None
     assert viser.__version__ == asked[1]
+
+
+def test_nothing_of_viser_is_printed_past_stdout_either(monkeypatch):
+    """As in a notebook, where rich shows what it prints without stdout."""
+    import rich
+
+    past = io.StringIO()
+    monkeypatch.setattr(rich.get_console(), "_file", past)
+    server, _ = doors.guarded_server()
+    doors.stop(server)
+    assert past.getvalue() == ""
+    rich.print("heard")
+    assert past.getvalue() == "heard\n"

@@ -16,6 +16,7 @@ import logging
 import re
 import secrets
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import import_module
@@ -177,9 +178,16 @@ def own_page(body: bytes, zipped: bool) -> bytes:
     return gzip.compress(text.encode(), 1) if zipped else text.encode()
 
 
-def quiet() -> contextlib.AbstractContextManager[Any]:
-    """Nothing that viser prints reaches the terminal: the command prints one line, its own."""
-    return contextlib.redirect_stdout(io.StringIO())
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing that viser prints reaches terminal or notebook: the command prints one line, its own."""
+    console = import_module("rich").get_console()  # in a notebook it shows things past stdout
+    before, console.quiet = console.quiet, True
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        console.quiet = before
 
 
 def stop(server: Any) -> None:
