@@ -162,6 +162,17 @@ def test_other_numbers_are_found(files, tmp_path, kind, name):
     assert any(key.startswith("answers") for key in found), found
 
 
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_a_start_value_that_is_no_number_is_a_finding(files, files3, tmp_path, fmi):
+    def change(text: str) -> str:
+        at = text.index('start="', text.index('"q[1]"' if fmi == 2 else 'name="q"')) + len('start="')
+        return f"{text[:at]}abc{text[text.index(' ' if fmi == 3 else chr(34), at) :]}"
+
+    whole = (files if fmi == 2 else files3)["fk"]
+    found = bad(check_fmu(damaged(whole, tmp_path / "bad.fmu", XML, change), quick=True))
+    assert "the file says abc" in found["block start values"]
+
+
 def test_a_library_that_crashes_is_a_finding(files, tmp_path):
     import subprocess
 

@@ -82,7 +82,7 @@ def _first_values(fmu: Opened) -> Finding:
 
 def _movable(fmu: Opened) -> list[Variable]:
     """Inputs that can be changed around a known value."""
-    return [v for v in fmu.of("input", "Real") if v.start is not None]
+    return [v for v in fmu.of("input", "Real") if v.start is not None and math.isfinite(v.number)]
 
 
 def _moved(talk: Talk, fmu: Opened, first: int, h: float, count: int = STEPS) -> list[dict[str, float]]:

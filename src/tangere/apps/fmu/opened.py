@@ -36,6 +36,13 @@ class NotAnFmu(InvalidValue):
     """The file cannot be opened as an FMU."""
 
 
+def _number(text: str, otherwise: float) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return otherwise
+
+
 @dataclass(frozen=True)
 class Variable:
     """A ScalarVariable, or an element of an array of FMI 3.0."""
@@ -57,13 +64,13 @@ class Variable:
 
     @property
     def number(self) -> float:
-        """Start value as a number, 0 where there is none."""
+        """Start value as a number, 0 where there is none, nan where it is no number."""
         start = self.start or "0"
-        return float({"true": "1", "false": "0"}.get(start, start))
+        return _number({"true": "1", "false": "0"}.get(start, start), math.nan)
 
     def within(self, value: float) -> float:
         """The value, or the bound that it lies beyond."""
-        low, high = float(self.attributes.get("min", "-inf")), float(self.attributes.get("max", "inf"))
+        low, high = (_number(self.attributes.get(k, ""), x) for k, x in (("min", -math.inf), ("max", math.inf)))
         return min(max(value, low), high)
 
 
