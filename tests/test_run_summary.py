@@ -96,6 +96,14 @@ def test_the_tcp_is_placed_by_the_robot_where_the_log_has_joints_only(rng):
     assert tracking_error(Log({"time": np.arange(5.0), "q": q, "T_des": T}), robot) == pytest.approx(distance)
 
 
+def test_a_result_in_a_line_names_events_and_an_arm_beyond_its_limits():
+    log = Log({"time": H * np.arange(5.0), "cost": np.zeros(5), "cost_log": np.zeros(5)})
+    result = RunResult(log, (TOUCH,), "", Timing.of(log, H), 0.1, H, interventions={"limited": 3})
+    assert repr(result).endswith(" s, 1 event)")
+    wild = replace(result, events=(), interventions={"joint 6 beyond its speed of 3.142 rad/s": 9})
+    assert repr(wild).endswith(", 0 events, beyond limits of the arm)")
+
+
 def test_an_empty_log_has_no_numbers_but_a_summary():
     log = Log({"time": np.zeros(0), "cost": np.zeros(0), "cost_log": np.zeros(0)})
     result = RunResult(log, (), "the plant was lost", Timing.of(log, H), 0.1, H)

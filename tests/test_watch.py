@@ -149,7 +149,11 @@ def test_samples_too_far_apart_are_said() -> None:
     assert seen.seconds == 0.0
     assert seen.events == ()
     assert "further apart" in seen.said[0]
+    assert seen.traces.nearest is None
     quiet = _watched(columns_of(5.0))
+    score, joint = quiet.traces.nearest or (0.0, 0)
+    assert score == np.nanmax(quiet.traces.score)
+    assert f"no alarms in {quiet.seconds:.1f} s, largest score {score:.2g} of 1 on joint {joint}\n" in summary([quiet])
     assert summary([seen, quiet]).startswith(f"{seen.log.name}: nothing could be watched\n")  # not: no alarms in 0.0 s
 
 

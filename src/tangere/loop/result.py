@@ -319,7 +319,9 @@ class RunResult:
     def __repr__(self) -> str:
         arm = "" if self.robot is None else f" of {self.robot.name}"
         ended = f", {self.aborted}" if self.aborted else ""
-        return f"RunResult({self.duration:g} s{arm}, {len(self.events)} events{ended})"
+        events = "1 event" if len(self.events) == 1 else f"{len(self.events)} events"
+        wild = ", beyond limits of the arm" if any(" beyond its " in text for text in self.interventions) else ""
+        return f"RunResult({self.duration:g} s{arm}, {events}{wild}{ended})"
 
     def _repr_html_(self) -> str:
         """The run in a sentence and its events, for a notebook; `report` writes the whole page."""

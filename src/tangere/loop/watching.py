@@ -39,6 +39,14 @@ class Traces:
     score: Array  # (N,) the largest signal of all against its threshold, 1 is an alarm
     joint: NDArray[np.int64]  # (N,) counted from 1: which it is of
 
+    @property
+    def nearest(self) -> tuple[float, int] | None:
+        """The largest score and its joint: how near it came to an alarm; None where nothing was watched."""
+        if not np.isfinite(self.score).any():
+            return None
+        most = int(np.nanargmax(self.score))
+        return float(self.score[most]), int(self.joint[most])
+
 
 @dataclass(frozen=True)
 class Watched:

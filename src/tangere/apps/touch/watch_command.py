@@ -347,6 +347,8 @@ def summary(done: list[Watched], colour: bool = False, explain: bool = False) ->
         others = len(seen.events) - alarms
         said = plural(alarms, "alarm") + (f", {plural(others, 'other event')}" if others else "")
         said = f"{said} in {seen.seconds:.1f} s" if seen.seconds else "nothing could be watched"
+        if not seen.events and seen.period is None and (nearest := seen.traces.nearest) is not None:
+            said += f", largest score {nearest[0]:.2g} of 1 on joint {nearest[1]}"
         lines.append(paint(f"{seen.log.name}: {said}", "heading", colour))
         if seen.events:
             rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
