@@ -243,6 +243,9 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
 LONG = 60_000
 TOGETHER = ("cost", "cost_log", "lateness", "cpu")  # columns (N,) that are asked for one after the other
 PIECE = 20_000  # rows of such a log that are read at once: 16 MB
+# bytes of columns up to which such a log is read once, when the first is asked for, and stays: two or three minutes at
+# 1 kHz. A page asks for some forty columns, and to read one is to unpack the whole file.
+WHOLE = 128 << 20
 BINS = 2000  # of an overview: about two per pixel of a wide figure
 
 
@@ -281,13 +284,17 @@ class Overview:
 class StoredColumns(Mapping[str, Array]):
     """Columns of a log whose MCAP file holds them: time stays in memory, any other is read when it is asked for.
 
-    widths: name -> k, 0 for a column (N,). Those of TOGETHER are read at once and stay until `release`; others do not.
+    widths: name -> k, 0 for a column (N,). If all take no more than WHOLE bytes they are read at once and stay until
+    `release`; of a larger log only those of TOGETHER do.
     """
 
     def __init__(self, path: str | os.PathLike[str], widths: Mapping[str, int], time: Array, own: bool = True) -> None:
         self._path, self._own, self._time = Path(path), own, time
         self.widths = dict(widths)
         self._held: dict[str, Array] = {}
+        numbers = len(time) * sum(max(width, 1) for width in self.widths.values())
+        others = [name for name in self.widths if name != "time"]
+        self._stays = others if 8 * numbers <= WHOLE else [name for name in others if name in TOGETHER]
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -300,6 +307,14 @@ class StoredColumns(Mapping[str, Array]):
 
     def parts(self, rows: int) -> Iterator[dict[str, Array]]:
         """All columns, at most so many rows at a time."""
+        if len(self._stays) + 1 < len(self.widths):
+            yield from self._unpacked(rows)
+            return
+        for at in range(0, len(self._time), rows):
+            yield {name: self[name][at : at + rows] for name in self.widths}
+
+    def _unpacked(self, rows: int) -> Iterator[dict[str, Array]]:
+        """The same from the file."""
         from tangere.logs.mcap_read import pieces_of
 
         waiting: list[dict[str, Array]] = []
@@ -343,18 +358,17 @@ class StoredColumns(Mapping[str, Array]):
             return self._time
         if name in self._held:
             return self._held[name]
-        names = [one for one in TOGETHER if one in self.widths] if name in TOGETHER else [name]
-        size = len(self._time)
+        size, names = len(self._time), self._stays if name in self._stays else [name]
         found = {one: np.empty((size, self.widths[one]) if self.widths[one] else size) for one in names}
         at = 0
-        for part in self.parts(PIECE):
+        for part in self._unpacked(PIECE):
             to = min(at + len(part["time"]), size)
             for one, values in found.items():
                 values[at:to] = part[one][: to - at]
             at = to
         for values in found.values():
             values.flags.writeable = False
-        if name in TOGETHER:
+        if name in self._stays:
             self._held |= found
         return found[name]
 
