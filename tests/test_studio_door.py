@@ -110,6 +110,17 @@ def test_the_message_that_opens_a_tunnel_does_nothing(open_door, monkeypatch):
     assert len(handlers) == before
 
 
+def test_nothing_is_said_to_a_notebook(monkeypatch):
+    """Where there is one, the library's words go around the standard output."""
+    console, heard = pytest.importorskip("rich").get_console(), io.StringIO()
+    monkeypatch.setattr(console, "_file", heard)
+    doors.stop(doors.guarded_server()[0])
+    assert heard.getvalue() == ""
+    assert not console.quiet
+    console.print("others are heard")
+    assert heard.getvalue()
+
+
 def test_only_loopback_listens(open_door):
     port = open_door[2]
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
