@@ -93,6 +93,14 @@ class Page:
         seen = np.array(((x - box["x"] - box["width"] / 2) / f, (y - box["y"] - box["height"] / 2) / f, 1.0))
         return np.array(camera.position), turn(camera.wxyz) @ (seen / np.linalg.norm(seen))
 
+    def slide(self, name: str, share: float) -> None:
+        """Click a slider, by the words beside it, at that share of its length."""
+        of = self.page.locator("label", has_text=name).first.get_attribute("for")
+        track = self.page.locator(f"[id='{of}'] .mantine-Slider-trackContainer")
+        track.scroll_into_view_if_needed()
+        box = track.bounding_box()
+        self.page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+
     @property
     def outside(self) -> list[str]:
         """Requests that went elsewhere than to this machine."""
@@ -134,15 +142,31 @@ def nearest_hit(meshes: Any, T: Any, origin: Any, direction: Any) -> float:
     return best
 
 
+def renderers() -> list[int]:
+    """Processes of this one's browser that draw pages."""
+    parents = {os.getpid()}
+    tasks: dict[int, tuple[int, bytes]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            tasks[int(folder.name)] = (
+                int((folder / "stat").read_text().rpartition(")")[2].split()[1]), (folder / "cmdline").read_bytes()
+            )
+        except OSError:  # it has ended meanwhile
+            continue
+    for _ in range(6):
+        parents |= {pid for pid, (parent, _) in tasks.items() if parent in parents}
+    return [pid for pid in parents if b"--type=renderer" in tasks.get(pid, (0, b""))[1]]
+
+
 class Studio:
     """`tangere studio` as a process."""
 
-    def __init__(self, *words: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, *words: str, shown: bool = False, env: dict[str, str] | None = None) -> None:
         root = Path(__file__).resolve().parent.parent
         paths = os.pathsep.join([str(root / "src"), *(p for p in sys.path if p)])
         told = {**os.environ, "PYTHONPATH": paths, **(env or {})}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tangere", "studio", "--no-browser", *words],
+            [sys.executable, "-m", "tangere", "studio", *([] if shown else ["--no-browser"]), *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=told,
         )  # fmt: skip
         self.lines: queue.Queue[str] = queue.Queue()

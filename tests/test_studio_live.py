@@ -7,11 +7,10 @@ import signal
 import socket
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from studio_browser import Studio, browser, needs_browser, until
+from studio_browser import Studio, browser, needs_browser, renderers, until
 
 from tangere.cli.main import main
 from tangere.studio.grab import ANSWER
@@ -147,23 +146,6 @@ def test_a_second_page_watches_and_does_not_take_over(seen, first):
     other.page.close()
 
 
-def renderers():
-    """Processes of this one's browser that draw pages."""
-    parents, found = {os.getpid()}, []
-    tasks = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            tasks[int(folder.name)] = (
-                int((folder / "stat").read_text().rpartition(")")[2].split()[1]), (folder / "cmdline").read_bytes()
-            )
-        except OSError:  # it has ended meanwhile
-            continue
-    for _ in range(6):
-        parents |= {pid for pid, (parent, _) in tasks.items() if parent in parents}
-    found = [pid for pid in parents if b"--type=renderer" in tasks.get(pid, (0, b""))[1]]
-    return found
-
-
 def test_a_page_that_is_frozen_lets_go(seen, first, monkeypatch):
     """The renderer is stopped: its connection still answers pings, its own queue does not."""
     page, client = first
@@ -219,6 +201,14 @@ def test_sigint_ends_it_cleanly_too_before_and_after_it_is_up():
     studio = Studio()
     assert studio.address
     assert studio.end(signal.SIGINT)[0] == 0
+
+
+def test_where_no_browser_opens_that_is_said():
+    pytest.importorskip("viser")
+    studio = Studio(shown=True, env={"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "false"})
+    assert studio.address
+    code, errors = studio.end()
+    assert (code, errors) == (0, "no browser could be opened; open the address above by hand\n")
 
 
 def test_a_port_that_is_taken_is_refused(capsys):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import signal
 import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from studio_browser import browser, nearest_hit, needs_browser, until
+from studio_browser import browser, nearest_hit, needs_browser, renderers, until
 
 import tangere
 
@@ -135,28 +136,90 @@ def test_a_client_that_never_reads_and_pages_cost_the_simulation_nothing(live):
     assert grown < 5.0
 
 
-def test_the_page_follows_the_arm_and_memory_is_flat(live):
+# in the page: when the arm was seen to move, and when a frame was begun [s]
+WATCH = """() => {
+  window.moved = []; window.frames = []; let last = null
+  const frame = () => { window.frames.push(Date.now() / 1e3); requestAnimationFrame(frame) }
+  frame()
+  setInterval(() => {
+    const arm = window.__viserMutable.nodeRefFromName['/arm/6']
+    if (arm && arm.position.x !== last) { last = arm.position.x; window.moved.push([Date.now() / 1e3, last]) }
+  }, 4)
+}"""
+
+
+def test_the_page_follows_the_arm_and_memory_is_flat(live, monkeypatch):
+    """From the moment at which the server sends where the arm is to that at which the page has it.
+
+    A page takes what has come when it begins a frame: a frame that takes long to draw, as without a graphics card, is
+    not held against us. What is older than that has waited in a queue.
+    """
     needs_browser()
     server, door, page = live
+    sent: list[tuple[float, float]] = []
+    update = page.update
+
+    def updated():
+        update()
+        sent.append((time.time(), float(page.stage.arm.frames[6].position[0])))
+
+    monkeypatch.setattr(page, "update", updated)
     with browser((1280, 500)) as open_page:
         seen = open_page(address(server, door))
         client = until(lambda: list(server.get_clients().values()), "a client")[0]
         client.local_storage.get_item("tangere", timeout=60.0)
-        node = "window.__viserMutable.nodeRefFromName['/arm/6']"
-        history: list[tuple[float, float]] = []
+        seen.page.evaluate(WATCH)
+        until(lambda: seen.page.evaluate("window.frames.length") > 20, "it draws", 300.0)
         time.sleep(WARM)
-        before, lags, end = memory(), [], time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            history.append((time.monotonic(), float(page.stage.arm.frames[6].position[0])))
-            x = float(seen.page.evaluate(f"{node}.position.x"))
-            now = time.monotonic()
-            same = [t for t, value in history if abs(value - x) < 1e-6]
-            if same:
-                lags.append(now - same[-1])
-            time.sleep(0.02)
+        before, start = memory(), time.time()
+        time.sleep(SECONDS)
         grown = (memory() - before) / 1e6 * 60.0 / SECONDS
-        lag = float(np.percentile(lags, 95))
-        print(f"lag {1e3 * lag:.0f} ms (p95 of {len(lags)}), {grown:.2f} MB a minute")
-        assert lag < 0.3
+        moved, frames = seen.page.evaluate("[window.moved, window.frames]")
+        at, x = np.array(sent).T
+        frames = np.array(frames)
+        lags, queued = [], []
+        for when, value in moved:
+            same = np.flatnonzero((np.abs(x - value) < 1e-6) & (at < when + 0.05))
+            begun = frames[frames < when - 1e-3]
+            if when > start and len(same) and len(begun) > 1:
+                lags.append(when - at[same[-1]])
+                queued.append(lags[-1] - (when - begun[-2]))  # less the frame before, which held this one up
+        lag, waited = (1e3 * float(np.percentile(of, 95)) for of in (lags, queued))
+        drawn = 1e3 * float(np.percentile(np.diff(frames[frames > start]), 95))
+        print(f"lag p95 {lag:.0f} ms of {len(lags)}, beyond frames {waited:.0f} ms, frames p95 {drawn:.0f} ms, "
+              f"{grown:.2f} MB a minute")  # fmt: skip
+        assert len(lags) > 10
+        assert waited < 300.0
+        if drawn < 100.0:
+            assert lag < 300.0
         assert grown < 5.0
         assert seen.outside == []
+
+
+def test_a_browser_that_is_stopped_and_a_second_one_cost_the_simulation_nothing(live):
+    """Periods with both browsers stopped by turns with periods with both running; the machine is the same for both."""
+    needs_browser()
+    server, door, page = live
+    with browser((640, 400)) as open_page:
+        for k in range(2):
+            open_page(address(server, door))
+            until(lambda k=k: len(server.get_clients()) > k, "a client")
+        stopped: list[float] = []
+        running: list[float] = []
+        for _ in range(5):
+            drawing = renderers()
+            assert len(drawing) >= 2
+            try:
+                for pid in drawing:
+                    os.kill(pid, signal.SIGSTOP)
+                stopped.append(late(page, 3.0))
+            finally:
+                for pid in drawing:
+                    os.kill(pid, signal.SIGCONT)
+            running.append(late(page, 3.0))
+        print(f"late: stopped {np.median(stopped):.4f}, running {np.median(running):.4f}")
+        assert np.median(stopped) < np.median(running) + 0.02
+        rows = page.body.ring.newest(0)[0]
+        steps = np.diff(rows[:, page.body.ring.fields["time"]][:, 0])
+        assert steps == pytest.approx(0.002)  # none is left out
+        assert len(server.get_clients()) == 2

@@ -194,8 +194,8 @@ def test_the_page_has_our_name_and_says_where_nothing_can_be_drawn():
     assert gzip.decompress(own_page(gzip.compress(html), True)).decode() == plain
 
 
-def test_with_a_mouse_the_tool_goes_through_a_singularity_and_a_picture_is_drawn_elsewhere(tmp_path):
-    """One browser for all of it: the tool is dragged straight up until the arm is stretched, a picture is dropped."""
+def test_with_a_mouse_payload_gain_and_stop_the_tool_through_a_singularity_and_a_picture_elsewhere(tmp_path):
+    """One browser for all of it: sliders, the tool dragged straight up until the arm is stretched, a picture."""
     needs_browser()
     from test_studio_change import Made
 
@@ -211,6 +211,23 @@ def test_with_a_mouse_the_tool_goes_through_a_singularity_and_a_picture_is_drawn
             seen.page.add_style_tag(content=".mantine-Notifications-root { display: none }")
             assert seen.page.title() == "Tangere studio"
             assert seen.page.locator("#no-webgl").count() == 0
+            made.rests()
+            seen.page.get_by_role("tab", name="Change").click()
+            seen.slide("payload [kg]", 5.0 / 12.0)
+            until(lambda: 4.0 <= page.settings.payload <= 6.0, "the payload is taken")
+            arm = page.stage.robot
+            until(lambda: np.abs(made.now["residual"]).max() > 5.0, "the mass is felt")
+            made.rests()
+            more = arm.with_payload(page.settings.payload).gravity_torque(made.now["q"])
+            added = more - arm.gravity_torque(made.now["q"])
+            assert made.now["residual"] == pytest.approx(-added, rel=0.01, abs=0.01 * np.abs(added).max())
+            bent = made.now["q"].copy()
+            seen.slide("kp [1/s²]", 1.0)
+            until(lambda: page.settings.kp == 400.0, "the gain is taken")
+            until(lambda: np.abs(made.now["q"] - bent).max() > 1e-4, "the arm rises")
+            seen.page.get_by_text("kp [1/s²]").click()  # no field is typed into
+            seen.page.keyboard.press("s")
+            until(lambda: page.speed.value == "paused", "stop by a key")
             learn = page.learn
             seen.page.get_by_role("tab", name="Learn").click()
             seen.page.get_by_text("drag the tool", exact=True).click()

@@ -107,6 +107,13 @@ def test_in_the_browser_the_slider_moves_the_arm_keys_step_and_notes_run_nothing
             page.go(time)
             wanted = np.array(page.stage.arm.frames[6].position)
             until(lambda wanted=wanted: (p := shown()) is not None and np.abs(p - wanted).max() < 1e-5, "the arm")
+        seen.slide("t [s]", 0.5)
+        until(lambda: 0.8 < page.time < 1.2, "the slider is followed")
+        wanted = page.stage.robot.link_poses(page.run.q[page.run.index(page.slider.value)])[5, :3, 3]
+        placed = np.array(page.stage.arm.frames[6].position)
+        assert np.allclose(page.stage.arm.links[5, :3, 3], wanted, atol=1e-9)
+        until(lambda: np.abs(shown() - placed).max() < 1e-5, "the arm there")
+        page.go(page.run.time[-1])
         seen.page.get_by_role("button", name="Next event").click()  # from the end: nothing follows
         seen.page.get_by_role("button", name="Event before").click()
         until(lambda: page.time == page.run.events[-1].time_s, "the event")

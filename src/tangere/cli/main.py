@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from tangere import ends, foreign
 from tangere.errors import InvalidValue, TangereError
 from tangere.options import Parser, add_json
-from tangere.report.terminal import paint, say, show, table, terminal_width, wants_colour
+from tangere.report.terminal import filled, paint, say, show, table, terminal_width, wants_colour
 
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
 # was typed is loaded.
@@ -102,7 +102,8 @@ def models(arguments: argparse.Namespace) -> int:
     lines = table(rows, head, "llrl", indent=0, width=terminal_width())
     lines[0] = paint(lines[0], "heading", wants_colour())
     if any(arm["refused"] for arm in arms):
-        lines += ["", "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"]
+        why = "* refused: no rigid body can have these numbers, `tangere check NAME --parameters SET` says why"
+        lines += ["", filled(why, terminal_width())]
     show({"models": arms}, "\n".join(lines), arguments.json)
     return 0
 

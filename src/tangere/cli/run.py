@@ -247,6 +247,8 @@ _SHOWN = {
 
 def _told(summary: dict[str, Any], where: Path | None) -> str:
     """The few numbers that matter, and where the rest is."""
+    from tangere.report.sections_run import UNSEEN
+
     lines = [f"aborted: {summary['aborted']}"] if summary["aborted"] else []
     if summary["log_error"]:
         lines.append(f"log.mcap is not complete: {summary['log_error']}")
@@ -257,7 +259,7 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         if key == "residual_rms_nm":  # in contact all along nothing is quiet
             value = max(value) if value and "force" not in summary else None
         if value is not None and not (key == "realtime_factor" and "arm" in summary):
-            rows.append((label, f"{value:.4g}", unit))
+            rows.append((label, "0" if abs(value) < UNSEEN else f"{value:.4g}", unit))
     lines += table(rows, ("", "", ""), "lrl", indent=0)[2:]
     for event in summary["events"]:
         if not event.get("alarm", True):

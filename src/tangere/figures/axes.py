@@ -49,6 +49,9 @@ def marks(low: float, high: float, count: int = 5, unit: str = "") -> list[Mark]
     values = ticks(low, high, count)
     step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0 if values else 1.0
     names = [tick_label(value, step) for value in values]
+    digits = 4
+    while len(set(names)) < len(names) and digits < 15:  # a short way on an axis that begins far from 0
+        names, digits = [f"{value:.{digits}g}".replace("-", "−") for value in values], digits + 1
     if unit and names:
         names[-1] += f" {unit}"
     return list(zip(values, names, strict=True))

@@ -84,11 +84,11 @@ def histogram(values: Array, bins: int = 48) -> Raw:
     counts, edges = np.histogram(values[values <= high], bins=bins, range=(low, high))
     longer = int(np.sum(values > high))
     top = max(int(counts.max()), longer, 1)
-    axes = Axes(WIDTH, LOW, (low, high), (0.0, top**0.5), left=50, right=36 if longer else 10, bottom=36)
+    axes = Axes(WIDTH, LOW, (low, high), (0.0, top**0.5), left=50, right=36 if longer else 10, top=18, bottom=36)
     inner, scale = axes.inner[0], axes.inner[1] / top**0.5
     # lines at 1, 10, 100, ...: the three largest; they go on behind the last bar
     steps = [(count**0.5, str(count)) for count in (10**k for k in range(7)) if count <= top][-3:]
-    parts = Axes(WIDTH, LOW, axes.x, axes.y, left=50, right=10, bottom=36).rows(steps)
+    parts = Axes(WIDTH, LOW, axes.x, axes.y, left=50, right=10, top=18, bottom=36).rows(steps)
     width = inner / bins
     for k, count in enumerate(counts.tolist()):
         if count:
@@ -98,7 +98,7 @@ def histogram(values: Array, bins: int = 48) -> Raw:
         label = f"longer than {number(high, 3)} µs: {longer} periods, the longest {number(float(values.max()), 4)} µs"
         parts.append(axes.bar(WIDTH - 30, 20, max(scale * longer**0.5, 1.0), label, "column late"))
     parts += axes.columns(marks(low, high, 6), below=15, lines=False)
-    parts += [axes.below("µs"), tag("text", "periods", class_="unit", x=4, y=axes.top + 6)]
+    parts += [axes.below("µs"), tag("text", "periods", class_="unit", x=4, y=10)]
     return axes.svg("Histogram of times", *parts)
 
 
@@ -152,7 +152,7 @@ def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tup
     flat, error = desired @ axes.T, (real - desired) @ axes.T
     least, most = flat.min(axis=0), flat.max(axis=0)
     size = float(np.max(most - least))
-    centre, half = (least + most) / 2.0, max(0.6 * size, 1e-4)
+    centre, half = (least + most) / 2.0, max(0.6 * size, 1e-3)
     # to scale in both directions: the height decides, the width shows as much more as there is room
     reach = np.array([half * (width / 2 - MARGIN) / (height / 2 - MARGIN), half])
     wide, high = zip((centre - reach).tolist(), (centre + reach).tolist(), strict=True)

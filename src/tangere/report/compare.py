@@ -26,7 +26,7 @@ from tangere.report.section import (
     time_section,
     tool_paths,
 )
-from tangere.report.sections_run import UNSEEN, entries, fact, label, value_text, words
+from tangere.report.sections_run import UNSEEN, entries, fact, figure, label, value_text, words
 from tangere.types import Array
 
 STYLES = "abcdef"  # of the curves, one for each run
@@ -139,14 +139,15 @@ def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
 def worded(rows: Rows) -> list[tuple[str, ...]]:
     """Names and values as people read them."""
     named = [(label(key), values) for key, values in _each_joint(rows)]
-    return [(name, *map(_said, values)) for name, values in named]
+    units = [name.rpartition(" [")[2].removesuffix("]") for name, _ in named]
+    return [(name, *(_said(v, unit) for v in values)) for (name, values), unit in zip(named, units, strict=True)]
 
 
-def _said(value: Any) -> str:
+def _said(value: Any, unit: str) -> str:
     """A value in a cell; what nobody could measure is 0."""
     if value in (None, ""):
         return "–"
-    return "0" if isinstance(value, float) and abs(value) < UNSEEN else value_text(value)
+    return figure(value, unit) if isinstance(value, float) else value_text(value)
 
 
 def _each_joint(rows: Rows) -> Rows:
@@ -179,7 +180,7 @@ def _change(before: Any, after: Any) -> str:
         return "–"
     ratio = after / before
     text = f"{100.0 * (ratio - 1.0):+.3g} %" if 0.5 < ratio < 2.0 else f"× {number(ratio, 3)}"
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "−")
 
 
 def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:

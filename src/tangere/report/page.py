@@ -18,7 +18,7 @@ from tangere.report.data import RunData
 from tangere.report.section import Section, page_head, robot_of
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
-from tangere.report.sections_run import settings, setup, summary, what
+from tangere.report.sections_run import figure, settings, setup, summary, what
 from tangere.report.sentence import sentence
 from tangere.types import Array
 
@@ -137,12 +137,12 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
     told = data.summary
     tiles: list[tuple[str, object, str]] = []
     if _known(told, "tracking_rms_mm"):
-        tiles.append(("tracking error, rms", number(float(told["tracking_rms_mm"]), 3), " mm"))
+        tiles.append(("tracking error, rms", figure(float(told["tracking_rms_mm"]), "mm"), " mm"))
     quiet = told.get("residual_rms_nm")
     if "force" in told:  # in contact all along nothing is quiet
         quiet = None
     if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
-        tiles.append(("quiet residual, worst joint", number(float(max(quiet)), 3), " Nm"))
+        tiles.append(("quiet residual, worst joint", figure(float(max(quiet)), "Nm"), " Nm"))
     for part, key, words in (("touch", "peak_n", "largest force"), ("force", "mean_n", "force, mean")):
         inner = told.get(part)
         if isinstance(inner, Mapping) and _known(inner, key):

@@ -79,6 +79,7 @@ SHARES = ("touch torque_share", "force within_2_percent", "arm late_share")
 _NOTHING = 1e-14  # a number that is smaller has no digit that was not rounded: quantities here are near 1
 _ROUNDING = 1e-9  # share of what stands beside it below which a number is rounding
 UNSEEN = 1e-6  # below it a figure says 0: nobody measures a nanometre, or a nanoradian a second
+LEAST, MEASURED = 1e-4, ("mm", "Nm", "N", "ms", "mrad")  # below it a figure in one of these units says just that
 _SHOWN = 40  # notes in the page; the log has all of them
 
 
@@ -176,13 +177,20 @@ def label(key: str) -> str:
     return name.replace("_", " ") + unit
 
 
+def figure(value: float, unit: str) -> str:
+    """A measured figure with three digits: what nobody can measure is 0, or below the least that somebody can."""
+    if abs(value) < UNSEEN:
+        return "0"
+    return "< 0.0001" if 0.0 < value < LEAST and unit in MEASURED else short(value)
+
+
 def fact(key: str, value: object) -> tuple[str, str]:
     """A figure and its words, the unit beside the number."""
     name, _, unit = label(key).rpartition(" [")
     unit = unit.removesuffix("]")
     if isinstance(value, float) and key in SHARES:
         return label(key), f"{number(100.0 * value, 3)}\N{NO-BREAK SPACE}%"
-    text = "0" if isinstance(value, float) and abs(value) < UNSEEN else value_text(value)
+    text = figure(value, unit) if isinstance(value, float) else value_text(value)
     return (name, f"{text}\N{NO-BREAK SPACE}{unit}") if name and text and text[-1].isdigit() else (label(key), text)
 
 
@@ -266,10 +274,10 @@ def _joint_table(robot: Robot, q: Array) -> Raw:
     """DH parameters, or names where the chain is not DH, with the position that is drawn."""
     dh = robot.model.dh
     if dh is None:
-        names = [(i + 1, joint.name, number(float(q[i]))) for i, joint in enumerate(robot.model.joints)]
+        names = [(i + 1, joint.name, number(round(float(q[i]), 6))) for i, joint in enumerate(robot.model.joints)]
         return table(("joint", "name", "q [rad, m]"), names)
     rows = [
-        (i + 1, *(number(float(v), 6) for v in (dh.a[i], dh.d[i], dh.alpha[i])), number(float(q[i]), 5))
+        (i + 1, *(number(float(v), 6) for v in (dh.a[i], dh.d[i], dh.alpha[i])), number(round(float(q[i]), 6), 5))
         for i in range(robot.dof)
     ]
     return table(("joint", "a [m]", "d [m]", "α [rad]", "q [rad]"), rows)

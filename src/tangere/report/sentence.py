@@ -74,7 +74,9 @@ def _impact(impact: Mapping[str, Any]) -> str:
 
 def _distance(mm: float) -> str:
     """At most 0.019 mm; below a nanometre it is nothing but rounding."""
-    return f"at most {number(mm, 2)} mm" if mm >= 1e-6 else "less than a nanometre"
+    if mm >= 1e-4:
+        return f"at most {number(mm, 2)} mm"
+    return "less than a micrometre" if mm >= 1e-6 else "less than a nanometre"
 
 
 def _article(who: str) -> str:

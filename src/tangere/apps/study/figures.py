@@ -14,8 +14,9 @@ from tangere.figures.axes import Axes, Mark, legend, marks, panel, panels, polyl
 from tangere.figures.markup import Raw, number, tag
 from tangere.types import Array
 
-STYLES = ("a", "b", "c", "d")
-DASHES = ("", "6 3", "2 3")  # from the fifth curve on, the same colours again in dashes
+STYLES = ("a", "b", "c", "d", "e", "f")
+NAME_HEIGHT = 13.0  # [px] of a curve's name
+DASHES = ("", "6 3", "2 3")  # from the seventh curve on, the same colours again in dashes
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Chart:
             parts.append(tag("path", class_="line limit", d=_line(axes, [self.low, self.high], [0.0, 1.0])))
         for curve in self.curves:
             parts += self._drawn(axes, curve)
-        return axes.svg(self.title, *parts)
+        return axes.svg(self.title, *parts, *self._named(axes))
 
     def _marks(self) -> list[Mark]:
         if not self.log:
@@ -86,9 +87,17 @@ class Chart:
             x, y = curve.x[curve.mark], curve.y[curve.mark]
             label = f"{curve.name}: the thresholds as learned, {percent(y)}"
             parts.append(_dot(axes, x, y.value, label, style, 9))
-            if isinstance(curve.style, str):  # what is ordered is named where it is
-                at = float(axes.across(x)) + 9.0, float(axes.up(y.value)) + 13.0
-                parts.append(tag("text", curve.name, class_="direct", x=f"{at[0]:.1f}", y=f"{at[1]:.1f}"))
+        return parts
+
+    def _named(self, axes: Axes) -> list[Raw]:
+        """Names of curves that are ordered, where they are; one below the other where they would meet."""
+        ordered = [curve for curve in self.curves if isinstance(curve.style, str)]
+        marked = [(c.name, c.x[c.mark], c.y[c.mark]) for c in ordered if c.mark is not None and c.y[c.mark].known]
+        places = sorted((float(axes.up(y.value)) + 13.0, float(axes.across(x)) + 9.0, name) for name, x, y in marked)
+        parts, last = [], -math.inf
+        for up, across, name in places:
+            last = max(up, last + NAME_HEIGHT)
+            parts.append(tag("text", name, class_="direct", x=f"{across:.1f}", y=f"{last:.1f}"))
         return parts
 
 

@@ -66,7 +66,21 @@ def _head(done: Study) -> Raw:
         tiles.append(("then right", number(100 * isolation.right.value, 3), " %"))
     line = f"{len(done.touches)} contacts on a simulated {plan.robot}, seed {plan.seed}; intervals hold 95 %"
     alarm = ("Interrupted", "What is shown is what was done by then.") if done.interrupted else None
-    return page_head(f"How well {plan.robot} feels", line, tiles, alarm)
+    return page_head(f"How well {plan.robot} feels", line, tiles, alarm, sentence=_sentence(done))
+
+
+def _sentence(done: Study) -> str:
+    """What was found with the wrong model, which is the honest one."""
+    size = done.plan.force
+    found = {row.size: row for row in tables.found_rows(done, "wrong")}
+    if size not in found or not found[size].found.known:
+        return ""
+    share, soon = found[size].found, found[size].median
+    late = f", half of them within {number(1e3 * soon.value, 2)} ms" if np.isfinite(soon.value) else ""
+    return (
+        f"With masses {100 * abs(done.plan.mass - 1.0):.0f} % and friction {100 * abs(done.plan.friction - 1.0):.0f} % "
+        f"off, {100 * share.value:.0f} % of the touches of {size:g} N that some joint can feel were found{late}."
+    )
 
 
 def _found(done: Study) -> Section:
@@ -78,13 +92,15 @@ def _found(done: Study) -> Section:
              interval(r.median, 1e3), interval(r.late, 1e3))
             for r in tables.found_rows(done, name)
         ]  # fmt: skip
-        alarms = tables.false_alarms(done, name)
+        alarms, promised = tables.false_alarms(done, name), done.learned[name].thresholds.rate
+        less = f", which is too little for the {done.plan.alarm_rate:g} that were asked for" if promised > (
+            1.01 * done.plan.alarm_rate) else ""  # fmt: skip
         text = (
             f"False alarms: {alarms.count} in {60 * done.hours(name):.1f} min of other free motion, {interval(alarms)} "
-            f"per hour. Thresholds were learned for {number(done.learned[name].thresholds.rate, 2)} per hour from "
-            f"{done.plan.learn_minutes:g} min."
+            f"per hour. Thresholds were learned for {number(promised, 2)} per hour from {done.plan.learn_minutes:g} min"
+            f"{less}."
         )
-        parts += [tag("h3", _title(done, name)), table(head, rows), tag("p", text)]
+        parts += [tag("h3", _title(done, name)), table(head, rows, "spans"), tag("p", text)]
     note = (
         "Detectable: some joint's torque is six standard deviations of the noise or more. A push along a joint's axis, "
         "or on the first link towards the column, moves no joint and cannot be felt by any observer of torques."
@@ -131,7 +147,7 @@ def _delays(done: Study, command: str) -> Section:
                      interval(quantile(delays, 0.95), 1e3), worst))  # fmt: skip
     what = f"step of {torque:g} Nm on joint {joint}"
     head = (what, "onsets", "within 20 ms [%]", "median [ms]", "95 % [ms]", "worst")
-    return Section("delays", "How soon", join(figure, table(head, rows)))
+    return Section("delays", "How soon", join(figure, table(head, rows, "spans")))
 
 
 def _steps(done: Study, command: str) -> Section:

@@ -43,9 +43,10 @@ def span(
     """A value with its interval; open ends are said in words."""
     if isnan(value.value):
         return none
-    words = ((value.value, "never"), (value.low, "less"), (value.high, "more"))
-    middle, low, high = (form(factor * x) if isfinite(x) else word for x, word in words)
-    return f"{middle} ({low}{to}{high})"
+    middle, low, high = (form(factor * x) if isfinite(x) else "" for x in (value.value, value.low, value.high))
+    open_ = f"{low} or more" if low else f"up to {high}" if high else "too few"
+    between = f"{low}{to}{high}" if low and high else open_
+    return f"{middle or 'never'} ({between})"
 
 
 def rate(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:

@@ -67,7 +67,7 @@ class LearnedModel:
         if isinstance(self.learned, Tuned):
             from tangere.apps.touch.page_watched import write_watched
 
-            return write_watched(self.learned.logs, path)
+            return write_watched(self.learned.logs, path, learned=True)
         from tangere.apps.touch.page_identified import write_identified
 
         return write_identified(self.learned, path)

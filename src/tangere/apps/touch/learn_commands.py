@@ -283,7 +283,7 @@ def tune(arguments: argparse.Namespace) -> int:
     if arguments.report:
         from tangere.apps.touch.page_watched import write_watched
 
-        where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words))
+        where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words), learned=True)
     about: dict[str, Any] = {"asked_per_hour": alarms, "model": out, "report": where}
     text = promise(done, alarms)
     if arguments.explain:

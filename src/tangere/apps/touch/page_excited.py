@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -109,8 +110,10 @@ def _base(motion: ExcitingMotion) -> Section:
     for one in motion.forecast.base:
         share = 100.0 * one.after / one.before
         said = "told" if one.told else "keeps the data sheet's"
+        # digits of the data sheet that are not lost in what is unsure of them
+        value = round(one.value, 2 - math.floor(math.log10(min(one.before, one.after))))
         rows.append((
-            one.name, f"{number(one.value, 3)} {one.unit.replace('m2', 'm²')}",
+            one.name, f"{number(value, 3)} {one.unit.replace('m2', 'm²')}",
             f"± {number(one.before, 2)}", f"± {number(one.after, 2)}", said, bar(share),
         ))  # fmt: skip
     head = ("named by its first", "data sheet", "before", "after", "", "uncertainty left")

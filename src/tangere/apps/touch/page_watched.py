@@ -39,13 +39,15 @@ _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to ope
 _DRAWN = 12  # events with a drawing of the arm
 
 
-def write_watched(done: Sequence[Watched], path: str | os.PathLike[str], command: str = "") -> Path:
+def write_watched(
+    done: Sequence[Watched], path: str | os.PathLike[str], command: str = "", learned: bool = False
+) -> Path:
     """Write the page to `path` and say where it is."""
-    return write_text(path, watched_html(done, command))
+    return write_text(path, watched_html(done, command, learned))
 
 
-def watched_html(done: Sequence[Watched], command: str = "") -> str:
-    """The page as text. Times count from the first sample of each log."""
+def watched_html(done: Sequence[Watched], command: str = "", learned: bool = False) -> str:
+    """The page as text. Times count from the first sample of each log. learned: thresholds come from these logs."""
     if not done:
         return page_html("Nothing watched", page_head("Nothing watched", "no log", []), [], None)
     ranked = sorted(done, key=lambda seen: (-len(seen.alarms), -len(seen.events)))[:_SHOWN]
@@ -54,10 +56,12 @@ def watched_html(done: Sequence[Watched], command: str = "") -> str:
     for k, seen in enumerate(chosen):
         sections += [section for section in (_residual(seen, k, command), _places(seen, k)) if section is not None]
     sections += [_thresholds(done[0]), _logs(done, command)]
-    return page_html(_title(done), _head(done), sections, None)
+    return page_html(_title(done, learned), _head(done, learned), sections, None)
 
 
-def _title(done: Sequence[Watched]) -> str:
+def _title(done: Sequence[Watched], learned: bool) -> str:
+    if learned:
+        return f"{done[0].belief.robot.name} tuned"
     return done[0].log.name if len(done) == 1 else f"{done[0].log.name} and {len(done) - 1} more"
 
 
@@ -65,7 +69,7 @@ def _start(seen: Watched) -> float:
     return float(seen.log.motion.time[0])
 
 
-def _head(done: Sequence[Watched]) -> Raw:
+def _head(done: Sequence[Watched], learned: bool) -> Raw:
     believed = done[0].belief
     kinds = Counter(event.kind for seen in done for event in seen.events)
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
@@ -88,7 +92,21 @@ def _head(done: Sequence[Watched]) -> Raw:
     more = [f"and {len(problems) - 8} more, under Logs"] if len(problems) > 8 else []
     limits = ("What these logs cannot tell", "\n".join([*problems[:8], *more])) if problems else None
     line = f"{believed.robot.model.title}, held against {known}"
-    return page_head(_title(done), line, tiles, None, limits, sentence=_sentence(done, seconds))
+    said = _learned(done, seconds) if learned else _sentence(done, seconds)
+    return page_head(_title(done, learned), line, tiles, None, limits, sentence=said)
+
+
+def _learned(done: Sequence[Watched], seconds: float) -> str:
+    """What thresholds that were learned from these logs promise."""
+    alarms, rate = sum(len(seen.alarms) for seen in done), done[0].belief.thresholds.rate
+    told = "nothing in these logs raises one, which is no proof, as they set the thresholds"
+    if alarms:
+        told = f"what was felt {'once' if alarms == 1 else f'{alarms} times'} in these logs is shown below"
+    logs = "one log" if len(done) == 1 else f"{len(done)} logs"
+    return (
+        f"Thresholds from {number(seconds, 3)} s of free motion in {logs} promise {number(rate, 2)} false alarms per "
+        f"hour; {told}."
+    )
 
 
 def _sentence(done: Sequence[Watched], seconds: float) -> str:
