@@ -98,7 +98,7 @@ def test_path_with_blends(arm: str) -> None:
     base = robot.tool()
     corners = [base + [dx, dy, 0.0, 0.0, 0.0, 0.0] for dx, dy in ((-0.1, 0.0), (-0.1, 0.1), (0.0, 0.1))]
     for corner, blend in zip(corners, (0.02, 0.02, 0.0), strict=True):
-        entry = [*corner.tolist(), 0.25, 1.2, blend]
+        entry = [*corner.tolist(), 0.025, 1.2, blend]  # slowly: so that a client that is held up sees its corners
         path.addEntry(kinds(kinds.MoveL, kinds.PositionTcpPose, entry))
     nearest = [9.0, 9.0]
     assert robot.control.movePath(path, True)
@@ -109,7 +109,7 @@ def test_path_with_blends(arm: str) -> None:
             nearest[k] = min(nearest[k], float(np.linalg.norm(at[:3] - corners[k][:3])))
         return robot.control.getAsyncOperationProgress() < 0
 
-    assert robot.wait(10.0, seen)
+    assert robot.wait(60.0, seen)
     assert np.abs(robot.tool() - corners[-1])[:3].max() < 1e-3
     assert all(1e-3 < gap < 0.02 for gap in nearest), nearest  # rounded, within the blend radius
 
@@ -119,12 +119,12 @@ def test_an_asynchronous_move_is_stopped_on_its_way(arm: str) -> None:
     robot = Driven(arm, HOME)
     c = robot.control
     goal = [1.0, *HOME[1:]]
-    assert c.moveJ(goal, 0.5, 1.4, True)
-    assert robot.wait(5.0, lambda: robot.now.getActualQ()[0] > 0.2)
+    assert c.moveJ(goal, 0.02, 1.4, True)  # 50 s of the controller's clock: seconds of the client's, however fast
+    assert robot.wait(60.0, lambda: robot.now.getActualQ()[0] > 0.05)
     assert c.getAsyncOperationProgress() >= 0
     c.stopJ(2.0)
     at = robot.q()[0]
-    assert 0.2 < at < 0.6
+    assert 0.05 < at < 0.9
     robot.wait(0.5)
     assert robot.q()[0] == pytest.approx(at, abs=1e-4)  # it stands
     assert c.moveJ(goal, 3.0, 8.0)  # and goes on when told
@@ -155,7 +155,7 @@ def test_force_mode_holds_ten_newtons_for_five_seconds(arm: str) -> None:
     began, felt = robot.now.getTimestamp(), []
     while robot.now.getTimestamp() < began + 5.0:
         felt.append(robot.now.getActualTCPForce()[:3])
-        time.sleep(1e-3)
+        time.sleep(2e-4)
     force = np.array(felt)
     assert len(force) > 50
     assert np.abs(force[:, 0] + 10.0).max() < 1.0  # [N]; the wall pushes back

@@ -100,12 +100,12 @@ def test_outputs_slider_and_registers(arm: str) -> None:
     assert io.setSpeedSlider(0.5)
     assert robot.wait(2.0, lambda: robot.now.getTargetSpeedFraction() == 0.5)
     began = robot.now.getTimestamp()
-    assert robot.control.moveJ([0.5, *HOME[1:]], 1.0, 10.0)
+    assert robot.control.moveJ([0.5, *HOME[1:]], 0.1, 10.0)  # long moves: the client sees their ends late by its period
     slow = robot.now.getTimestamp() - began
     assert io.setSpeedSlider(1.0)
     assert robot.wait(2.0, lambda: robot.now.getTargetSpeedFraction() == 1.0)
     began = robot.now.getTimestamp()
-    assert robot.control.moveJ(HOME, 1.0, 10.0)
+    assert robot.control.moveJ(HOME, 0.1, 10.0)
     assert slow / (robot.now.getTimestamp() - began) == pytest.approx(2.0, rel=0.15)
 
 
@@ -151,14 +151,14 @@ def test_programs_of_ones_own(arm: str) -> None:
 def test_watchdog_ends_the_program_of_a_silent_client(arm: str) -> None:
     robot = Driven(arm, HOME)
     # [Hz] slow: on the fast clock a client that a busy computer holds up for a moment misses much of the arm's time
-    assert robot.control.setWatchdog(0.5)
+    assert robot.control.setWatchdog(0.05)
     robot.wait(0.05)
     began = robot.now.getTimestamp()
     while robot.now.getTimestamp() < began + 1.0:
         assert robot.control.kickWatchdog()
         time.sleep(2e-3)
     assert robot.control.isProgramRunning()
-    assert robot.wait(10.0, lambda: robot.now.getRuntimeState() == 1)  # stopped
+    assert robot.wait(60.0, lambda: robot.now.getRuntimeState() == 1)  # stopped
     assert robot.control.reuploadScript()  # returns before the program runs: calls fail until the client has seen it
     assert robot.wait(60.0, lambda: robot.control.moveJ([0.1, *HOME[1:]], 3.0, 10.0))
     assert robot.q()[0] == pytest.approx(0.1, abs=1e-4)

@@ -287,6 +287,23 @@ def test_two_arms_beside_each_other_and_none_twice() -> None:
         assert "another virtual arm" in done.stderr
 
 
+def test_a_program_that_replaces_a_moving_one_lets_the_arm_rest_first() -> None:
+    """Else its first move begins at rest on an arm that is not: a jolt that the controller takes for a collision."""
+    controller = Controller(Inside(load("ur5e"), plant="rigid"), Profile())
+    far, back = "def a():\n  movej([2.5,-1,1,-1,-1,0], a=8, v=3)\nend\n", "def b():\n  movej([0,-1,1,-1,-1,0])\nend\n"
+    controller.upload(far)
+    while controller.arm.qd[0] < 2.5:
+        controller.tick()
+    controller.upload(back)
+    speeds = [controller.arm.qd[0]]
+    while controller.playing:
+        controller.tick()
+        speeds.append(controller.arm.qd[0])
+    assert np.abs(np.diff(speeds)).max() < 0.05  # [rad/s] in a frame; 15 rad/s2 are 0.03
+    assert controller.safety_mode_name == "NORMAL"
+    np.testing.assert_allclose(controller.arm.q, [0, -1, 1, -1, -1, 0], atol=1e-9)
+
+
 def test_a_drawn_arm_is_the_same_again() -> None:
     from tangere.apps.virtual_ur.inside import Drawn
 

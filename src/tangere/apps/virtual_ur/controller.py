@@ -82,6 +82,7 @@ class Controller:
         self._stopped_at = -math.inf  # controller's time of the protective stop
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._popup = False
+        self._brakes = False  # a program waits until the arm rests that the one before it has moved
         self._watch: Watchdog | None = None
         self.written: set[str] = set()  # inputs that clients have sent since the last frame
         self.exchange = Exchange(self)
@@ -101,7 +102,8 @@ class Controller:
         if not self.may_move:
             self._hold()
             return
-        if self.machine is not None and self.runtime == Runtime.PLAYING:
+        self._brakes = self._brakes and bool(self.arm.qd.any())
+        if self.machine is not None and self.runtime == Runtime.PLAYING and not self._brakes:
             wanted = self.machine.frame(self.inside.state)
             self.line = self.machine.line
             ended = self.machine.ended
@@ -109,7 +111,7 @@ class Controller:
                 self._program_ended(ended)
         else:
             self.arm.begin(self.inside.state)
-            if self.guest is not None:
+            if self.guest is not None and not self._brakes:
                 self.guest(self.arm)
             wanted = self.arm.end(self.speed)
         if self._stopped():
@@ -187,7 +189,7 @@ class Controller:
     # ------------------------------------------------------------------------------------------------------ programs
 
     def upload(self, text: str) -> None:
-        """A program that came on a script port: it replaces the one that runs, `sec` runs beside it.
+        """A program that came on a script port: it replaces the one that runs, once the arm rests; `sec` runs beside it.
 
         Where remote control is off, programs are refused, as a real controller does.
         """
@@ -211,7 +213,7 @@ class Controller:
         self.stop()
         if self.may_move:
             self.machine = Machine(program, self.arm.robot, host=self, arm=self.arm)
-            self.runtime = Runtime.PLAYING
+            self.runtime, self._brakes = Runtime.PLAYING, True
 
     def stop(self) -> None:
         """End the program; the arm brakes."""
