@@ -27,7 +27,7 @@ HOME = [0.0, -1.57, 1.57, -1.57, -1.57, 0.0]
 AT_WALL = [0.55, 0.0, 0.35, 0.0, math.pi / 2, 0.0]  # the rod looks at the wall, 5 cm before it
 WALL = 0.6  # m
 _HOSTS = count(os.getpid() % 200 + 20)
-CHILD = 60.0  # [s] after which a client counts as hung; a whole test takes a few seconds
+CHILD = 600.0  # [s] after which a client counts as hung: a busy computer takes minutes for what takes seconds
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) + 2
 
 
