@@ -189,7 +189,7 @@ class Controller:
     # ------------------------------------------------------------------------------------------------------ programs
 
     def upload(self, text: str) -> None:
-        """A program that came on a script port: it replaces the one that runs, once the arm rests; `sec` runs beside it.
+        """A program that came on a script port: it replaces the one that runs once the arm rests, `sec` runs beside it.
 
         Where remote control is off, programs are refused, as a real controller does.
         """
