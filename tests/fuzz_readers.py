@@ -285,6 +285,7 @@ def _db3(path: Path, names: list[str], q: np.ndarray) -> bytes:
     """A bag of ROS 2 in SQLite."""
     layout = ros_messages.joint_state(names, ["position"])
     at, _, count = layout.holes["position"]
+    path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as base, base:
         base.execute("CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT)")
         base.execute("CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB)")

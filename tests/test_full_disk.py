@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import fuzz_readers
 import numpy as np
 import pytest
 
@@ -382,3 +384,29 @@ def test_no_file_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out, _ = capsys.readouterr()
     assert "there is no such file, so nothing was checked" in out
     assert "WRONG" not in out
+
+
+def said(*words: str, folder: Path, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """A command in a folder."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, "-m", "tangere", *words], cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=stdout,
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_terminal_that_takes_nothing_is_said(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = said("models", folder=tmp_path, stdout=full)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith("error: ")
+
+
+def test_what_mujoco_warns_of_in_a_file_is_written_nowhere(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    (tmp_path / "arm.xml").write_text(fuzz_readers.MJCF.decode().replace('pos="0 0 1"', 'pos="nan 0 1"'))
+    done = said("check", "arm.xml", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: arm.xml")
+    assert [file.name for file in tmp_path.iterdir()] == ["arm.xml"]

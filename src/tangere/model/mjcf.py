@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,9 @@ def _frame(position: Any, quaternion: Any) -> Array:
     return transform(R, np.asarray(position, dtype=float))
 
 
+_warned: deque[str] = deque(maxlen=20)  # what MuJoCo warned of lately
+
+
 def mujoco_module(needed: str) -> Any:
     """MuJoCo, which writes nothing by itself; where it is not installed the error says what it is needed for."""
     try:
@@ -274,9 +278,9 @@ def mujoco_module(needed: str) -> Any:
     except ImportError as problem:
         raise MissingExtra(f"{needed}: pip install 'tangere[sim]'") from problem
     if mujoco.get_mju_user_warning() is None:
-        # else MuJoCo writes MUJOCO_LOG.TXT into the current folder, and lines of its own onto the terminal: what it
-        # warns of (a NaN in a file, a simulation that diverges) is said by whoever asked
-        mujoco.set_mju_user_warning(lambda text: None)
+        # else MuJoCo writes MUJOCO_LOG.TXT into the current folder, and lines of its own onto the terminal; that a
+        # simulation diverges the plant says itself
+        mujoco.set_mju_user_warning(_warned.append)
     return mujoco
 
 
@@ -286,7 +290,10 @@ def _compiled(path: Path) -> tuple[Any, str, int]:
     _modest(path)
     with foreign.reading(path, _size(path), ModelFileError):
         try:
+            _warned.clear()
             spec = mujoco.MjSpec.from_file(str(path))
+            if _warned:  # such as a NaN, which MuJoCo takes for a number that was not given
+                raise ModelFileError(f"{path}: MuJoCo warns of it: {foreign.shown(ValueError(_warned[0]), 300)}")
             title = check_name(spec.modelname or path.stem, str(path), "the model's name")
             if all(_there(path, spec, mesh) for mesh in spec.meshes):
                 return spec.compile(), title, 0

@@ -245,10 +245,14 @@ def _write_ink(
     result: DrawingResult, prepared: Prepared, folder: Path, name: Callable[[str], str], attempt: Attempts
 ) -> None:
     size = prepared.canvas.size
-    pixels = ink_picture(result.ink, size, prepared.settings.force)
     attempt(name(INK), lambda: write_ink(result.ink, folder / name(INK)))
     attempt(name(DRAWN_SVG), lambda: write_svg(ink_lines(result.ink, size), folder / name(DRAWN_SVG)))
-    attempt(name(DRAWN_PNG), lambda: write_bytes(png_bytes(pixels), folder / name(DRAWN_PNG)))
+    attempt(name(DRAWN_PNG), lambda: write_bytes(drawn_png(result, prepared), folder / name(DRAWN_PNG)))
+
+
+def drawn_png(result: DrawingResult, prepared: Prepared) -> bytes:
+    """What the pen left on the paper, as a picture."""
+    return png_bytes(ink_picture(result.ink, prepared.canvas.size, prepared.settings.force))
 
 
 def _box(strokes: Strokes) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, namer
+from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, drawn_png, namer
 from tangere.apps.drawing.files import encoded
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import coloured_map, distance, plan_view
@@ -155,10 +155,11 @@ def lacks_of(done: Drawn) -> tuple[str, str] | None:
 def _side_by_side(done: Drawn, command: str) -> Section:
     strokes = done.prepared.strokes
     views = [("Picture", _picture(done)), ("Plan", plan_view(strokes.lines, strokes.size, "the strokes as planned"))]
-    for controller in done.results:
+    for controller, result in done.results.items():
         name = "Drawn" if len(done.results) == 1 else f"Drawn, {controller}"
         path = done.folder / namer(done.prepared.settings, controller)(DRAWN_PNG)
-        views.append((name, _image("image/png", path.read_bytes(), name)))
+        inked = path.read_bytes() if path.is_file() else drawn_png(result, done.prepared)  # none: the disk was full
+        views.append((name, _image("image/png", inked, name)))
     boxes = [
         tag("figure", tag("div", view, class_="stage"), tag("figcaption", name), style="margin:0")
         for name, view in views

@@ -146,6 +146,8 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     bar.end()
     write_study(done, claim.path, attempt)
     kept.done(attempt)
+    if attempt.lost:
+        attempt.kept.append("chunks (the same command with --resume makes the rest of them)")
     if done.interrupted:
         say(f"go on with: tangere {' '.join(words)} {'' if arguments.out else f'--out {claim.path} '}--resume")
     elif len(attempt.kept) >= len(DONE):

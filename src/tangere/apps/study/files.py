@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -112,16 +113,27 @@ class Kept:
         if self.error:
             return
         text = _text(() if name in self._begun else head, rows)
+        place = self._folder / (UNFINISHED + name)
+        size = place.stat().st_size if place.exists() else 0
         try:
-            with (self._folder / (UNFINISHED + name)).open("a", encoding="utf-8") as file:
+            with place.open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as problem:
             self.error = f"results as they come could not be written: {problem.strerror or problem}"
+            with suppress(OSError):  # half a line is none
+                os.truncate(place, size)
+                if not size:
+                    place.unlink()
         self._begun.add(name)
 
     def done(self, attempt: Attempts) -> None:
-        for name in self._begun & set(attempt.kept):
-            (self._folder / (UNFINISHED + name)).unlink(missing_ok=True)
+        """What whole tables have taken the place of is removed, the rest is named among what is kept."""
+        for name in sorted(self._begun):
+            place = self._folder / (UNFINISHED + name)
+            if name in attempt.kept:
+                place.unlink(missing_ok=True)
+            elif place.exists():
+                attempt.kept.append(f"{place.name} as far as it goes")
 
 
 def write_study(study: Study, path: str | os.PathLike[str], attempt: Attempts | None = None) -> None:
