@@ -16,6 +16,7 @@ from tangere.control import JointTask, OperationalSpace, PrioritisedTasks, ToolT
 from tangere.control.operational_space import CORRECTION
 from tangere.control.task_space import Bounds, ToolInertia, pose_error, tool_reference
 from tangere.errors import InvalidValue
+from tangere.kernels.step import step
 from tangere.kinematics import resolution
 from tangere.kinematics.rotation import matrix_from_rotation_vector, pose, rotation_error
 from tangere.types import Array, Reference, State
@@ -70,6 +71,17 @@ def test_pose_error_is_the_rotation_error(rng: np.random.Generator) -> None:
             assert error[:3] == pytest.approx(p_des - p)
             assert error[3:] == pytest.approx(rotation_error(R_des, R), abs=1e-12)
             assert np.linalg.norm(error[3:]) == pytest.approx(angle, abs=1e-12)
+
+
+def test_a_half_turn_about_each_axis_is_seen() -> None:
+    """Where three of the quaternion's four forms are 0 / 0; in plain numbers and as controllers step it."""
+    law = step("pose_error", 6, np.zeros(0))
+    for axis in np.eye(3):
+        for angle in (np.pi - 1e-6, np.pi):
+            T = pose(matrix_from_rotation_vector(angle * axis), np.zeros(3))
+            law.update(T, np.eye(4))
+            for error in (pose_error(T, np.eye(4)), law.after):
+                assert np.abs(error[3:]) == pytest.approx(angle * axis, abs=1e-9)
 
 
 @pytest.mark.parametrize("robot", [PLAIN, HEAVY], ids=["plain", "rotors"])
