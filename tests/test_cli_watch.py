@@ -390,3 +390,13 @@ def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
     assert cells(event, 0.0)[6] == "ambiguous: 3 40 % or two 30 %"
     assert event.record()["why_no_link"] == "ambiguous"
     assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0)[6] == "too weak"
+
+
+def test_samples_too_far_apart_to_be_watched_are_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """8 samples a second: every one is a gap, and "no events" would be no news."""
+    rows = [f"{k / 8:.3f},0,-1,1,0,1,0," + "0," * 11 + "0" for k in range(400)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(rows) + "\n"))
+    assert main(["watch", "-", "--robot", "ur10e", "--columns", "t,q,qd,tau"]) == 0
+    assert "only 0 of 50 s could be watched: samples must come at least every 0.1 s" in capsys.readouterr().err

@@ -25,6 +25,7 @@ from tangere.apps.touch.options import (
     tell,
 )
 from tangere.errors import CannotWrite, InvalidValue
+from tangere.kernels.laws import detection as law
 from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
 from tangere.report.section import links_meant
@@ -256,6 +257,10 @@ def _stream(
         tell(name, alerts.close())
         _said(follower, name)
         tell(name, [f"{count} {what}" for what, count in follower.problems.items()])
+    span = 0.0 if follower.source is None else follower.source.newest - follower.first
+    if span > 2.0 * follower.seconds + 10.0:  # more than half of it, and more than a start and a few gaps
+        used = f"only {follower.seconds:.0f} of {span:.0f} s could be watched"
+        tell(name, [f"{used}: samples must come at least every {law.GAP:g} s, and stand in order"])
     if not arguments.json:
         print(f"{plural(len(follower.events), 'event')} in {follower.seconds:.1f} s")
     if follower.log_error:
