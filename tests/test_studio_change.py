@@ -106,6 +106,26 @@ def test_the_torque_of_the_slider_acts_while_it_is_not_zero(made):
     until(lambda: abs(made.now["tau_ext"][1]) < 1e-9 and abs(made.now["tau_ext"][2] + 10.0) < 1e-9, "the other joint")
     slide(3, 0.0)
     until(lambda: np.abs(made.now["tau_ext"]).max() < 1e-9, "nothing")
+    slide(2, 20.0)
+    until(lambda: abs(made.now["tau_ext"][1] - 20.0) < 1e-9, "20 Nm")
+    page.change("reaction", "float")
+    until(lambda: made.now["run"][0] == 2.0 and np.abs(made.now["tau_ext"]).max() < 1e-9, "nothing in another world")
+    assert page.torque.value == 0.0  # and the slider says so
+
+
+def test_a_page_whose_release_was_lost_takes_the_arm_again_and_another_does_not(made):
+    made.rests()
+    grab = made.page.grab
+    event = type("Event", (), {"client": None, "start_position": (0.4, 0.0, 0.4), "end_position": (0.4, 0.05, 0.4)})
+    grab._watch = lambda client: None
+    for client, link, held in ((7, 3, 3), (8, 4, 3), (7, 5, 5)):
+        one = event()
+        one.client_id = client
+        grab._take(link, one)
+        assert (grab.owner, grab.pull.link) == (7, held)
+    assert sum("another page holds the arm" in text for text in made.page.said) == 1
+    grab.release()
+    until(lambda: not np.any(made.now["force"]), "let go")
 
 
 def test_the_chosen_reaction_happens_and_a_refusal_is_said(made):

@@ -45,13 +45,14 @@ class Grab:
 
     def _take(self, link: int, event: Any) -> None:
         with self._lock:
-            if self.owner is not None:
+            if self.owner not in (None, event.client_id):
                 self._tell("another page holds the arm")
                 return
-            self.owner = event.client_id
+            fresh, self.owner = self.owner is None, event.client_id  # not fresh: the end of its pull before was lost
         point = tuple(self.arm.in_link(link, event.start_position).tolist())
         self._pull(link, point, event.end_position)
-        threading.Thread(target=self._watch, args=(event.client,), daemon=True).start()
+        if fresh:
+            threading.Thread(target=self._watch, args=(event.client,), daemon=True).start()
 
     def _pull(self, link: int, point: Any, target: Any) -> None:
         x, y, z = map(float, target)

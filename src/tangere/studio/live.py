@@ -282,6 +282,7 @@ class LivePage:
                 self.body.send(Change("controller", "kv", 2.0 * float(np.sqrt(value))))
         elif name != "kp":
             self.grab.release("the world was changed")
+            self.torque.value = 0.0  # nothing acts in the new one
             if settings.alarms:
                 self.say("thresholds are learned from simulated free motion, which takes some seconds")
             self.body.rebuild(settings)
