@@ -146,6 +146,15 @@ def test_a_logo_is_filled_where_it_is_seen_and_nowhere_twice() -> None:
     assert strokes.missing == ()
 
 
+def test_a_gradient_is_one_tone_and_that_is_said() -> None:
+    stops = '<linearGradient id="g"><stop stop-color="black"/><stop offset="1" stop-color="#808080"/></linearGradient>'
+    picture = f'{HEAD}<defs>{stops}</defs><rect width="90" height="90" fill="url(#g)"/></svg>'
+    tracing = read_svg(picture.encode(), areas=True)
+    assert tracing.areas[0].tone == pytest.approx(0.75, abs=0.01)
+    assert tracing.missing == ("a gradient is hatched in one tone, the mean of its colours; a pattern in black",)
+    assert "gradient" not in str(read_svg(picture.replace("url(#g)", "black").encode(), areas=True).missing)
+
+
 def test_without_hatching_it_is_said_that_fills_are_missing() -> None:
     tracing = read_svg(LOGO.encode(), font="single-line")
     assert tracing.areas == ()

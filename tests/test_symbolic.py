@@ -160,6 +160,18 @@ def test_matlab_runs_in_octave(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected(robot, quantity, link, q, qd).ravel(), rtol=0, atol=1e-10)
 
 
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed: the LaTeX text is not set")
+def test_latex_is_set(tmp_path: Path) -> None:
+    model = tangere.robot("ur10e").model
+    parts = [formula_text(model, quantity, "latex", link=link) for quantity, link in WANTED]  # type: ignore[arg-type]
+    packages = r"\usepackage[margin=15mm]{geometry}\usepackage{amsmath}\allowdisplaybreaks"
+    text = [rf"\documentclass[a4paper]{{article}}{packages}\begin{{document}}", *parts, r"\end{document}"]
+    (tmp_path / "all.tex").write_text("\n".join(text))
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "all.pdf").stat().st_size > 20_000
+
+
 @pytest.mark.parametrize("name", ["ur10e", "scara", "seven"])
 def test_latex_says_the_same(name: str, tmp_path: Path) -> None:
     """The formulas read back: every line of the align environment is an assignment."""

@@ -214,6 +214,8 @@ class _Reader:
         if stroked or one.lettered == "lines":
             drawn = [part for line in lines for part in self._dashed(line, one.matrix, style, reach)]
         tone = css.dark_of(style["fill"], style, self.ids) if filled and one.lettered != "lines" else None
+        if self.areas and tone is not None and style["fill"].startswith("url("):
+            self._lose("a gradient is hatched in one tone, the mean of its colours; a pattern in black")
         through = css.share(style["fill-opacity"]) * css.share(style.get("opacity", "1"))
         # where the letter is its line, the paint of the line is that of the letter
         paint = style["fill"] if one.lettered == "lines" and filled else style["stroke"]
