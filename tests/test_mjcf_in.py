@@ -229,6 +229,12 @@ def test_what_is_not_read_is_said(change: tuple[str, str], said: str, tmp_path: 
         read(tmp_path, ARM.format(finger="").replace(*change))
 
 
+def test_it_is_an_arm_and_no_parameter_file(tmp_path: Path) -> None:
+    (tmp_path / "arm.xml").write_text(ARM.format(finger=""))
+    with pytest.raises(ModelFileError, match="an arm of its own, with frames of its own: give it as the robot"):
+        tangere.robot("ur10e", parameters=tmp_path / "arm.xml")
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_gravity_that_is_switched_off(tmp_path: Path, rng: np.random.Generator) -> None:
     text = ARM.format(finger="").replace('-9.7"/>', '-9.7"><flag gravity="disable"/></option>')

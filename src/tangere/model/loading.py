@@ -134,8 +134,10 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
 
             return with_motor_calibration(assemble([arm], default), given)
         if given.suffix.lower() != ".toml":
+            whole = given.suffix.lower() in (".xml", ".urdf")
             raise ModelFileError(
                 f"{given}: a parameter file must be TOML (.toml), or a controller's robot_calibration_summary (.txt)"
+                + ("; this one is an arm of its own, with frames of its own: give it as the robot" if whole else "")
             )
         overlay = read_toml(given)
         return assemble([arm, overlay], overlay.name("parameters") if "parameters" in overlay else given.stem)
