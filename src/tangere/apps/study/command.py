@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.chunks import Chunks
-    from tangere.apps.study.files import DONE, Kept, claimed, write_study
+    from tangere.apps.study.files import Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
     from tangere.apps.study.world import world_of
@@ -150,7 +150,7 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
         attempt.kept.append("chunks (the same command with --resume makes the rest of them)")
     if done.interrupted:
         say(f"go on with: tangere {' '.join(words)} {'' if arguments.out else f'--out {claim.path} '}--resume")
-    elif len(attempt.kept) >= len(DONE):
+    elif not attempt.lost:
         chunks.clear()
     return _finish(arguments, done, claim, study_text(done, wants_colour()), attempt)
 

@@ -40,7 +40,6 @@ LOGS, EVENTS, REPORT = "logs.csv", "events.csv", "report.html"
 UNFINISHED = "unfinished-"
 COLLISIONS, PROMISES = "collisions.csv", "promises.csv"
 TABLES = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS, LOGS, EVENTS)
-DONE = (SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS)  # tables of a simulated study
 OURS = (REPORT, COLLISIONS, PROMISES, *TABLES, *(UNFINISHED + name for name in TABLES))
 
 CONTACT_HEAD = (
