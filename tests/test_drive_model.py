@@ -28,6 +28,7 @@ def drive(rng: np.random.Generator) -> DriveModel:
         quadratic=-rng.uniform(0.0, 1.0, N),
         load=rng.uniform(0.0, 0.1, N),
         ripple=rng.normal(size=(N, 6)),
+        ripple_load=rng.normal(size=(N, 6)),
         stiction=positive[4],
         spread=0.1 * positive[5],
         mean_load=10.0 * positive[6],
@@ -40,7 +41,8 @@ def _law(d: DriveModel, j: int, q: float, qd: float, g: float) -> float:
     value = (d.coulomb[j] + d.load[j] * abs(g)) * math.tanh(qd / d.width[j])
     value += d.viscous[j] * qd + d.quadratic[j] * qd * abs(qd) + d.offset[j]
     for k, order in enumerate(d.orders):
-        value += d.ripple[j, 2 * k] * math.sin(order * q) + d.ripple[j, 2 * k + 1] * math.cos(order * q)
+        a, b = d.ripple[j, 2 * k : 2 * k + 2] + d.ripple_load[j, 2 * k : 2 * k + 2] * g
+        value += a * math.sin(order * q) + b * math.cos(order * q)
     return float(value)
 
 
@@ -55,7 +57,8 @@ def test_the_columns_of_identification_are_the_same_law(drive: DriveModel, rng: 
     """friction_terms times the terms is friction, and rotor inertia beside it."""
     q, qd, qdd, g = rng.uniform(-2.0, 2.0, (4, 50, drive.dof))
     named = {name: getattr(drive, name) for name in TERMS}
-    values = np.concatenate([np.stack([named[name] for name in TERMS], axis=-1), drive.ripple], axis=-1)
+    columns = np.stack([named[name] for name in TERMS], axis=-1)
+    values = np.concatenate([columns, drive.ripple, drive.ripple_load], axis=-1)
     F = friction_terms(q, qd, qdd, g, drive.orders, drive.width)
     want = drive.friction(q, qd, g) + drive.rotor_inertia * qdd
     np.testing.assert_allclose(np.einsum("kjt,jt->kj", F, values), want, rtol=1e-12, atol=1e-12)
@@ -64,7 +67,7 @@ def test_the_columns_of_identification_are_the_same_law(drive: DriveModel, rng: 
 def test_torque_of_velocity_alone_is_the_law_at_the_mean_load_without_ripple(
     drive: DriveModel, rng: np.random.Generator
 ) -> None:
-    smooth = dataclasses.replace(drive, ripple=np.zeros((N, 6)))
+    smooth = dataclasses.replace(drive, ripple=np.zeros((N, 6)), ripple_load=np.zeros((N, 6)))
     qd = rng.normal(size=(20, N))
     want = smooth.friction(np.zeros((20, N)), qd, np.broadcast_to(drive.mean_load, (20, N)))
     np.testing.assert_allclose(drive.torque(qd), want, rtol=1e-13)
@@ -109,6 +112,7 @@ def test_currents_become_torques_or_an_error_that_names_the_joint(drive: DriveMo
         ({"coulomb": -np.ones(N)}, "coulomb"),
         ({"offset": np.full(N, np.nan)}, "offset"),
         ({"ripple": np.zeros((N, 4))}, "ripple"),
+        ({"ripple_load": np.ones((N, 4))}, "ripple_load"),
         ({"width": np.zeros(N)}, "width"),
     ],
 )

@@ -128,12 +128,14 @@ def test_contacts_in_the_logs_do_little_harm(base: Robot, true: Robot, found: Id
 def test_finds_ripple_where_there_is_some_and_none_where_there_is_none(base: Robot, true: Robot) -> None:
     amplitude = np.zeros((N, 2))
     amplitude[3] = (0.05, -0.03)
-    drive = _drive((101,), amplitude)
+    loaded = np.zeros((N, 2))
+    loaded[1] = (0.02, 0.01)  # of the load, some Nm
+    drive = dataclasses.replace(_drive((101,), amplitude), ripple_load=loaded)
     model = identify(base, [_motion(true, drive, seed) for seed in (1, 2)])
-    first = model.drive.ripple[:, :2]
-    np.testing.assert_allclose(first[3], amplitude[3], atol=0.005)
-    np.testing.assert_allclose(np.delete(model.drive.ripple, 3, axis=0), 0.0, atol=0.004)
-    assert np.all(model.drive.ripple[3, 2:] == 0.0)  # orders without support are left out, not merely small
+    for own, found, joint in ((amplitude, model.drive.ripple, 3), (loaded, model.drive.ripple_load, 1)):
+        np.testing.assert_allclose(found[joint, :2], own[joint], atol=0.005)
+        np.testing.assert_allclose(np.delete(found, joint, axis=0), 0.0, atol=0.004)
+        assert np.all(found[joint, 2:] == 0.0)  # orders without support are left out, not merely small
 
 
 def test_finds_how_late_the_torque_is(base: Robot, true: Robot, found: IdentifiedModel) -> None:

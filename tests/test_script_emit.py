@@ -57,7 +57,8 @@ def drive(rng: np.random.Generator) -> DriveModel:
     """Every term that the law of a drive has."""
     numbers = {name: rng.uniform(0.1, 2.0, 6) for name in ("gain", "coulomb", "viscous", "offset", "load", "spread")}
     rest = {name: np.zeros(6) for name in ("rotor_inertia", "stiction", "mean_load")}
-    thin = {"quadratic": rng.uniform(-0.3, 0.0, 6), "ripple": rng.normal(0.0, 0.2, (6, 4)), "orders": (1, 2)}
+    thin = {"quadratic": rng.uniform(-0.3, 0.0, 6), "orders": (1, 2)}
+    thin |= {name: rng.normal(0.0, 0.2, (6, 4)) for name in ("ripple", "ripple_load")}
     return DriveModel(**numbers, **rest, **thin, width=rng.uniform(0.01, 0.1, 6))
 
 

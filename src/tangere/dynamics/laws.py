@@ -40,6 +40,11 @@ def ripple_torque(sine: Scalar, cosine: Scalar, sin_angle: Scalar, cos_angle: Sc
     return sine * sin_angle + cosine * cos_angle
 
 
+def loaded_ripple(amplitude: Scalar, load: Scalar, gravity_torque: Scalar) -> Scalar:
+    """amplitude + load g [Nm]: teeth that carry more bend more, and the other way for the other flank."""
+    return amplitude + load * gravity_torque
+
+
 def momentum_balance(p0: Scalar, p1: Scalar, beta0: Scalar, beta1: Scalar, tau: Scalar, h: Scalar) -> Scalar:
     """Mean external torque of a period h [s]: (p1 - p0) / h - tau - (beta0 + beta1) / 2 [Nm] (000 eqs 105-107).
 

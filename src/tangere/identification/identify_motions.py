@@ -326,7 +326,8 @@ def _drive(fit: _Fit, gain: Array | None, moved: Mask) -> DriveModel:
     film, level_sigma, level_noise = friction_states(rows, error, solution.spread, friction)
     return DriveModel(
         gain=robot.drives.gain if gain is None else gain,
-        ripple=f[:, len(TERMS) :],
+        ripple=f[:, len(TERMS) : len(TERMS) + 2 * len(orders)],
+        ripple_load=f[:, len(TERMS) + 2 * len(orders) :],
         stiction=stiction,
         spread=solution.spread,
         mean_load=rows.mean_load,
@@ -356,5 +357,5 @@ def _names(n: int, orders: tuple[int, ...]) -> tuple[str, ...]:
     """Names of the numbers: link 1 m, ..., joint 1 coulomb, ..., joint 1 sin 101, ..."""
     inertial = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
     names = [f"link {i + 1} {p}" for i in range(n) for p in inertial]
-    ripple = [f"{wave} {order}" for order in orders for wave in ("sin", "cos")]
+    ripple = [f"{wave} {order}{of}" for of in ("", " load") for order in orders for wave in ("sin", "cos")]
     return tuple(names + [f"joint {j + 1} {t}" for j in range(n) for t in (*TERMS, *ripple)])

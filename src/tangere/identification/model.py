@@ -188,14 +188,17 @@ def _findings_of(data: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 def _drive_table(drive: DriveModel) -> dict[str, Any]:
     entries = [entry.name for entry in dataclasses.fields(DriveModel) if not entry.name.startswith("_")]
-    return {name: getattr(drive, name) for name in entries} | {"ripple": [row.tolist() for row in drive.ripple]}
+    waves = {name: [row.tolist() for row in getattr(drive, name)] for name in ("ripple", "ripple_load")}
+    return {name: getattr(drive, name) for name in entries} | waves
 
 
 def _drive_of(table: Fields) -> DriveModel:
     data = dict(table.data)
     orders = tuple(int(order) for order in data.pop("orders"))
-    ripple = np.array(data.pop("ripple"), dtype=np.float64).reshape(len(data["coulomb"]), 2 * len(orders))
-    return DriveModel(**data, ripple=ripple, orders=orders)
+    size = (len(data["coulomb"]), 2 * len(orders))
+    for name in {"ripple", "ripple_load"} & set(data):  # files of earlier versions have no load
+        data[name] = np.array(data[name], dtype=np.float64).reshape(size)
+    return DriveModel(**data, orders=orders)
 
 
 def _body(mass: float, com: Array, inertia: Array) -> list[str]:

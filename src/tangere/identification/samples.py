@@ -218,12 +218,12 @@ def thinned(*parts: Midpoints) -> Midpoints:
 def friction_terms(
     q: Array, qd: Array, qdd: Array, gravity_torque: Array, orders: tuple[int, ...], width: Array | float = WIDTH
 ) -> Array:
-    """Columns (K, n, 6 + 2 len(orders)) of what a drive adds: TERMS, then sin and cos of each order of the ripple."""
+    """Columns (K, n, 6 + 4 len(orders)) of what a drive adds: TERMS, then sin and cos of each order of the ripple, then
+    these times the gravity torque."""
     sign = np.tanh(qd / width)
     columns = [sign, qd, np.ones_like(qd), qdd, qd * np.abs(qd), sign * np.abs(gravity_torque)]
-    for order in orders:
-        columns += [np.sin(order * q), np.cos(order * q)]
-    return np.stack(columns, axis=-1)
+    waves = [wave(order * q) for order in orders for wave in (np.sin, np.cos)]
+    return np.stack([*columns, *waves, *(wave * gravity_torque for wave in waves)], axis=-1)
 
 
 def simple_terms(qd: Array, qdd: Array) -> Array:

@@ -38,8 +38,11 @@ def _drive_friction(
     return laws.drive_friction(qd, scale, laws.loaded_coulomb(coulomb, load, g), viscous, quadratic, offset)
 
 
-def _ripple(q: Scalar, order: Scalar, sine: Scalar, cosine: Scalar) -> Scalar:
-    return laws.ripple_torque(sine, cosine, sin(order * q), cos(order * q))
+def _ripple(
+    q: Scalar, g: Scalar, order: Scalar, sine: Scalar, cosine: Scalar, sine_load: Scalar, cosine_load: Scalar
+) -> Scalar:
+    a, b = laws.loaded_ripple(sine, sine_load, g), laws.loaded_ripple(cosine, cosine_load, g)
+    return laws.ripple_torque(a, b, sin(order * q), cos(order * q))
 
 
 def _turned(q: Scalar, reference: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
@@ -56,7 +59,10 @@ JOINT_LAWS: tuple[JointLaw, ...] = (
         "Coulomb and viscous friction [Nm]",
     ),
     JointLaw("drive_friction", ("qd", "g"), _DRIVE, ("torque",), _drive_friction, "of a drive, without ripple [Nm]"),
-    JointLaw("ripple", ("q",), ("order", "sine", "cosine"), ("torque",), _ripple, "one order of a gear's ripple [Nm]"),
+    JointLaw(
+        "ripple", ("q", "g"), ("order", "sine", "cosine", "sine_load", "cosine_load"), ("torque",), _ripple,
+        "one order of a gear's ripple [Nm]",
+    ),
     JointLaw(
         "momentum_balance", ("p0", "p1", "beta0", "beta1", "tau", "h"), (), ("y",), laws.momentum_balance,
         "mean external torque of a period [Nm]",

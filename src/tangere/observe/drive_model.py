@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.dynamics.laws import drive_friction, loaded_coulomb
+from tangere.dynamics.laws import drive_friction, loaded_coulomb, loaded_ripple, ripple_torque
 from tangere.errors import InvalidValue
 from tangere.model.model import Drives
 from tangere.types import Array
@@ -34,13 +34,13 @@ class DriveModel:
 
         tau = gain current
         friction = (coulomb + load |g(q)|) tanh(qd / width) + viscous qd + quadratic qd |qd| + offset
-                   + sum_k a_k sin(k q) + b_k cos(k q)                         k in orders
+                   + sum_k (a_k + c_k g(q)) sin(k q) + (b_k + d_k g(q)) cos(k q)    k in orders
         M(q) <- M(q) + diag(rotor_inertia)
 
     Coulomb friction in a loaded gear grows with the load that it carries (`load`, without unit); the ripple is the
-    meshing of the gear's teeth. Smooth through qd = 0, where it says only the offset and the ripple: a standing joint
-    is held by stiction anywhere within +- `stiction` of that, which no model of q and qd can tell. `moving` separates
-    the two regimes, `band` says how much is not known in each.
+    meshing of the gear's teeth, which the load bends. Smooth through qd = 0, where it says only the offset and the
+    ripple: a standing joint is held by stiction anywhere within +- `stiction` of that, which no model of q and qd can
+    tell. `moving` separates the two regimes, `band` says how much is not known in each.
     Entries are nan where not known (gain) and 0 where a term is not supported by data.
     """
 
@@ -56,6 +56,7 @@ class DriveModel:
     spread: Array  # (n,) [Nm], standard deviation of what is left while moving
     mean_load: Array  # (n,) [Nm], mean |g| over the motions the model comes from, for torque(qd) without a position
     orders: tuple[int, ...] = RIPPLE_ORDERS
+    ripple_load: Array = field(default_factory=lambda: np.array(0.0))  # (n, 2 len(orders)) c, d: without unit
     width: Array = field(default_factory=lambda: np.array(WIDTH))  # (n,) [rad/s], or one for all
     standstill: float = STANDSTILL  # [rad/s]
     delay: float = 0.0  # [s] by which reported torque lags reported motion: tau at t belongs to q and qd of t - delay
@@ -81,12 +82,14 @@ class DriveModel:
             value = getattr(self, entry.name)
             if entry.name.startswith("_") or entry.name in ("orders", "standstill", "delay", "smoothing"):
                 continue
-            want = (*n, 2 * len(self.orders)) if entry.name == "ripple" else n
+            want = (*n, 2 * len(self.orders)) if entry.name in ("ripple", "ripple_load") else n
             array = np.array(value, dtype=np.float64)
             array = np.broadcast_to(array, n).copy() if entry.name in _ONE_FOR_ALL and array.ndim == 0 else array
+            if entry.name == "ripple_load" and not np.any(array):  # none, whatever the orders are
+                array = np.zeros(want)
             if array.shape != want or (entry.name != "gain" and not np.all(np.isfinite(array))):
                 raise InvalidValue(f"{entry.name}: finite numbers of shape {want}, got {value!r}")
-            if entry.name not in ("offset", "quadratic", "load", "ripple") and np.any(array < 0.0):
+            if entry.name not in ("offset", "quadratic", "load", "ripple", "ripple_load") and np.any(array < 0.0):
                 raise InvalidValue(f"{entry.name}: must not be negative, got {array.tolist()}")
             array.flags.writeable = False
             object.__setattr__(self, entry.name, array)
@@ -135,7 +138,8 @@ class DriveModel:
         out: Array = drive_friction(qd, self._scale, coulomb, self.viscous, self.quadratic, self.offset)
         if self.orders:
             angle = q[..., None] * self._orders
-            out += np.sum(self.ripple[:, 0::2] * np.sin(angle) + self.ripple[:, 1::2] * np.cos(angle), axis=-1)
+            waves = loaded_ripple(self.ripple, self.ripple_load, gravity_torque[..., None])
+            out += np.sum(ripple_torque(waves[..., 0::2], waves[..., 1::2], np.sin(angle), np.cos(angle)), axis=-1)
         return out
 
     def moving(self, qd: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

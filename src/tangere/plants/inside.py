@@ -192,8 +192,10 @@ def _friction(friction: JointFriction | DriveModel | None, q: Vector, qd: Vector
         dry = laws.loaded_coulomb(coulomb, load, g[j])
         lost = laws.drive_friction(qd[j], 1.0 / width[j], dry, viscous, quadratic, offset)
         for k, order in enumerate(friction.orders):
-            sine, cosine = (float(value) for value in friction.ripple[j, 2 * k : 2 * k + 2])
-            if sine or cosine:
+            own = slice(2 * k, 2 * k + 2)
+            pairs = zip(friction.ripple[j, own].tolist(), friction.ripple_load[j, own].tolist(), strict=True)
+            sine, cosine = (laws.loaded_ripple(plain, load, g[j]) if load else plain for plain, load in pairs)
+            if np.any(friction.ripple[j, own]) or np.any(friction.ripple_load[j, own]):
                 lost = lost + laws.ripple_torque(sine, cosine, sin(order * q[j]), cos(order * q[j]))
         out.append(lost)
     return out

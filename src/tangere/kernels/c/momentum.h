@@ -6,14 +6,14 @@
 /* parameters of the laws plain_friction, drive_friction and ripple (kernels/joint_laws.py), per joint */
 typedef struct {
     int none, orders, plain; /* plain: no load, quadratic or offset */
-    double terms[TG_DOF][6], ripple[TG_DOF][TG_ORDERS][3];
+    double terms[TG_DOF][6], ripple[TG_DOF][TG_ORDERS][5];
 } tg_law;
 #endif
 
 /* friction of joint j, taken off beta */
 TG_INLINE V TG_FN(rubbed)(const tg_law *f, int j, V q, V qd, V g, V beta)
 {
-    const V state[2] = {qd, g};
+    const V state[2] = {qd, g}, place[2] = {q, g};
     V sum;
     if (f->plain) {
         TG_FN(plain_friction)(state, f->terms[j], &sum);
@@ -22,7 +22,7 @@ TG_INLINE V TG_FN(rubbed)(const tg_law *f, int j, V q, V qd, V g, V beta)
     TG_FN(drive_friction)(state, f->terms[j], &sum);
     for (int k = 0; k < f->orders; k++) {
         V more;
-        TG_FN(ripple)(&q, f->ripple[j][k], &more);
+        TG_FN(ripple)(place, f->ripple[j][k], &more);
         sum = sum + more;
     }
     return beta - sum;

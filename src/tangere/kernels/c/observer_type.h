@@ -19,7 +19,7 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
     law->none = terms == Py_None;
     if (law->none)
         return 0;
-    double rows[6][TG_DOF], flat[TG_DOF * 2 * TG_ORDERS];
+    double rows[6][TG_DOF], flat[TG_DOF * 4 * TG_ORDERS];
     if (tg_numbers(terms, "friction", 6, &rows[0][0]) < 0)
         return -1;
     law->plain = 1;
@@ -35,7 +35,7 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
         PyErr_Format(tg_invalid, "orders: at most %d of the ripple, got %zd", TG_ORDERS, count);
         return -1;
     }
-    if (count && tg_numbers(ripple, "ripple", 2 * count, flat) < 0)
+    if (count && tg_numbers(ripple, "ripple", 4 * count, flat) < 0)
         return -1;
     law->orders = (int)count;
     law->plain &= count == 0;
@@ -48,8 +48,9 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
         for (int j = 0; j < TG_DOF; j++) {
             double *const to = law->ripple[j][k];
             to[0] = order;
-            to[1] = flat[(j * count + k) * 2];
-            to[2] = flat[(j * count + k) * 2 + 1];
+            const double *const from = flat + j * 4 * count + 2 * k; /* sines and cosines, then what a load adds */
+            memcpy(to + 1, from, 2 * sizeof(double));
+            memcpy(to + 3, from + 2 * count, 2 * sizeof(double));
         }
     }
     return 0;
