@@ -131,11 +131,14 @@ def test_finds_ripple_where_there_is_some_and_none_where_there_is_none(base: Rob
     loaded = np.zeros((N, 2))
     loaded[1] = (0.02, 0.01)  # of the load, some Nm
     drive = dataclasses.replace(_drive((101,), amplitude), ripple_load=loaded)
-    model = identify(base, [_motion(true, drive, seed) for seed in (1, 2)])
+    model = identify(base, [_motion(true, drive, seed, 31.0) for seed in (1, 2)])
     for own, found, joint in ((amplitude, model.drive.ripple, 3), (loaded, model.drive.ripple_load, 1)):
         np.testing.assert_allclose(found[joint, :2], own[joint], atol=0.005)
         np.testing.assert_allclose(np.delete(found, joint, axis=0), 0.0, atol=0.004)
         assert np.all(found[joint, 2:] == 0.0)  # orders without support are left out, not merely small
+    short = identify(base, [_motion(true, drive, 1)]).drive  # seconds do not tell what a load adds
+    assert np.all(short.ripple_load == 0.0)
+    assert np.abs(short.ripple[3, :2]).max() > 0.03
 
 
 def test_finds_how_late_the_torque_is(base: Robot, true: Robot, found: IdentifiedModel) -> None:
