@@ -39,8 +39,6 @@ _OPTIONAL = ("quadratic", "load")
 # Wald statistic per added number below which a term is dropped: 5 standard deviations. Neighbouring samples are alike
 # and friction drifts with temperature, so that 3 would let in terms that the next log does not confirm.
 SUPPORT = 25.0
-# [s] of logs from which on the ripple may grow with the load: with 36 further numbers a log of seconds explains a push
-LOADED = 60.0
 STICTION_QUANTILE = 0.995  # of |residual| at standstill: one window in 200 beyond, without letting single shocks in
 
 
@@ -262,8 +260,6 @@ def _answer(
     free = np.ones(len(x0), dtype=bool)
     if inertial != "links":
         free[: SIZE * n] = False
-    if len(rows.tau) * rows.period < LOADED:
-        free[SIZE * n :].reshape(n, terms)[:, len(TERMS) + 2 * len(orders) :] = False
     positive = [SIZE * n + j * terms + TERMS.index(name) for j in range(n) for name in _POSITIVE]
     if inertial == "payload":
         free[SIZE * (n - 1) : SIZE * (n - 1) + 4] = True
@@ -272,7 +268,7 @@ def _answer(
         rows, x0, prior, free, np.array(positive), np.zeros(len(positive)), range(n if inertial == "links" else 0)
     )
     solution = solved(problem)
-    problem = dataclasses.replace(problem, free=_supported(solution, free, n, terms))
+    problem = dataclasses.replace(problem, free=free & _supported(solution, n, terms))
     if inertial == "payload":
         x0 = x0.copy()
         m, h = solution.x[SIZE * (n - 1)], solution.x[SIZE * (n - 1) + 1 : SIZE * (n - 1) + 4]
@@ -283,20 +279,18 @@ def _answer(
     return solved(problem), problem
 
 
-def _supported(solution: Solution, free: Mask, n: int, terms: int) -> Mask:
+def _supported(solution: Solution, n: int, terms: int) -> Mask:
     """Which numbers stay: all but the optional terms whose Wald statistic is below SUPPORT per number.
 
     Errors are dependent over a second because they are slow; the ripple is fast, and meets them as if independent.
     """
-    keep = free.copy()
+    keep = np.ones(len(solution.x), dtype=bool)
     groups: list[tuple[int, ...]] = [(TERMS.index(name),) for name in _OPTIONAL]
     groups += [(k, k + 1) for k in range(len(TERMS), terms, 2)]
     for j in range(n):
         for group in groups:
             at = SIZE * n + j * terms + np.array(group)
             value = solution.x[at]
-            if not free[at].all():
-                continue
             wald = float(value @ np.linalg.solve(solution.covariance[np.ix_(at, at)], value))
             if group[0] >= len(TERMS):
                 wald *= solution.dependence[j]

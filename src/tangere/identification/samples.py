@@ -118,6 +118,8 @@ def silent_above(time: Array, values: Array) -> float:
 
 
 WINDOW = 0.02  # [s] about the lag of the momentum observer at its default gain: what identification and detection see
+# [s] of logs from which on the ripple may grow with the load: with 36 further numbers a log of seconds explains a push
+LOADED = 60.0
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
 ROWS = 2000  # samples looked at where one number of a joint is wanted, evenly taken: a slope needs no more
 LEAST_ROWS = 50  # of a joint in motion, for such a number
@@ -310,6 +312,8 @@ def windows(
         raise InvalidValue(
             f"too short: {len(tau) * WINDOW:.2g} s of usable samples, {LEAST_WINDOWS * WINDOW:g} s needed at least"
         )
+    if len(tau) * float(np.median(periods)) < LOADED:
+        F[..., len(TERMS) + 2 * len(orders) :] = 0.0
     return Windows(
         Y, F, tau, fast.astype(bool), slow.astype(bool), np.array(logs), float(np.median(periods)), load.mean(axis=0)
     )
