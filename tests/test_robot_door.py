@@ -199,7 +199,7 @@ def test_no_call_needs_a_cast(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "snippet.py"],
         cwd=tmp_path, env={"MYPYPATH": str(Path(tangere.__file__).parents[1]), "PATH": ""},
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
     revealed = [line.partition("Revealed type is ")[2].strip('"') for line in done.stdout.splitlines()]
     revealed = [text for text in revealed if text]
