@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import types
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
@@ -54,15 +55,22 @@ class BuildKernels(build_ext):
                 if os.environ.get("TANGERE_SANITISE"):  # tests/test_sanitised.py: errors of memory and of C's rules
                     extension.extra_compile_args += ["-O0", "-g1", "-U_FORTIFY_SOURCE", f"-fsanitize={SANITISERS}"]
                     extension.extra_link_args.append(f"-fsanitize={SANITISERS}")
-        super().build_extensions()
+        with ThreadPoolExecutor(1) as beside:
+            for extension in self.extensions:
+                if "kernels" in extension.name:
+                    self.general(extension, beside)
+            super().build_extensions()
 
-    def build_extension(self, extension: Extension) -> None:
-        if "kernels" in extension.name:
-            extension.extra_objects.append(self.general(extension))
-        super().build_extension(extension)
+    compiled: Future[list[str]] | None = None  # of general.c, where it is compiled anew
 
-    def general(self, extension: Extension) -> str:
-        """The object of general.c, compiled anew only if its text has changed: it takes longer than all the rest."""
+    def get_libraries(self, extension: Extension) -> list[str]:
+        """Asked for before linking: what is compiled beside must be there by then."""
+        if "kernels" in extension.name and self.compiled is not None:
+            self.compiled.result()
+        return list(super().get_libraries(extension))
+
+    def general(self, extension: Extension, beside: ThreadPoolExecutor) -> None:
+        """The object of general.c, compiled anew only if its text has changed: it takes as long as all the rest."""
         generated = Path(self.build_temp) / "generated"
         texts = sorted([*generated.glob("tg_*.h"), *Path(C_SOURCE).glob("*.h"), Path(GENERAL)])
         own = [t for t in texts if t.name in INCLUDED_BY_GENERAL]
@@ -72,9 +80,10 @@ class BuildKernels(build_ext):
         key = hashlib.sha256("".join([*flags, *kind, *(t.read_text(encoding="ascii") for t in own)]).encode())
         folder = Path("build") / f"general-{key.hexdigest()[:16]}"
         kept = folder / self.compiler.object_filenames([GENERAL])[0]
+        extension.extra_objects.append(str(kept))
         if not kept.exists():
-            self.compiler.compile([GENERAL], str(folder), include_dirs=extension.include_dirs, extra_postargs=flags)
-        return str(kept)
+            told = {"include_dirs": extension.include_dirs, "extra_postargs": flags}
+            self.compiled = beside.submit(self.compiler.compile, [GENERAL], str(folder), **told)
 
 
 setup(
@@ -87,9 +96,9 @@ setup(
             optional=True,  # no compiler, no extension: the Python form serves
         )
         for name, source in (
-            ("tangere._kernels", "core.c"),
             ("tangere._rollouts", "rollouts.c"),
             ("tangere._periods", "periods.c"),
+            ("tangere._kernels", "core.c"),
         )
     ],
     cmdclass={"build_ext": BuildKernels},
