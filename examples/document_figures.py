@@ -22,6 +22,7 @@ def main() -> None:
     figures = {
         "frames_000": sketches.frames_figure(arm, Q, "000"),
         "frames_002": sketches.frames_figure(tangere.robot("ur10"), Q, "002"),
+        "loops_000": sketches.computed_torque_sketch(),
         "centres_of_mass": sketches.centres_figure(arm, Q),
         "cartesian": sketches.coordinates_sketch("cartesian", (1.0, 0.9, 0.8)),
         "cylindrical": sketches.coordinates_sketch("cylindrical", (1.1, 0.8, 0.8)),

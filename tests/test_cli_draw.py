@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from foreign_arms import written
 
 pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
 pytest.importorskip("PIL", reason="pictures are read by Pillow")
 
+import tangere
 from tangere.apps.drawing.command import EXAMPLES, add
 from tangere.apps.drawing.draw_picture import DrawingSettings
 from tangere.apps.drawing.files import png_bytes
@@ -253,3 +255,11 @@ def test_what_cannot_be_drawn_there_is_said_with_a_way_out(
     assert main(["draw", str(line), "--size", "40mm", *words.split(), "--out", str(out)]) == 1
     assert re.search(said, capsys.readouterr().err)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("name", "why"), [("six", "another geometry"), ("seven", "has 7"), ("sorter", "has 4")])
+def test_an_arm_of_another_kind_is_refused_before_anything_is_planned(tmp_path: Path, name: str, why: str) -> None:
+    """Its inverse kinematics would be searched for each pose of a canvas, for minutes."""
+    with pytest.raises(InvalidValue, match=why):
+        tangere.draw("snail", robot=str(written(tmp_path, name)), out=tmp_path / "drawn")
+    assert not (tmp_path / "drawn").exists()

@@ -64,5 +64,8 @@ def test_the_other_sketches_draw() -> None:
     arm = tangere.robot("planar3r")
     assert len(drawn_lines(sketches.action_sketch((-0.5, 0.5)), "faint")) == 2
     assert len(drawn_lines(sketches.floating_base_sketch(arm, (0.3, 0.6, -0.4)), "strong")) == 2
+    loops = sketches.computed_torque_sketch()
+    assert len(drawn_lines(loops, "strong")) == 2
+    assert loops.svg.count("loop:") == 2
     hold = tangere.robot("pendulum").gravity_torque([0.6])[0]
     assert f"g(q) = {hold:.2f} Nm" in sketches.pendulum_sketch(0.6).svg

@@ -146,6 +146,11 @@ def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say
     robot = with_rotors(with_drives(drawing_robot(settings.robot), settings.friction), settings.drives)
     if robot.dof != JOINTS:
         raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
+    if not robot.closed_form:
+        raise InvalidValue(
+            f"drawing needs an arm of the UR kind, nominal or calibrated, whose every solution is known; {robot.name} has "
+            f"another geometry"
+        )
     said = assumed(load(settings.robot)) if settings.friction == "typical" else ()
     if settings.drives and not robot.rotor_inertia.any():
         said += (f"the rotor inertia of {robot.name} is not known, it is left out; friction typical has one by size",)

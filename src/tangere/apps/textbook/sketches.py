@@ -1,7 +1,8 @@
 """The figures of the documents, drawn by the code that computes what they show.
 
 Frames as 000, 001 and 002 put them and frames shifted into the centres of mass (002 figure 3) on an arm to scale; and
-003's sketches: coordinates of a point, a floating base, a virtual displacement, the action, the pendulum.
+003's sketches: coordinates of a point, a floating base, a virtual displacement, the action, the pendulum; and the two
+loops of computed torque (000 figure 2).
 """
 
 from __future__ import annotations
@@ -144,6 +145,33 @@ def pendulum_sketch(q: float = 0.6) -> Figure:
     )  # fmt: skip
 
 
+def computed_torque_sketch() -> Figure:
+    """The two loops of computed torque (000 figure 2): the inner one cancels what the model knows, the outer one is PD.
+
+    q̈* = q̈d + Kv (q̇d - q̇) + Kp (qd - q),    τ = M̂(q) q̈* + N̂(q, q̇)
+    """
+    boxes = {
+        "reference": (10, 70, 90, "qd q̇d q̈d"), "pd": (160, 70, 120, "Kp e + Kv ė + q̈d"),
+        "mass": (345, 70, 70, "M̂(q)"), "rest": (345, 150, 70, "N̂(q, q̇)"), "arm": (520, 70, 90, "arm: M, N"),
+    }  # fmt: skip
+    drawn: list[Raw] = []
+    for x, y, width, words in boxes.values():
+        drawn.append(tag("rect", x=x, y=y, width=width, height=40, fill="none", stroke=INK["line"], stroke_width=2))
+        drawn.append(_text(np.array([x + 8, y + 25]), words))
+    ways = {
+        "": [(100, 90), (160, 90)], "q̈*": [(280, 90), (345, 90)], "+": [(415, 90), (460, 90)],
+        "τ": [(480, 90), (520, 90)], "N̂": [(415, 170), (470, 170), (470, 100)],
+    }  # fmt: skip
+    for words, points in ways.items():
+        drawn += [*_arrow(points, "line"), _text(np.array(points[0]) + [12, -8], words)]
+    drawn.append(tag("circle", cx=470, cy=90, r=10, fill="none", stroke=INK["line"], stroke_width=2))
+    inner = [(565, 110), (565, 215), (380, 215), (380, 190)]
+    outer = [(600, 110), (600, 265), (220, 265), (220, 110)]
+    for points, words in ((inner, "inner loop: q, q̇ into the model"), (outer, "outer loop: q, q̇ measured")):
+        drawn += [*_arrow(points, "strong"), _text(np.array(points[2]) + [8, -6], words)]
+    return Figure("computed torque: its inner and outer loop", join(*drawn), 630, 290)
+
+
 def _joints(arm: Robot, q: ArrayLike) -> Array:
     """Joints and tool (n + 1, 2) of 003's planar arm, which moves in the plane of x and z."""
     first = arm.model.joints[0].T_parent_joint[PLANE, 3]
@@ -164,6 +192,14 @@ def _page(points: Sequence[ArrayLike] | Array) -> Array:
 
 def _line(points: Array, ink: str) -> Raw:
     return tag("path", d=polyline(points), fill="none", stroke=INK[ink], stroke_width=2)
+
+
+def _arrow(points: Sequence[tuple[float, float]], ink: str) -> list[Raw]:
+    line = np.array(points, dtype=float)
+    along = 8.0 * (line[-1] - line[-2]) / np.linalg.norm(line[-1] - line[-2])
+    across = 0.5 * along[::-1] * [1, -1]
+    head = np.stack([line[-1], line[-1] - along + across, line[-1] - along - across])
+    return [_line(line, ink), tag("path", d=polyline(head), fill=INK[ink])]
 
 
 def _dots(points: Array) -> list[Raw]:
