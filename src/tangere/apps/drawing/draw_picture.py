@@ -148,8 +148,8 @@ def prepare(picture: str | os.PathLike[str], settings: DrawingSettings, say: Say
         raise InvalidValue(f"drawing needs an arm of the UR kind with {JOINTS} joints, {robot.name} has {robot.dof}")
     if not robot.closed_form:
         raise InvalidValue(
-            f"drawing needs an arm of the UR kind, nominal or calibrated: all its solutions are known; {robot.name} has "
-            "another geometry"
+            f"drawing needs an arm of the UR kind, nominal or calibrated: all its solutions are known; {robot.name} "
+            "has another geometry"
         )
     said = assumed(load(settings.robot)) if settings.friction == "typical" else ()
     if settings.drives and not robot.rotor_inertia.any():
