@@ -11,7 +11,7 @@ from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.control.operational_space import OperationalSpace
 from tangere.kernels import ur
 from tangere.planning.joint_motions import JointMove, Sequence
-from tangere.planning.posture import at_rest, posture
+from tangere.planning.posture import BENT, at_rest, posture
 from tangere.robots import Robot
 from tangere.settings import altered
 from tangere.types import Array
@@ -39,12 +39,15 @@ def motion(world: World) -> Motion:
 
 def _stops(robot: Robot) -> Array:
     """Of another arm: where it rests, stretched (where turning joints are at zero, if they can), bent the other way."""
-    rest = posture(at_rest(robot), robot)
     low, high = (np.where(np.isfinite(limit), limit, sign * np.pi) for limit, sign in
                  ((robot.q_min, -1.0), (robot.q_max, 1.0)))  # fmt: skip
+    near, far = 0.9 * low + 0.1 * high, 0.1 * low + 0.9 * high
+    rest = posture(at_rest(robot), robot)
+    if robot.dof == 1 and robot.revolute[0]:  # a single joint rests where it is stretched: it begins bent instead
+        rest = np.clip(np.deg2rad([BENT]), near, far)
     straight = np.clip(np.where(robot.revolute, 0.0, rest), low, high)
     other = np.where(robot.revolute, 2.0 * straight - rest, 0.75 * low + 0.25 * high)
-    return np.stack([rest, straight, np.clip(other, 0.9 * low + 0.1 * high, 0.1 * low + 0.9 * high), rest])
+    return np.stack([rest, straight, np.clip(other, near, far), rest])
 
 
 SCENARIO = Scenario(
