@@ -87,15 +87,25 @@ def test_a_circle_of_ones_own_is_reached_or_refused(folder: Path) -> None:
 
 def test_a_sliding_joint_is_in_metres() -> None:
     """`q` has degrees for what turns and metres for what slides: -0.05 is 5 cm, not a twentieth of a degree."""
-    built = build("hold", {"robot": "scara", "q": "10,20,-0.05,30", "duration": 1.0})
+    built = build("hold", {"robot": "scara", "q": "10,20,30,-0.05", "duration": 1.0})
     arm = built.world.believed
     (sliding,) = np.flatnonzero(~arm.revolute)
-    given = np.array([10.0, 20.0, -0.05, 30.0])
+    given = np.array([10.0, 20.0, 30.0, -0.05])
     q = built.motion.trajectory.at(0.0).q
     assert q[sliding] == given[sliding]
     assert np.allclose(np.degrees(q[arm.revolute]), given[arm.revolute])
     with pytest.raises(InvalidValue, match=r"q: 4 numbers, in degrees \(joint \d: metres\), for scara, got 6"):
         build("hold", {"robot": "scara", "q": "1,2,3,4,5,6"})
+
+
+@pytest.mark.parametrize("scenario", ["hold", "sine", "impedance", "joint-fault"])
+def test_a_start_outside_the_limits_is_refused(scenario: str) -> None:
+    with pytest.raises(InvalidValue, match=r"q: joint 4 of scara at -5 m is outside its limits, -0\.2 to 0 m"):
+        build(scenario, {"robot": "scara", "q": "10,20,30,-5"})
+    with pytest.raises(InvalidValue, match="q: joint 6 of ur10e at 400 deg is outside its limits, -360 to 360 deg"):
+        build(scenario, {"q": "0,-90,90,-90,-90,400"})
+    if scenario == "hold":
+        build(scenario, {"q": "360,-360,180,-360,-90,0"})  # at the limit is inside
 
 
 @pytest.mark.parametrize("name", [*ARMS, *tangere.models()])

@@ -16,12 +16,29 @@ BENT = 45.0  # deg: every other joint of another arm, so that it is not stretche
 
 
 def posture(q: tuple[float, ...], robot: Robot, name: str = "q") -> Array:
-    """Joint positions (n,) [rad, m] from a setting `name`: degrees, and metres for a joint that slides."""
+    """Joint positions (n,) [rad, m] from a setting `name`: degrees, and metres for a joint that slides.
+
+    InvalidValue where they are not as many as the joints, or outside their limits.
+    """
     if len(q) != robot.dof:
         sliding = [str(i + 1) for i in np.flatnonzero(~robot.revolute)]
         unit = "angles in degrees" if not sliding else f"numbers, in degrees (joint {', '.join(sliding)}: metres),"
         raise InvalidValue(f"{name}: {robot.dof} {unit} for {robot.name}, got {len(q)}")
-    return np.asarray(np.where(robot.revolute, np.deg2rad(q), q))
+    return within_limits(np.where(robot.revolute, np.deg2rad(q), q), robot, name)
+
+
+def within_limits(q: Array, robot: Robot, name: str) -> Array:
+    """Joint positions q (n,) [rad, m] as they are; InvalidValue with the first that is outside its joint's limits."""
+    outside = np.flatnonzero((q < robot.q_min) | (q > robot.q_max))
+    if not outside.size:
+        return q
+    i = int(outside[0])
+    numbers, unit = np.array([q[i], robot.q_min[i], robot.q_max[i]]), "m"
+    if robot.revolute[i]:
+        numbers, unit = np.degrees(numbers), "deg"
+    at, low, high = numbers
+    which = f"{name}: joint {i + 1} of {robot.name} at {at:.9g} {unit}"
+    raise InvalidValue(f"{which} is outside its limits, {low:.9g} to {high:.9g} {unit}")
 
 
 def at_rest(robot: Robot) -> tuple[float, ...]:

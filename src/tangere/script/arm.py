@@ -37,6 +37,12 @@ class ProtectiveStop(ScriptException):
     """The arm cannot or must not go on: singular, too fast, or the program said so. The program ends."""
 
 
+def needs_six_joints(robot: Robot) -> None:
+    """InvalidValue for an arm that has more joints or fewer: the language has lists of six."""
+    if robot.dof != 6:
+        raise InvalidValue(f"URScript is for arms with 6 joints; {robot.name} has {robot.dof}")
+
+
 class Arm:
     """Measured state, target of the next frame, tool, payload. The target is a program's, moved by one thread a frame.
 
@@ -44,8 +50,7 @@ class Arm:
     """
 
     def __init__(self, robot: Robot, start: ArrayLike, frame: float = FRAME) -> None:
-        if robot.dof != 6:
-            raise InvalidValue(f"URScript is for arms with 6 joints; {robot.name} has {robot.dof}")
+        needs_six_joints(robot)
         q = np.array(start, dtype=np.float64)
         if q.shape != (6,) or not np.isfinite(q).all():
             raise InvalidValue(f"q: six finite numbers [rad], got {q.tolist()}")

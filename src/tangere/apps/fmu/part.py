@@ -22,7 +22,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.kinematics.rotation import rotation_vector_from_matrix
 from tangere.model.model import Model, Payload
-from tangere.planning.posture import at_rest, posture
+from tangere.planning.posture import at_rest, posture, within_limits
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.check import Asked
@@ -215,17 +215,7 @@ def arm_of(robot: Robot, friction: JointFriction | None = None, q_start: ArrayLi
     if q.shape != (model.dof,) or not np.all(np.abs(q) <= UNLIMITED):
         unit = "rad" if np.all(robot.revolute) else "rad (m for a joint that slides)"
         raise InvalidValue(f"q_start: {model.dof} numbers in {unit}, at most {UNLIMITED:g} in size, got {q.tolist()}")
-    outside = np.flatnonzero((q < robot.q_min) | (q > robot.q_max))
-    if outside.size:
-        i = int(outside[0])
-        numbers, unit = np.array([q[i], robot.q_min[i], robot.q_max[i]]), "m"
-        if robot.revolute[i]:
-            numbers, unit = np.degrees(numbers), "deg"
-        at, low, high = numbers
-        raise InvalidValue(
-            f"start: joint {i + 1} of {model.name} at {at:.9g} {unit} is outside its limits, {low:.9g} to "
-            f"{high:.9g} {unit}"
-        )
+    within_limits(q, robot, "start")
     last = model.title.removeprefix("Universal Robots ").replace(" ", "")  # UR8 Long: UR8Long
     last = last if model.title.startswith("Universal Robots ") else (model.title.split() or [""])[-1]
     name = last if last.isidentifier() else re.sub(r"\W|^(?=\d)", "_", model.name, flags=re.ASCII)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from tangere import foreign
+from tangere.apps.scenarios import hold
 from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
 from tangere.apps.scenarios.hold import posture_setting
 from tangere.control.joint_servo import JointServo
 from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.planning.posture import posture
-from tangere.robots import Robot
+from tangere.robots import Robot, robot
+from tangere.script.arm import needs_six_joints
 from tangere.script.builtin import NEWEST, version
 from tangere.script.compiler import Program, load
 from tangere.script.host import FRAME, Kind, QuietHost, Setpoint
@@ -221,8 +223,9 @@ def findings(built: Any, result: Any) -> Findings:
 
 
 def fitted(s: Any, told: frozenset[str]) -> Any:
-    """Nothing pushes a program's arm unless it is said."""
-    return s if "push" in told else replace(s, push=())
+    """Nothing pushes a program's arm unless it is said; an arm that is no UR begins where it rests."""
+    needs_six_joints(robot(s.robot, parameters=s.parameters))
+    return hold.fitted(s if "push" in told else replace(s, push=()), told)
 
 
 SCENARIO = Scenario(
