@@ -195,6 +195,8 @@ def test_unknown_goals_and_wrong_joints_are_refused(arm: Robot) -> None:
     assert arm.action.cancel(stranger, 60.0) == UNKNOWN_GOAL
     assert arm.action.result(stranger)[0] == UNKNOWN
     q = arm.q
+    moving = arm.goal(q)
+    moving["trajectory"]["points"][0]["velocities"] = [0.3, 0.0, 0.0, 0.0, 0.0, 0.0]
     for bad, code, says in (
         (arm.goal(q, names=("x", *JOINTS[1:])), -2, "this arm has shoulder_pan_joint"),
         (arm.goal(q[:5], names=JOINTS[:5]), -2, "each is needed once"),
@@ -203,6 +205,7 @@ def test_unknown_goals_and_wrong_joints_are_refused(arm: Robot) -> None:
         (arm.goal(q + 3.0, 0), -1, "due at once"),
         (arm.goal(q - np.array([0.0, 0.0, 0.0, 0.0, 0.0, 4.0]), 1), -1, "rad/s, at most"),
         (arm.goal(q + 9.0, 20), -1, "cannot turn so far"),
+        (moving, -1, "turns at 0.3 rad/s in the last point"),
         (arm.goal(q) | {"goal_tolerance": [{"name": "x", "position": 1.0}]}, -2, "tolerance for 'x'"),
         ({"trajectory": {"joint_names": list(JOINTS)}}, -1, "0 points"),
     ):

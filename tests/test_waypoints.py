@@ -31,6 +31,8 @@ def test_waypoints_meet_what_is_given_and_never_overshoot() -> None:
             assert (way <= high + 1e-12).all()
         fine = np.array([plain.at(float(s)).qd for s in np.linspace(0.0, t[-1], 2000)])
         assert plain.fastest() == pytest.approx(np.abs(fine).max(axis=0), rel=0.02)
+        begun = np.array([plain.at(float(s)).qd for s in np.linspace(0.0, t[2], 2000)])
+        assert plain.fastest(2) == pytest.approx(np.abs(begun).max(axis=0), rel=0.02)
         h = 1e-6
         at, before, after = (plain.at(0.7 * t[-1] + s) for s in (0.0, -h, h))
         assert (after.q - before.q) / (2 * h) == pytest.approx(at.qd, abs=1e-6)

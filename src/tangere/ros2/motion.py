@@ -185,7 +185,8 @@ class Motion:
         if follow.goal is not None and not follow.goal.live:
             return
         try:
-            follow.motion = motion_of(follow.points, arm.robot, self._now(), arm.q, arm.qd)
+            # all of it was looked at when it came: where the arm is now changes the speeds of two intervals
+            follow.motion = motion_of(follow.points, arm.robot, self._now(), arm.q, arm.qd, 2)
             self._follow = follow
         except InvalidValue as problem:
             self.problems[str(problem)] += 1

@@ -16,6 +16,7 @@ from tangere.types import Array
 
 # codes of a result of FollowJointTrajectory
 SUCCESSFUL, INVALID_GOAL, INVALID_JOINTS, OLD_TIME, PATH_TOLERANCE, GOAL_TOLERANCE = 0, -1, -2, -3, -4, -5
+AT_REST = 0.05  # [rad/s] at which a trajectory may end: the servo takes up as much without a jerk
 NEAR = 0.01  # [rad] that a first point at time 0 may be away from the arm
 POINTS = 100_000  # of one trajectory: 200 s at 500 Hz
 NOW = 1e-6  # [s] times from the start that count as zero
@@ -72,11 +73,21 @@ def points_of(trajectory: Message, joints: Sequence[str]) -> Points:
         raise Refused(INVALID_GOAL, "time_from_start: must increase from point to point, and not be negative")
     if qdd is not None and qd is None:
         raise Refused(INVALID_GOAL, "accelerations without velocities: give both, or positions alone")
+    if qd is not None and np.abs(qd[-1]).max() > AT_REST:
+        joint = int(np.abs(qd[-1]).argmax())
+        raise Refused(
+            INVALID_GOAL, f"{joints[joint]} turns at {qd[-1, joint]:.3g} rad/s in the last point: it must be at rest"
+        )
     return Points(times, q, qd, qdd, seconds_of(trajectory.header.stamp))
 
 
-def motion_of(points: Points, robot: Robot, now: float, q: Array, qd: Array) -> Waypoints:
-    """The motion from q (n,) and qd (n,) at this moment [s since 1970] on; points of the past are left out."""
+def motion_of(
+    points: Points, robot: Robot, now: float, q: Array, qd: Array, intervals: int | None = None
+) -> Waypoints:
+    """The motion from q (n,) and qd (n,) at this moment [s since 1970] on; points of the past are left out.
+
+    intervals: of which speeds are looked at; None: all.
+    """
     times = points.times + (points.start - now if points.start > 0.0 else 0.0)
     if points.start > 0.0 and times[-1] <= 0.0:
         raise Refused(OLD_TIME, f"the trajectory would have ended {-times[-1]:.3g} s ago: is a clock wrong?")
@@ -96,7 +107,7 @@ def motion_of(points: Points, robot: Robot, now: float, q: Array, qd: Array) -> 
         joint = int(np.flatnonzero(outside.any(axis=0))[0])
         raise Refused(INVALID_GOAL, f"joint {joint + 1} cannot turn so far: {low[joint]:.4g} to {high[joint]:.4g} rad")
     motion = Waypoints(t, path, speeds, rates, start=qd)
-    fast = motion.fastest() / robot.qd_max
+    fast = motion.fastest(intervals) / robot.qd_max
     if fast.max() > 1.0:
         joint = int(fast.argmax())
         most = robot.qd_max[joint]
