@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from foreign_arms import ARMS, written
 import tangere
 from tangere.apps.scenarios.build import build
 from tangere.apps.scenarios.execute import summary_of
+from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.loop.run import run
 from tangere.planning.posture import at_rest, posture
@@ -92,9 +95,9 @@ def test_a_sliding_joint_is_in_metres() -> None:
     (sliding,) = np.flatnonzero(~arm.revolute)
     given = np.array([10.0, 20.0, 30.0, -0.05])
     q = built.motion.trajectory.at(0.0).q
-    assert q[sliding] == given[sliding]
+    assert q[sliding] == -0.05
     assert np.allclose(np.degrees(q[arm.revolute]), given[arm.revolute])
-    with pytest.raises(InvalidValue, match=r"q: 4 numbers, in degrees \(joint \d: metres\), for scara, got 6"):
+    with pytest.raises(InvalidValue, match=r"q: 4 numbers, in degrees \(joint 4: metres\), for scara, got 6"):
         build("hold", {"robot": "scara", "q": "1,2,3,4,5,6"})
 
 
@@ -106,6 +109,25 @@ def test_a_start_outside_the_limits_is_refused(scenario: str) -> None:
         build(scenario, {"q": "0,-90,90,-90,-90,400"})
     if scenario == "hold":
         build(scenario, {"q": "360,-360,180,-360,-90,0"})  # at the limit is inside
+
+
+def test_page_and_terminal_have_units_of_a_sliding_joint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """m, mm and N for the joint that slides, rad, mrad and Nm for those that turn."""
+    push = "joint=4,torque=-2,start=0.2,duration=0.2"
+    words = ["--set", "duration=1", "--set", "threshold=1", "--set", "q=10,20,30,-0.1"]
+    assert main(["run", "hold", "--robot", "scara", "--push", push, *words, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"touch at 0\.2\d\d s on joint 4, -[\d.]+ N \(true -[\d.]+ N\)", said)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    shown = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"(?s)<(script|style).*?</\1>", "", page)))
+    for turning, sliding in (("rad", "m"), ("mrad", "mm"), ("Nm", "N")):
+        assert f"Joint 3 · gamma [{turning}]" in shown
+        assert f"Joint 4 · zeta [{sliding}]" in shown
+        assert f"Joint 4 · zeta [{turning}]" not in shown
+    for text in ("q [deg, joint 4: m]", "felt [Nm, joint 4: N]", "peak [Nm, joint 4: N]",
+                 "-2 N at joint 4", "its threshold of 1 N.", "rms [Nm, joint 4: N]", "4: millimetres"):  # fmt: skip
+        assert text in shown, text
+    assert not re.search(r"joint 4[^.;]{0,12}, -?[\d.]+ Nm|[\d.]+ Nm (on|at) joint 4", shown + said)
 
 
 @pytest.mark.parametrize("name", [*ARMS, *tangere.models()])

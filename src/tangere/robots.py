@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tangere.studio.show import Shown
 
 # What robots that differ in nothing but their payload have in common.
+SLIDING = {"rad": "m", "deg": "m", "mrad": "mm", "rad/s": "m/s", "Nm": "N"}  # units of a joint that slides
 _SHARED = ("_payloads", "_structure", "_twin", "q_max", "q_min", "qd_max", "revolute", "tau_max")
 
 
@@ -134,6 +135,21 @@ class Robot(Kernels):
     def joint_names(self) -> tuple[str, ...]:
         """Names of the joints, from the base on; those of UR's own drivers for a UR."""
         return tuple(joint.name for joint in self.model.joints)
+
+    def unit(self, joint: int, turning: str) -> str:
+        """The unit of a quantity of a joint (from 1): `turning` ("Nm"), or what it is where the joint slides ("N").
+
+        A joint that the arm does not have turns: whoever writes a note in a control loop is not to raise.
+        """
+        return turning if self.revolute[joint - 1 : joint].all() else SLIDING[turning]
+
+    def units(self, turning: str) -> str:
+        """The same for all joints in words: "Nm", or "Nm, joint 4: N" where the fourth slides."""
+        sliding = [str(j + 1) for j in np.flatnonzero(~self.revolute)]
+        if not sliding or turning not in SLIDING:
+            return turning
+        other = SLIDING[turning]
+        return other if len(sliding) == self.dof else f"{turning}, joint {', '.join(sliding)}: {other}"
 
     @property
     def drives(self) -> Drives:

@@ -17,6 +17,7 @@ from tangere.rtde.consent import OPTION
 if TYPE_CHECKING:
     from tangere.apps.scenarios.build import Built, OnArm
     from tangere.report.data import About
+    from tangere.robots import Robot
 
 SPELLED = ("robot", "tool", "model", "plant", "seed")  # settings with an option of their own; others go by --set
 
@@ -151,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
     about = {"scenario": name, "folder": done.folder, "report": where}
     notes = done.result.log.notes
     program = [f"{n.time:.3f} s  {n.text}" for n in notes if n.text.startswith("program")]  # of URScript
-    text = _told(done.summary, where if REPORT in done.attempt.kept else None)
+    text = _told(done.summary, where if REPORT in done.attempt.kept else None, done.built.world.true)
     clip = done.folder / VIDEO
     if arguments.video and clip.is_file():
         about["video"], text = clip, f"{text}\nvideo: {clip}"
@@ -245,7 +246,7 @@ _SHOWN = {
 }
 
 
-def _told(summary: dict[str, Any], where: Path | None) -> str:
+def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
     """The few numbers that matter, and where the rest is."""
     from tangere.report.sections_run import UNSEEN
 
@@ -257,6 +258,7 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         part, _, name = key.rpartition(" ")
         value = ((summary.get(part) or {}) if part else summary).get(name)
         if key == "residual_rms_nm":  # in contact all along nothing is quiet
+            unit = arm.unit(value.index(max(value)) + 1, unit) if value else unit
             value = max(value) if value and "force" not in summary else None
         if value is not None and not (key == "realtime_factor" and "arm" in summary):
             rows.append((label, "0" if abs(value) < UNSEEN else f"{value:.4g}", unit))
@@ -265,8 +267,9 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         if not event.get("alarm", True):
             continue  # a stop, a wanted contact
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
-        torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} Nm"
-        true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} Nm)"
+        unit = arm.unit(event["joint"], "Nm")
+        torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} {unit}"
+        true = "" if event["true_torque_nm"] is None else f" (true {event['true_torque_nm']:.2f} {unit})"
         what = "fault" if event["kind"] == "fault" else "touch"
         link = "" if event["link"] is None or what == "fault" else f", link {event['link']}"
         lines.append(f"{what} at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
@@ -274,7 +277,8 @@ def _told(summary: dict[str, Any], where: Path | None) -> str:
         if fault["why"]:
             lines.append(f"the fault of joint {fault['joint']} was not told from a touch: {fault['why']}")
     for name, noise in (summary.get("residual_noise_nm") or {}).items():
-        lines.append(f"noise of the {name} residual: {' '.join(f'{x:.3g}' for x in noise)} Nm (standard deviation)")
+        sizes = f"{' '.join(f'{x:.3g}' for x in noise)} {arm.units('Nm')}"
+        lines.append(f"noise of the {name} residual: {sizes} (standard deviation)")
     lines += [f"{note}: in {plural(periods, 'period')}" for note, periods in summary["interventions"].items()]
     return "\n".join([*lines, *([] if where is None else [f"report: {where}"])])
 

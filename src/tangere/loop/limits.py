@@ -7,8 +7,6 @@ import numpy as np
 from tangere.logs.log import Log
 from tangere.robots import Robot
 
-SLIDING = {"rad": "m", "rad/s": "m/s", "Nm": "N"}  # units of a joint that slides
-
 
 class Limits:
     """Which limits were reached, from the rows of a run in their order."""
@@ -28,8 +26,7 @@ class Limits:
         }
         for what, (beyond, limit, turning) in reached.items():
             for j in np.flatnonzero(beyond.any(axis=0)).tolist():
-                unit = turning if robot.revolute[j] else SLIDING[turning]
-                text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {unit}"
+                text = f"joint {j + 1} beyond its {what} of {limit[j]:.4g} {robot.unit(j + 1, turning)}"
                 first, periods = self._found.get(text, (float(log.time[int(np.argmax(beyond[:, j]))]), 0))
                 self._found[text] = first, periods + int(beyond[:, j].sum())
 

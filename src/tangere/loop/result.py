@@ -142,18 +142,19 @@ class Setup:
 
         watching = list(observers)
         known = (getattr(part, "robot", None) for part in (plant, controller, *watching))
+        arm = next((robot for robot in known if isinstance(robot, Robot)), None)
         told = getattr(plant, "pushes", ())
         told = told if isinstance(told, tuple | list) else ()
         pushes = tuple(push for push in told if hasattr(push, "start") and hasattr(push, "duration"))
         names = {
             "reference": _name(trajectory), "controller": _name(controller), "plant": _name(plant),
             "observer": ", ".join(_name(observer) for observer in watching), "detection": _name(detector),
-            "push": push_words(getattr(pushes[0], "__dict__", {})) if pushes else "",
+            "push": push_words(getattr(pushes[0], "__dict__", {}), arm) if pushes else "",
         }  # fmt: skip
         gain = getattr(watching[0], "gain", GAIN) if watching else GAIN
         level = getattr(getattr(detector, "thresholds", None), "level", None)
         return cls(
-            next((robot for robot in known if isinstance(robot, Robot)), None),
+            arm,
             {key: name for key, name in names.items() if name},
             pushes,
             gain if isinstance(gain, float | np.ndarray) else GAIN,

@@ -290,7 +290,7 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     scenario, units = _mapping(manifest.get("scenario")), _mapping(manifest.get("units"))
     words = manifest.get("command")
     named = {f"{key} [{units[key]}]" if units.get(key) else key: value for key, value in _flat(scenario)}
-    found: dict[str, Any] = {"parameters": named, "blocks": _blocks(scenario)}
+    found: dict[str, Any] = {"parameters": named}
     found["did"] = str(manifest.get("did") or "")
     if isinstance(manifest.get("changed"), (list, tuple)):
         found["changed"] = tuple(name for name in named if name.partition(" ")[0] in manifest["changed"])
@@ -301,6 +301,7 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
         found["command"] = shlex.join(str(word) for word in words)
     if isinstance(scenario.get("robot"), str):
         found["robot"] = _robot(scenario["robot"], scenario.get("parameters"))
+    found["blocks"] = _blocks(scenario, found.get("robot"))
     for kind in ("seeds", "versions"):
         word, inner = kind.removesuffix("s"), _mapping(manifest.get(kind)).items()
         named |= {f"{word} {key}": value for key, value in inner if value != "" and key not in scenario}
@@ -319,7 +320,21 @@ def _robot(name: str, parameters: Any) -> Any:
         return name  # the section that draws the arm says what is wrong with it
 
 
-def _blocks(scenario: Mapping[str, Any]) -> dict[str, str]:
+def loaded(robot: Robot | str | None) -> tuple[Robot | None, str]:
+    """A robot, loaded where only its name is known; or None and a sentence why not."""
+    if robot is None:
+        return None, "the run does not name its robot."
+    if not isinstance(robot, str):
+        return robot, ""
+    import tangere
+
+    try:
+        return tangere.robot(robot), ""
+    except (tangere.TangereError, OSError) as error:
+        return None, str(error)
+
+
+def _blocks(scenario: Mapping[str, Any], robot: Robot | str | None) -> dict[str, str]:
     """Names for the block diagram, as far as the scenario tells them."""
     blocks = {
         name: str(scenario[key]) for name, key in (("reference", "scenario"), ("plant", "plant")) if key in scenario
@@ -333,14 +348,17 @@ def _blocks(scenario: Mapping[str, Any]) -> dict[str, str]:
     pushes = scenario.get("push")
     first = pushes[0] if isinstance(pushes, list | tuple) and pushes else pushes
     if isinstance(first, Mapping):
-        blocks["push"] = push_words(first)
+        blocks["push"] = push_words(first, loaded(robot)[0])
     return blocks
 
 
-def push_words(push: Mapping[str, Any]) -> str:
+def push_words(push: Mapping[str, Any], robot: Robot | None = None) -> str:
     """A push (joint and torque, or link and force) in the few words that fit beside an arrow."""
     if _number(push.get("torque")) is not None:
-        return f"{push['torque']:g} Nm at joint {push.get('joint')}"
+        joint, unit = push.get("joint"), "Nm"
+        if robot is not None and isinstance(joint, int):
+            unit = robot.unit(joint, unit)
+        return f"{push['torque']:g} {unit} at joint {joint}"
     return f"a force on link {push.get('link')}"
 
 

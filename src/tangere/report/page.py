@@ -15,7 +15,7 @@ import numpy as np
 from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number, tag
 from tangere.logs.files import write_text
 from tangere.report.data import RunData
-from tangere.report.section import Section, page_head, robot_of
+from tangere.report.section import Section, joint_units, page_head, robot_of
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
 from tangere.report.sections_run import figure, settings, setup, summary, what
@@ -136,13 +136,15 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
     """What one looks for first: how well it tracked, what it felt, how hard it was; only what is known."""
     told = data.summary
     tiles: list[tuple[str, object, str]] = []
+    units = joint_units(data, "Nm")
     if _known(told, "tracking_rms_mm"):
         tiles.append(("tracking error, rms", figure(float(told["tracking_rms_mm"]), "mm"), " mm"))
     quiet = told.get("residual_rms_nm")
     if "force" in told:  # in contact all along nothing is quiet
         quiet = None
     if isinstance(quiet, (list, tuple)) and quiet and all(isinstance(v, (int, float)) for v in quiet):
-        tiles.append(("quiet residual, worst joint", figure(float(max(quiet)), "Nm"), " Nm"))
+        unit = units[quiet.index(max(quiet)) + 1]
+        tiles.append(("quiet residual, worst joint", figure(float(max(quiet)), unit), f" {unit}"))
     for part, key, words in (("touch", "peak_n", "largest force"), ("force", "mean_n", "force, mean")):
         inner = told.get(part)
         if isinstance(inner, Mapping) and _known(inner, key):
@@ -151,7 +153,7 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
         if entry.get("torque_nm") is not None:
             true = f" of {number(entry['true_torque_nm'], 3)}" if entry.get("true_torque_nm") is not None else ""
             felt = join(number(entry["torque_nm"], 3), tag("small", true))
-            tiles.append((f"felt at joint {event.joint}", felt, " Nm"))
+            tiles.append((f"felt at joint {event.joint}", felt, f" {units[event.joint]}"))
         if entry.get("delay_ms") is not None:
             tiles.append(("noticed after", number(entry["delay_ms"], 3), " ms"))
     return tiles

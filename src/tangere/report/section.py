@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from tangere.figures.markup import Raw, join, tag, text
 from tangere.figures.plots import Band, Level, Panel, Series, TimeFigure
-from tangere.report.data import About, RunData
+from tangere.report.data import About, RunData, loaded
 from tangere.types import Array, Event
 
 if TYPE_CHECKING:
@@ -117,16 +118,7 @@ def many(header: tuple[str, ...], rows: Sequence[Sequence[object]], class_: str 
 
 def robot_of(data: RunData) -> tuple[Robot | None, str]:
     """The robot of a run (loaded by name where only that is known), or None and a sentence why not."""
-    if data.robot is None:
-        return None, "the run does not name its robot."
-    if not isinstance(data.robot, str):
-        return data.robot, ""
-    import tangere
-
-    try:
-        return tangere.robot(data.robot), ""
-    except (tangere.TangereError, OSError) as error:
-        return None, str(error)
+    return loaded(data.robot)
 
 
 def drawable(q: Array) -> NDArray[np.bool_]:
@@ -190,6 +182,19 @@ def joint_titles(data: RunData) -> list[str]:
     return titles(robot)
 
 
+def joint_units(data: RunData, turning: str) -> Mapping[int, str]:
+    """The unit of each joint (from 1): `turning`, or what it is for one that slides; where no arm is known all turn."""
+    robot, _ = robot_of(data)
+    joints = range(0) if robot is None or robot.dof != data.dof else range(1, robot.dof + 1)
+    return defaultdict(lambda: turning, {j: robot.unit(j, turning) for j in joints if robot is not None})
+
+
+def unit_words(data: RunData, turning: str) -> str:
+    """The same in words for a heading: "Nm", or "Nm, joint 4: N"."""
+    robot, _ = robot_of(data)
+    return turning if robot is None or robot.dof != data.dof else robot.units(turning)
+
+
 def titles(robot: Robot) -> list[str]:
     """The joints of a robot as headings: "Joint 1 · shoulder pan"."""
     names = (joint.name.removesuffix("_joint").replace("_", " ") for joint in robot.model.joints)
@@ -232,7 +237,8 @@ def residual_panel(data: RunData, i: int, title: str) -> Panel:
     peak = max((float(np.max(np.abs(np.nan_to_num(s.values)), initial=0.0)) for s in curves), default=0.0)
     mine = any(event.joint == i + 1 for event in data.events)
     quiet = bool(np.isfinite(limit)) and peak < limit and not mine
-    return Panel(title, "Nm", tuple(curves), both("threshold", limit), at_least=1e-3, quiet=quiet)
+    unit = joint_units(data, "Nm")[i + 1]
+    return Panel(title, unit, tuple(curves), both("threshold", limit), at_least=1e-3, quiet=quiet)
 
 
 def event_marks(data: RunData) -> tuple[Band, ...]:

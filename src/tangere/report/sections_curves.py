@@ -19,6 +19,7 @@ from tangere.report.section import (
     event_bands,
     event_marks,
     joint_titles,
+    joint_units,
     links_meant,
     near_rows,
     residual_panel,
@@ -28,6 +29,7 @@ from tangere.report.section import (
     table,
     time_section,
     tool_paths,
+    unit_words,
 )
 from tangere.types import Array
 
@@ -36,22 +38,24 @@ def joints(data: RunData) -> Section | None:
     """000's figure 3: q_des and q joint by joint; beneath it their difference."""
     if data.q is None or not len(data.time):
         return Section("joints", "In joints", tag("p", "The log holds no joint positions."))
-    titles = joint_titles(data)
+    titles, units = joint_titles(data), joint_units(data, "rad")
     panels = []
     for i in range(data.q.shape[1]):
         curves = [Series("real", data.q[:, i], "a")]
         if data.q_des is not None:
             curves.insert(0, Series("reference", data.q_des[:, i], "soft"))
-        panels.append(Panel(titles[i], "rad", tuple(curves), at_least=1e-3))  # a milliradian: a joint at rest looks so
+        # a milliradian, a millimetre: a joint at rest looks so
+        panels.append(Panel(titles[i], units[i + 1], tuple(curves), at_least=1e-3))
     bands, caption = event_marks(data), "Reference and real joint positions (as figure 3 of document 000)."
     figures = [TimeFigure("joint-position", caption, data.time, tuple(panels), bands, smooth=True)]
     if data.q_des is not None:
-        error = (data.q_des - data.q) * 1e3
+        error, small = (data.q_des - data.q) * 1e3, joint_units(data, "mrad")
         each = [
-            Panel(title, "mrad", (Series("error", column, "a"),), at_least=1e-6)
-            for title, column in zip(titles, error.T, strict=True)
+            Panel(title, small[j], (Series("error", column, "a"),), at_least=1e-6)
+            for j, (title, column) in enumerate(zip(titles, error.T, strict=True), start=1)
         ]
-        caption = "Reference minus real, joint by joint, in thousandths of a radian; all on one scale."
+        words = unit_words(data, "mrad").replace("mrad", "thousandths of a radian").replace("mm", "millimetres")
+        caption = f"Reference minus real, joint by joint, in {words}; all on one scale."
         figures.append(TimeFigure("joint-error", caption, data.time, tuple(each), bands, shared=True))
     return time_section("joints", "In joints", data.command, *figures)
 
@@ -122,12 +126,12 @@ def torques(data: RunData) -> Section | None:
         limits = robot.tau_max
     if limits is not None and len(limits) != data.tau.shape[1]:
         limits = None
-    titles = joint_titles(data)
+    titles, units = joint_titles(data), joint_units(data, "Nm")
     panels, rows = [], []
     for i, title in enumerate(titles[: data.tau.shape[1]]):
         limit = float(limits[i]) if limits is not None else np.inf
         torque = (Series("torque", data.tau[:, i], "a"),)
-        panels.append(Panel(title, "Nm", torque, both("limits", limit), at_least=1e-3))
+        panels.append(Panel(title, units[i + 1], torque, both("limits", limit), at_least=1e-3))
         peak = _peak(data.tau[:, i])
         share = 100.0 * peak / limit if limit > 0 else float("nan")
         used = "–" if np.isnan(share) else f"{share:.1f} %"
@@ -136,7 +140,8 @@ def torques(data: RunData) -> Section | None:
     caption = "Joint torques, gravity included. The limits are far outside most panels: switch them on in the legend."
     hidden = ("limits",) if limits is not None else ()
     figure = TimeFigure("torque", caption, data.time, tuple(panels), event_marks(data), hidden)
-    head = ("joint", "peak [Nm]", "limit [Nm]", "used", "")
+    unit = unit_words(data, "Nm")
+    head = ("joint", f"peak [{unit}]", f"limit [{unit}]", "used", "")
     below = None if limits is None else table(head, rows, "bars")
     return time_section("torques", "Torques", data.command, figure, below)
 

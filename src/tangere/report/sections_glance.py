@@ -16,6 +16,7 @@ from tangere.report.section import (
     drawable,
     event_marks,
     joint_titles,
+    joint_units,
     residual_panel,
     robot_of,
     sized,
@@ -133,7 +134,8 @@ def _curve(data: RunData) -> TimeFigure | None:
         return TimeFigure("glance-residual", caption, data.time, (panel,), bands, same=("residual-torque", i))
     if data.tau is not None and data.tau.shape[1]:
         i = _busiest(data.tau)
-        panel = Panel(titles[i], "Nm", (Series("torque", data.tau[:, i], "a"),), at_least=1e-3)
+        torque = Series("torque", data.tau[:, i], "a")
+        panel = Panel(titles[i], joint_units(data, "Nm")[i + 1], (torque,), at_least=1e-3)
         caption = "Torque of the joint that works most."
         return TimeFigure("glance-torque", caption, data.time, (panel,), bands, same=("torque", i))
     return None

@@ -22,6 +22,7 @@ from tangere.report.section import (
     robot_of,
     staged,
     table,
+    unit_words,
 )
 from tangere.types import Array
 
@@ -126,7 +127,8 @@ def summary(data: RunData) -> Section:
     parts = [tag("div", *shown, class_="pair")] if shown else []
     if each:
         header = ("joint by joint", *(str(i + 1) for i in range(data.dof)))
-        cells = [(label(key), *row([float(v) for v in value])) for key, value in each]
+        unit = unit_words(data, "Nm")
+        cells = [(label(key).replace("[Nm]", f"[{unit}]"), *row([float(v) for v in value])) for key, value in each]
         parts.append(table(header, cells, "joints"))
     if not parts:
         parts = [tag("p", "The run left no summary.")]
@@ -135,7 +137,8 @@ def summary(data: RunData) -> Section:
         parts += [tag("h3", "Notes"), tag("ul", *(tag("li", text) for text in said))]
     if data.events:
         parts.append(tag("h3", "Events"))
-        header = ("joint", "from [s]", "to [s]", "felt [Nm]", "true [Nm]", "noticed after [ms]", "link")
+        unit = unit_words(data, "Nm")
+        header = ("joint", "from [s]", "to [s]", f"felt [{unit}]", f"true [{unit}]", "noticed after [ms]", "link")
         parts.append(table(header, [_event_row(*judged) for judged in data.judged], "events"))
     elif "events" in data.summary and data.thresholds is not None:
         parts.append(tag("p", "No event: nothing rose above its threshold."))

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from tangere.figures.markup import number
 from tangere.report.data import RunData
-from tangere.report.section import robot_of
+from tangere.report.section import joint_units, robot_of
 
 WITHIN = 3  # touches that are told one by one
 
@@ -47,9 +47,10 @@ def _touches(data: RunData) -> Iterator[str]:
         yield _impact(impact)
         return
     alarms = [(event, entry) for event, entry in data.judged if event.alarm]
+    units = joint_units(data, "Nm")
     for event, entry in alarms[:WITHIN]:
         size, after = entry.get("torque_nm"), entry.get("delay_ms")
-        strong = f" of {number(abs(size), 3)} Nm" if _known(size) and abs(size) >= 0.01 else ""
+        strong = f" of {number(abs(size), 3)} {units[event.joint]}" if _known(size) and abs(size) >= 0.01 else ""
         late = f" after {number(after, 2)} ms" if _known(after) else ""
         kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
         yield f"A {kind}{strong} on joint {event.joint} at {number(event.time_s, 3)} s was felt{late}."

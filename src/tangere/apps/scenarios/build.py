@@ -274,7 +274,8 @@ def _believed(world: World, settings: Any) -> Detector:
     if settings.threshold is not None:
         if len(settings.threshold) not in (1, dof):
             raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
-        return Detector(Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof))
+        constant = Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof)
+        return Detector(constant, robot=believed)
     law: Any = world.believed_friction
     # a push on a joint alone is what a failing drive does: it is taken at its word where it is told, and no drive fails
     fails = bool(settings.fault) or not any(isinstance(push, Push) for push in settings.push)

@@ -174,6 +174,7 @@ def execute(
     models = {"plant": built.world.true, "controller": built.world.believed}
     seeds = {"seed": built.settings.seed}
     units = {name: one.unit for name, one in settings_of(type(built.settings)).items() if one.unit}
+    units |= {name: built.world.believed.units(units[name]) for name in ("q", "threshold") if name in units}
     default = {name: one.default for name, one in settings_of(type(built.settings)).items()}
     changed = tuple(name for name in default if getattr(built.settings, name) != default[name])
     things = getattr(getattr(built.plant, "scene", None), "bodies", ())

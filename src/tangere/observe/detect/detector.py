@@ -215,8 +215,9 @@ class Detector:
             return None
         self._peak, self._highest = self.score, residual
         joint = crossing.joint
-        reason = f"joint {joint}: residual of {residual[joint - 1]:.3g} Nm, {_times(self.score)} its threshold of "
-        reason += f"{crossing.limits.on[joint - 1]:.3g} Nm"
+        unit = self._unit(joint)
+        reason = f"joint {joint}: residual of {residual[joint - 1]:.3g} {unit}, {_times(self.score)} its threshold of "
+        reason += f"{crossing.limits.on[joint - 1]:.3g} {unit}"
         event = Event.sample(
             time, joint, residual.copy(), len(self._events) + 1, onset_s=since, score=self.score, reason=reason
         )
@@ -274,8 +275,11 @@ class Detector:
         size = f"{_times(score)} its threshold {1e3 * seconds:.0f} ms after the onset"
         if channel == ARM:
             return f"joint {joint + 1}: what the other joints do not explain of it, {size}"
-        what = f"{CHANNELS[channel]} of {self.signals.values[channel, joint]:.3g} Nm"
+        what = f"{CHANNELS[channel]} of {self.signals.values[channel, joint]:.3g} {self._unit(joint + 1)}"
         return f"joint {joint + 1}: {what}, {size}"
+
+    def _unit(self, joint: int) -> str:
+        return "Nm" if self.robot is None else self.robot.unit(joint, "Nm")
 
     def _follow(self, time: float, score: float, stopping: bool) -> Event | None:
         event, signals = self._events[-1], self.signals
