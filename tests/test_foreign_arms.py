@@ -13,15 +13,17 @@ import pytest
 from foreign_arms import ARMS, written
 
 import tangere
-from tangere.apps.scenarios.build import build
+from tangere.apps.scenarios.build import build, scenario_of, scenarios
 from tangere.apps.scenarios.execute import summary_of
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.loop.run import run
 from tangere.planning.posture import at_rest, posture
 from tangere.planning.tool_motions import plane, room, tool_circle, ways
+from tangere.settings import settings_of
 
-RUNS = ("hold", "sine", "reach", "impedance", "touch", "circle")
+LONG = 3.0  # s: what takes longer is cut
+JOINTS = 6  # of URScript
 SECONDS = 1.0  # of processor time: however busy the machine is
 
 
@@ -37,40 +39,52 @@ def arm_of(folder: Path, name: str) -> str:
     return str(folder / f"{name}.urdf") if name in ARMS else name
 
 
-@pytest.mark.parametrize("scenario", RUNS)
+def refusal(arm: tangere.Robot, scenario: str) -> str:
+    """Why an arm that is no UR does not run a scenario; empty: it does."""
+    if scenario == "wall-circle":
+        return f"wall-circle places its walls for UR arms, got {arm.name}"
+    if scenario == "script" and arm.dof != JOINTS:
+        return f"^URScript is for arms with 6 joints; {arm.name} has {arm.dof}"
+    return "pendulum: its tool" if arm.name == "pendulum" and scenario in ("touch", "circle") else ""
+
+
+@pytest.mark.parametrize("scenario", scenarios())
 @pytest.mark.parametrize("name", [*ARMS, "pendulum", "planar3r", "scara"])
 def test_every_scenario_runs_or_refuses_at_once(folder: Path, name: str, scenario: str) -> None:
-    tangere.robot(arm_of(folder, name)).pose(np.zeros(tangere.robot(arm_of(folder, name)).dof))  # kernels are ready
+    arm = tangere.robot(arm_of(folder, name))
+    arm.pose(np.zeros(arm.dof))  # kernels are ready
     begin = time.process_time()
-    given = {"robot": arm_of(folder, name), "duration": 2.2}
-    if name == "pendulum" and scenario in ("touch", "circle"):
-        with pytest.raises(NoSolution, match="pendulum: its tool"):
+    given: dict[str, Any] = {"robot": arm_of(folder, name)}
+    length = settings_of(scenario_of(scenario).settings)["duration"].default
+    if scenario != "script" and length is not None and length > LONG:  # a script ends by itself
+        given["duration"] = LONG
+    if why := refusal(arm, scenario):
+        with pytest.raises((InvalidValue, NoSolution), match=why):
             build(scenario, given)
         assert time.process_time() - begin < SECONDS
         return
     built = build(scenario, given)
     result = run(
-        built.plant, built.controller, built.observers, until=0.7, trajectory=built.motion.trajectory,
+        built.plant, built.controller, built.observers, until=built.duration, trajectory=built.motion.trajectory,
         detector=built.detector, reaction=built.motion.reaction,
     )  # fmt: skip
     assert result.aborted == ""
+    moved = np.ptp(result.log["q_des"] if "q_des" in result.log else result.log["q"], axis=0).max()
+    assert moved > 1e-3 or scenario in ("hold", "impedance")
     if scenario == "touch":
         summary = summary_of(built, result)
         assert summary["touch"]["contact_s"] is not None
         assert summary["touch"]["peak_n"] > 1.0
         assert any(event.alarm for event in result.events)
+    elif scenario == "joint-fault":
+        (fault,) = built.settings.fault
+        assert [event.joint for event in result.events] == [fault.joint]  # felt
+        assert 0.0 < result.events[0].time_s - fault.start < 0.02  # s: at once
+        assert np.all((result.log["q"] >= arm.q_min) & (result.log["q"] <= arm.q_max))
     elif scenario in ("sine", "circle", "hold"):
         error = result.log.position("T_true") - result.log.position("T_des") if "T_des" in result.log else np.zeros(3)
         assert np.max(np.abs(error)) < 1e-4
         assert not result.events
-
-
-@pytest.mark.parametrize("name", list(ARMS))
-def test_what_is_for_ur_arms_says_so(folder: Path, name: str) -> None:
-    begin = time.process_time()
-    with pytest.raises(InvalidValue, match=f"wall-circle places its walls for UR arms, got {name}"):
-        build("wall-circle", {"robot": arm_of(folder, name)})
-    assert time.process_time() - begin < SECONDS
 
 
 def test_a_circle_of_ones_own_is_reached_or_refused(folder: Path) -> None:

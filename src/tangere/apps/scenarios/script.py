@@ -9,12 +9,13 @@ import numpy as np
 
 from tangere import foreign
 from tangere.apps.scenarios import hold
-from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World
+from tangere.apps.scenarios.common import Findings, Motion, RunSettings, Scenario, World, reach_of
 from tangere.apps.scenarios.hold import posture_setting
 from tangere.control.joint_servo import JointServo
 from tangere.dynamics.friction import JointFriction, sliding_friction
 from tangere.errors import InvalidValue, ModelFileError
-from tangere.planning.posture import posture
+from tangere.kernels import ur
+from tangere.planning.posture import at_rest, posture
 from tangere.robots import Robot, robot
 from tangere.script.arm import needs_six_joints
 from tangere.script.builtin import NEWEST, version
@@ -32,19 +33,27 @@ SERVO = 0.15
 AFTER = 0.3
 MESSAGES = 1000  # of a program that are kept
 
+SIDE = 0.2  # m, of a UR's square
+SHARE = 0.05  # of an arm's length: the square of one that is no UR, small as nobody knows which way it has room
 SQUARE = """\
 def square():
-  # a square of 0.2 m in front of the arm, its corners rounded, then back
+  # a square of {side:g} m in front of the arm, its corners rounded, then back
   start = get_target_joint_positions()
   corner = get_target_tcp_pose()
-  movel(pose_add(corner, p[0, 0.2, 0, 0, 0, 0]), a=1.2, v=0.25, r=0.02)
-  movel(pose_add(corner, p[0, 0.2, -0.2, 0, 0, 0]), a=1.2, v=0.25, r=0.02)
-  movel(pose_add(corner, p[0, 0, -0.2, 0, 0, 0]), a=1.2, v=0.25, r=0.02)
+  movel(pose_add(corner, p[0, {side:g}, 0, 0, 0, 0]), a=1.2, v=0.25, r={corner:g})
+  movel(pose_add(corner, p[0, {side:g}, -{side:g}, 0, 0, 0]), a=1.2, v=0.25, r={corner:g})
+  movel(pose_add(corner, p[0, 0, -{side:g}, 0, 0, 0]), a=1.2, v=0.25, r={corner:g})
   movel(corner, a=1.2, v=0.25)
   movej(start)
-  textmsg("a square of ", pose_dist(corner, pose_add(corner, p[0, 0.2, 0, 0, 0, 0])))
+  textmsg("a square of ", pose_dist(corner, pose_add(corner, p[0, {side:g}, 0, 0, 0, 0])))
 end
 """
+
+
+def square(robot: Robot) -> str:
+    """The program that runs where none is told; for an arm that is no UR as large as suits it."""
+    side = SIDE if ur.is_ur(robot.model) else SHARE * reach_of(robot, posture(at_rest(robot), robot))
+    return SQUARE.format(side=round(side, 3), corner=round(0.1 * side, 4))
 
 
 def _text(given: Any, name: str) -> str:
@@ -198,7 +207,7 @@ def motion(world: World) -> Motion:
     """The program, read and checked before anything moves."""
     s = world.settings
     try:
-        program = load(s.program or SQUARE, version(s.polyscope))
+        program = load(s.program or square(world.believed), version(s.polyscope))
     except ScriptError as problem:
         raise InvalidValue(f"program: {problem} (`tangere script check` tells all errors)") from None
     controller = ScriptController(
