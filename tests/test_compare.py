@@ -90,4 +90,4 @@ def test_how_many_times_rounding_is_larger_than_rounding_is_not_told() -> None:
     assert _change(0.0, 1.0) == "–"
     assert _change(2.0, 3.0) == "+50\xa0%"
     assert _change(1.0, 4.0) == "×\xa04"
-    assert (_said(2.1e-14), _said(None), _said("soft")) == ("0", "–", "soft")
+    assert (_said(2.1e-14, "mm"), _said(None, ""), _said("soft", "")) == ("0", "–", "soft")

@@ -344,7 +344,7 @@ def test_a_result_in_a_line_and_as_a_table() -> None:
     detector = tangere.observe.detect.Detector(tangere.observe.detect.Thresholds.constant(5.0))
     observer = tangere.observe.MomentumObserver(robot)
     result = tangere.run(plant, hold, [observer], detector=detector, until=0.3, start=q)
-    assert re.fullmatch(r"RunResult\(0\.3 s of ur5e, [12] events\)", repr(result))
+    assert re.fullmatch(r"RunResult\(0\.3 s of ur5e, (1 event|2 events)\)", repr(result))
     html = result._repr_html_()
     assert html.count("<tr>") == 1 + len(result.events)
     assert result.summary["events"][0]["link"] == result.events[0].link
