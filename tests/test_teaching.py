@@ -77,9 +77,12 @@ def test_scara(rng: np.random.Generator) -> None:
 
 def test_limits_of_a_sliding_joint_are_said_in_its_units(tmp_path: Path) -> None:
     """Degrees and metres are read apart, and what a run says of a limit is in m, not in rad."""
-    given = {"robot": "scara", "q": "10,20,30,0.1", "duration": 0.1, "plant": "rigid", "push": "none"}
-    done = execute("hold", given, out=tmp_path, csv=False)
-    assert np.allclose(done.result.log["q"][0], [*np.radians([10.0, 20.0, 30.0]), 0.1], atol=1e-12)
-    assert list(done.summary["interventions"]) == ["joint 4 beyond its upper end of 0 m"]
+    given = {"robot": "scara", "q": "10,20,30,-1e-4", "duration": 0.1, "plant": "rigid"}
+    push = "joint=4,torque=100,start=0,duration=0.1"
+    done = execute("hold", given | {"push": push}, out=tmp_path, csv=False)
+    assert np.allclose(done.result.log["q"][0], [*np.radians([10.0, 20.0, 30.0]), -1e-4], atol=1e-12)
+    assert "joint 4 beyond its upper end of 0 m" in done.summary["interventions"]
+    with pytest.raises(tangere.InvalidValue, match=r"joint 4 of scara at 0.1 m is outside its limits, -0.2 to 0 m"):
+        execute("hold", given | {"q": "10,20,30,0.1"}, out=tmp_path / "none", csv=False)
     with pytest.raises(NoSolution, match=r"joint 4 would swing 0.3 m about .* to 0 m"):
         Sine(tangere.robot("scara"), np.zeros(4), 0.3, 0.1, joints=(4,))
