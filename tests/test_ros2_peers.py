@@ -110,7 +110,7 @@ def test_topics_both_ways_with_the_older_cyclone_in_c(cyclone: str) -> None:
     assert len(got) > 10
     assert {message.header.frame_id for message in got} == {"cyclone"}
     stamps = [message.header.stamp.sec for message in got]
-    assert stamps == list(range(stamps[0], stamps[0] + len(stamps)))
+    assert stamps == sorted(set(stamps))  # in order, none twice; a reader that is held up keeps the newest alone
 
 
 TELLER = """
