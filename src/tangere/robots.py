@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tangere.studio.show import Shown
 
 # What robots that differ in nothing but their payload have in common.
-SLIDING = {"rad": "m", "deg": "m", "mrad": "mm", "rad/s": "m/s", "Nm": "N"}  # units of a joint that slides
+SLIDING = {"rad": "m", "deg": "m", "mrad": "mm", "rad/s": "m/s", "rad/s2": "m/s2", "Nm": "N"}  # of a joint that slides
 _SHARED = ("_payloads", "_structure", "_twin", "q_max", "q_min", "qd_max", "revolute", "tau_max")
 
 

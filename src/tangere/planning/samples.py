@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels.periods import Records
 from tangere.planning.paths import positive
-from tangere.robots import Robot
+from tangere.robots import SLIDING, Robot
 from tangere.types import Array, Reference
 
 # A time this share of a period off a grid point counts as on it. Sums of 1e6 periods drift by 1e-10 of a period;
@@ -255,9 +255,8 @@ class Violation:
 
     def text(self, time: float, T: Array) -> str:
         """A sentence for people."""
-        turns = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}
-        slides = {"position": "m", "velocity": "m/s", "acceleration": "m/s2", "torque": "N"}
-        unit = (slides if self.slides else turns)[self.kind]
+        unit = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}[self.kind]
+        unit = SLIDING[unit] if self.slides else unit
         place = ", ".join(f"{x:.3f}" for x in T[:3, 3])
         return (
             f"joint {self.joint} would need a {self.kind} of {self.value:.4g} {unit} at t = {time:.4g} s, tool at "
