@@ -89,7 +89,7 @@ class Event:
     # joints together, residual: the residual itself against a constant
     end_s: float | None = None  # stamp of the sample that ended it
     alternatives: tuple[tuple[Kind, float], ...] = ()  # other kinds and their probability, likeliest first
-    link: int | None = None  # counted from 1, from a probability of one half; None: not isolated, or cannot be told
+    link: int | None = None  # counted from 1, likelier than all else together; None: not isolated, or cannot be told
     link_probability: float = 0.0
     links: tuple[tuple[int | None, float], ...] = ()  # other links (all, where none is named); None: "not one push"
     point: Array | None = None  # (3,) m in the link's frame

@@ -272,7 +272,7 @@ def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) 
             if isinstance(told.get("link"), int) and 1 <= told["link"] <= dof:
                 more |= {"link": told["link"], "link_probability": _number(told.get("link_probability")) or 0.0}
                 more |= {name: _vector(told.get(name)) for name in ("point", "force")}
-            more["why_no_link"] = str(told.get("why_no_link") or "")
+            more |= {name: str(told.get(name) or "") for name in ("why_no_link", "reason")}
             out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
 

@@ -101,7 +101,8 @@ class TimePlot {
 
   drawPanel(element, panel) {
     const box = element.querySelector(".plot");
-    const drawn = this.panelSvg(panel, Math.max(200, box.clientWidth), panel.quiet ? 84 : this.panels.length > 1 ? 172 : 280);
+    const tall = panel.quiet ? 84 : this.panels.length > 1 ? 172 : 280, paper = document.documentElement.classList.contains("sheet");
+    const drawn = this.panelSvg(panel, Math.max(paper ? 120 : 200, box.clientWidth), paper && !panel.quiet ? 0.72 * tall : tall);
     box.replaceChildren(drawn.svg);
     element.live = drawn;
   }

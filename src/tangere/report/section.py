@@ -69,6 +69,11 @@ def again(command: str, anchor: str) -> Raw:
     return tag("span", tag("a", "#", href=f"#{anchor}", title=words, aria_label=words, class_="again"), class_="tools")
 
 
+def by_hand(words: str) -> Raw:
+    """What can be done with a figure on a screen: it is neither printed nor saved with it."""
+    return tag("span", words, class_="by-hand")
+
+
 def folded(words: str, *parts: object, open_: bool = False, **attributes: object) -> Raw:
     """What few want to read: a line that opens it."""
     return tag("details", tag("summary", words), *parts, open="" if open_ else None, **attributes)

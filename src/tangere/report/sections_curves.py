@@ -16,6 +16,7 @@ from tangere.report.section import (
     again,
     bar,
     both,
+    by_hand,
     event_bands,
     event_marks,
     joint_titles,
@@ -137,7 +138,8 @@ def torques(data: RunData) -> Section | None:
         used = "–" if np.isnan(share) else f"{share:.1f} %"
         # a clipped torque sits on its limit to within rounding
         rows.append((title, number(peak), number(limit), used, bar(share, "bar hit" if share > 99.9 else "bar")))
-    caption = "Joint torques, gravity included. The limits are far outside most panels: switch them on in the legend."
+    limited = by_hand(" The limits are far outside most panels: switch them on in the legend.")
+    caption = join("Joint torques, gravity included.", None if limits is None else limited)
     hidden = ("limits",) if limits is not None else ()
     figure = TimeFigure("torque", caption, data.time, tuple(panels), event_marks(data), hidden)
     unit = unit_words(data, "Nm")

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.figures.arm import scene
-from tangere.figures.markup import Raw, strided, tag
+from tangere.figures.markup import Raw, join, strided, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.things import thing
 from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
     again,
+    by_hand,
     drawable,
     event_marks,
     joint_titles,
@@ -79,7 +80,8 @@ def _motion(data: RunData) -> tuple[Raw, dict[str, object]] | None:
     play = tag("button", "Play", type="button", class_="play")
     player = tag("div", play, slider, tag("output"), class_="player", hidden="")
     when = f" Shown at {data.time[poses[first]]:.2f} s." if first else ""
-    caption = f"The arm and the path of its tool.{when} Drag to turn; the pose follows the cursor of every plot."
+    turn = by_hand(" Drag to turn; the pose follows the cursor of every plot.")
+    caption = join(f"The arm and the path of its tool.{when}", turn)
     line = again(data.command, "motion")
     return staged(drawn.still(), caption, line, player, id="motion", class_="scene"), drawn.data()
 

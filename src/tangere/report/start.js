@@ -36,5 +36,13 @@
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(() => { for (const plot of plots) plot.update(); });
   });
-  window.addEventListener("beforeprint", () => { for (const plot of plots) plot.draw(); });
+  /* On paper a figure is as wide as the sheet: it is drawn anew at that width, not shrunk with its letters. */
+  window.addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("sheet");
+    for (const plot of plots) plot.draw();
+  });
+  window.addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("sheet");
+    for (const plot of plots) plot.update();
+  });
 })();

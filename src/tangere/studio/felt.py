@@ -29,7 +29,10 @@ def sentence(event: Event) -> str:
     what = f"**{event.kind}** at {event.time_s:.2f} s, joint {event.joint}, {abs(event.torque_nm):.1f} Nm"
     if event.link is not None and event.force_n is not None:
         after = "" if event.isolated_s is None else f" after {event.isolated_s - event.onset_s:.1f} s"
-        what += f": link {event.link} ({event.link_probability:.0%}), {event.force_n:.0f} N{after}"
+        between = "" if event.force_interval_n is None else " ({:.0f} to {:.0f})".format(*event.force_interval_n)
+        what += f": link {event.link} ({event.link_probability:.0%}), {event.force_n:.0f} N{between}{after}"
     elif event.why_no_link:
         what += f": cannot tell which link, {words(event.why_no_link)}"
+        if event.why_no_link == "ambiguous" and (links := [one for one in event.links if one[0]]):
+            what += " (" + ", ".join(f"link {link} {share:.0%}" for link, share in links) + ")"
     return what + ("" if event.end_s is None else f", ended after {event.end_s - event.onset_s:.1f} s")

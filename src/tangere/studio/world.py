@@ -17,7 +17,7 @@ from tangere.errors import InvalidValue, MissingExtra
 from tangere.loop.run import run
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.detect.tuning import FreeMotion, tune
-from tangere.observe.isolation import ContactIsolator
+from tangere.observe.isolation import ANSWER, ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.joint_motions import Sine
 from tangere.planning.posture import at_rest, posture
@@ -32,7 +32,8 @@ ENDLESS = 86400.0  # [s] a day: the studio's motion has no end that anybody wait
 CONTACT_PERIOD = 1e-3  # [s] with things to touch: a ball of 1 kg touches for 18 ms
 # Friction with which links are told apart here. A push slides off beyond 0.5; a hand that holds a link pulls any way.
 # Chosen on 60 random pulls of 60 N on links 3 to 6, then on 240 others: with 0.5 a link was named for 78, link
-# and force right in 67 %; with 2 (63 deg) for 144, right in 84 %.
+# and force right in 67 %; with 2 (63 deg) for 144, right in 84 %. Those were named from a probability of 0.5; here a
+# link is named from the isolator's own ANSWER (tests/test_studio_pulls.py), below it the page says which it may be.
 GRIP = 2.0
 # [s] of free motion that a promised rate is learned from: with a reach of 300 times its length (observe.detect.tuning)
 # some 0.3 false alarms an hour can be promised, and it takes some seconds of computing
@@ -100,7 +101,7 @@ def built(s: WorldSettings, start: Array | None = None) -> World:
     thresholds = parts.detector.thresholds if not s.alarms else _promised(s, believed, law, q, given)
     detector = Detector(
         thresholds, isolator=ContactIsolator(believed, mu=GRIP),
-        stiction=None if law is None else rubbing.coulomb, answered=True,
+        stiction=None if law is None else rubbing.coulomb, answered=True, named=ANSWER,
     )  # fmt: skip
     return World(s, believed, plant, guarded, observer, detector, reaction, trajectory, q, bodies)
 

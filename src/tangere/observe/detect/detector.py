@@ -16,7 +16,7 @@ from tangere.observe.detect.hysteresis import Crossing
 from tangere.observe.detect.masks import PayloadChange, Wanted
 from tangere.observe.detect.onset import Onset
 from tangere.observe.detect.past import Past
-from tangere.observe.detect.refine import Evidence, Refiner
+from tangere.observe.detect.refine import NAMED, Evidence, Refiner
 from tangere.observe.detect.signals import ARM, Signals
 from tangere.observe.detect.stops import EARLIER, LOOK_BACK, RINGS, StopWatch, from_outside
 from tangere.observe.detect.thresholds import Thresholds
@@ -47,6 +47,7 @@ class Detector:
     answered: whether alarms have somebody who may stop the arm, as in a run: such a stop is no explanation of the alarm
     before it, what another joint feels while the first swings out is an event of its own, and what no single force
     explains is still a touch. drives_fail: whether a steady torque on one joint of a moving arm is a drive's.
+    named: probability from which an event names its link; below it says "ambiguous" and which links it may be.
     deferred: set where others refine (Refiner, `deliver`), as in a control loop: what is to be refined; None: in place.
     masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
     """
@@ -62,6 +63,7 @@ class Detector:
         memory: FrictionState | None = None,
         answered: bool = False,
         drives_fail: bool = False,
+        named: float = NAMED,
     ) -> None:
         self.thresholds = thresholds
         self.robot = robot if robot is not None else None if isolator is None else isolator.robot
@@ -71,7 +73,7 @@ class Detector:
             raise InvalidValue(f"thresholds of {n} joints, {self.robot.name} has {self.robot.dof}")
         self.gain_error, self.memory, self.answered = gain_error, memory, answered
         self.stiction = np.zeros(n) if stiction is None else np.asarray(stiction, dtype=np.float64)
-        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered, drives_fail)
+        self.refiner = Refiner(self.robot, isolator, self.stiction, gain_error, answered, drives_fail, named)
         self.deferred: deque[Evidence] | None = None
         self.wanted: Wanted | None = None
         self.payload_change: PayloadChange | None = None

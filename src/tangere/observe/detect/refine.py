@@ -76,6 +76,7 @@ class Refiner:
     gain_error: float
     answered: bool = False
     drives_fail: bool = False
+    named: float = NAMED
 
     def refine(self, known: Gathered) -> Event:
         """The event judged again: phase "refined", or "changed" if it alarms only now."""
@@ -133,7 +134,7 @@ class Refiner:
             found = isolator.isolate(best.q, best.torque, best.covariance)
         links = [(c.link, c.probability) for c in found.alternatives]
         answer: Isolation | Candidate = found
-        if found.link is None and found.alternatives and found.alternatives[0].probability >= NAMED:
+        if found.link is None and found.alternatives and found.alternatives[0].probability >= self.named:
             answer = found.alternatives[0]
             del links[0]
         why: str = found.reason if answer.link is None else ""

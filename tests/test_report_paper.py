@@ -1,0 +1,62 @@
+"""A page on paper and on a phone, in a real browser: nothing runs off, letters can be read, no word about a mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studio_browser import browser
+from test_report_told import made
+
+from tangere.report.data import RunData
+from tangere.report.page import report_html
+
+SHEET = 688  # [px] width of A4 less its margins, 182 mm
+SMALLEST = 6.0  # [pt] of a letter in a figure
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: Any) -> Iterator[Any]:
+    """A page of a run with tables and figures, in a window of a desk."""
+    file = Path(tmp_path_factory.mktemp("page")) / "page.html"
+    told: RunData = made()
+    summary = {**told.summary, "residual_rms_nm": [0.000263, 0.00609, 0.000953, 0.0001, 0.0001, 0.0001]}
+    file.write_text(report_html(made(summary=summary, tau=told.q)))
+    with browser() as open_page:
+        yield open_page(f"file://{file}", wait=".live").page
+
+
+# what stands further right than the sheet, by its words; the sheet is as wide as the window
+BEYOND = """() => Array.from(document.querySelectorAll('td, th, p, svg, figcaption, h2, li'))
+  .filter((e) => e.getBoundingClientRect().width && e.getBoundingClientRect().right > innerWidth + 1)
+  .map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))"""
+# [pt] of the smallest letter of a figure that is drawn, as it comes out on paper
+LETTERS = """() => Math.min(...Array.from(document.querySelectorAll('figure svg text'))
+  .filter((e) => e.getClientRects().length)
+  .map((e) => 0.75 * parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a))"""
+
+
+def test_on_paper_nothing_runs_off_and_figures_can_be_read(page: Any) -> None:
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": SHEET, "height": 1000})
+    assert page.evaluate(BEYOND) == []
+    assert page.evaluate(LETTERS) >= SMALLEST
+    shown = page.evaluate("document.body.innerText")
+    assert "Joint torques, gravity included." in shown
+    assert "legend" not in shown
+    assert "Drag" not in shown
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert "Drag to turn" in page.evaluate("document.body.innerText")
+    wide = "document.querySelector('.plot svg').viewBox.baseVal.width"
+    page.wait_for_function(f"{wide} > 350")  # as large as before
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 420, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    page.set_viewport_size({"width": 1280, "height": 800})
