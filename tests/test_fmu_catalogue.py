@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,10 @@ if shutil.which("cc") is None:
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
 from tangere.apps.fmu.package import arms, write_catalogue
+from tangere.apps.fmu.pages import EDITION
 from tangere.cli.main import main
 
+ROOT = Path(__file__).parents[1]
 ARMS = ["UR3e", "UR5e", "UR10e", "UR16e", "UR7e", "UR12e", "UR3", "UR5", "UR10"]
 ARMS += ["UR8Long", "UR15", "UR18", "UR20", "UR30"]
 
@@ -61,6 +64,19 @@ def test_a_sheet_is_the_one_in_the_file(catalogue):
         with zipfile.ZipFile(w.path) as archive:
             inside = archive.read("documentation/index.html").decode()
         assert (folder / "sheets" / f"{w.path.stem}.html").read_text(encoding="utf-8") == inside
+
+
+def test_pages_are_dated_by_their_edition(catalogue, tmp_path, monkeypatch):
+    """The day of the edition, not of the writing: identical input, identical file. A release bears its own day."""
+    assert f" · {EDITION} · Tangere " in catalogue[1]
+    monkeypatch.setattr("tangere.apps.fmu.pages.EDITION", "2001-02-03")
+    page, _ = write_catalogue(tmp_path, ["ur3e"], ["fk"])
+    for file in (page, tmp_path / "sheets" / "UR3e_FK.html"):
+        head = file.read_text(encoding="utf-8").split("</header>")[0]
+        assert re.findall(r"20\d\d-\d\d-\d\d", head) == ["2001-02-03"]
+    heading = re.search(r"^## [\d.]+ \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heading
+    assert heading[1] in ("unreleased", EDITION)
 
 
 def test_a_file_is_the_one_of_the_command(catalogue, tmp_path):

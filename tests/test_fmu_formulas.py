@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import atan2, cos, sin, sqrt
 
 import numpy as np
@@ -84,8 +85,10 @@ def test_sheet(arm: str, shown: bool) -> None:
     made, kind = arm_of(tangere.robot(arm)), kind_of("fk")
     page = documentation_html(kind, made, kind.table(made), "1.2.3")
     assert (page.count("<mtable>") == 7) == shown
-    for words in ("Yaw, pitch and roll of a rotation matrix", "Double cover", "The Tangere authors", "Tangere 1.2.3",
+    for words in ("Yaw, pitch and roll of a rotation matrix", "Double cover", "Tangere 1.2.3",
                   "drawn to scale", "built only"):  # fmt: skip
         assert words in page
+    head = page[page.index("<header"):page.index("</header>")]  # author, date and version stand on top, as in 001
+    assert re.search(r"The Tangere authors · 20\d\d-\d\d-\d\d · Tangere 1\.2\.3<", head)
     assert "src=\"http" not in page
     assert "@import" not in page

@@ -9,6 +9,7 @@ from tangere.apps.fmu.part import ArmNumbers, Kind
 from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Group, Placed, Table
 from tangere.model.urdf_tree import element
 
+AUTHOR = "The Tangere authors"  # of blocks, their data sheets and the catalogue
 STEP = 1e-3  # [s] a period of the control loop, what a master takes if it is told nothing
 LOG_CATEGORIES = (
     ("logEvents", "samples"),
@@ -141,7 +142,7 @@ def root_of(fmi: str, key: dict[str, str], kind: Kind, arm: ArmNumbers, version:
         "modelName": kind.identifier(arm),
         **key,
         "description": f"{arm.model.title}: {kind.title.lower()}. {kind.text}",
-        "author": "The Tangere authors",
+        "author": AUTHOR,
         "version": version,
         "copyright": "Copyright the Tangere authors",
         "license": "Apache-2.0",

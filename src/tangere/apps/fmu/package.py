@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
 from io import BytesIO
 from pathlib import Path
 
@@ -235,5 +234,5 @@ def write_catalogue(
             sheet = documentation_html(w.kind, w.arm, w.table, __version__)
             write_text(target / "sheets" / f"{w.path.stem}.html", sheet)
             done.append(w)
-        write_text(page, catalogue_html(done, __version__, date.today().isoformat()))
+        write_text(page, catalogue_html(done, __version__))
     return page, done

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from tangere.apps.fmu.description import AUTHOR
 from tangere.apps.fmu.drawings import block_diagram, double_cover, frames_drawing, picture
 from tangere.apps.fmu.formulas import STYLE as STYLE_OF_FORMULAS
 from tangere.apps.fmu.formulas import forward_formulas, rotation_formulas
@@ -13,7 +14,7 @@ from tangere.apps.fmu.part import ArmNumbers, Kind, six_of
 from tangere.apps.fmu.variables import CHOICES, Choice, Group, Table, units_of
 from tangere.figures.markup import Raw, join, tag
 from tangere.report.page import page_html
-from tangere.report.section import Section, page_head, table
+from tangere.report.section import About, Section, page_head, table
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.package import Written
@@ -24,7 +25,9 @@ STYLE = Raw(
     "<style>table.notes thead th{text-align:left;padding-left:14px}table.notes thead th:first-child{padding-left:0}"
     "table.notes td:last-child{width:46%}</style>"
 )
-AUTHOR = "The Tangere authors"
+# of the blocks, their equations and the arms' numbers; set with a change of them, and to the day of a release. Not the
+# day of writing: identical input, identical file
+EDITION = "2026-11-16"
 COMPILE = "cc -std=c99 -O2 -ffp-contract=off -fPIC -shared -fvisibility=hidden sources/fmu.c -lm -o {name}.so"
 CATALOGUE_STYLE = Raw(
     "<style>a{color:var(--a)}table.grid td,table.grid thead th+th{text-align:left;white-space:nowrap}"
@@ -32,6 +35,11 @@ CATALOGUE_STYLE = Raw(
     "table.grid td small{color:var(--dim)}details{margin:10px 0 0}summary{cursor:pointer;color:var(--a)}"
     "section h3:first-of-type{margin-top:12px}pre{overflow-x:auto;font:13px/1.5 var(--mono)}</style>"
 )
+
+
+def _edition(version: str) -> About:
+    """Author, date and version, as 001 has them on top."""
+    return About(author=AUTHOR, date=f"{EDITION} · Tangere {version}")
 
 
 def licence_text() -> str:
@@ -137,7 +145,8 @@ def _use_section(kind: Kind, arm: ArmNumbers, fmi: int, version: str) -> Section
         ("Start values", "resources/parameters.txt, the same numbers as in modelDescription.xml; the binary serves "
          f"every {'UR arm' if arm.family.closed else 'arm whose joints turn and slide in this order'}"),
         ("From source", tag("code", COMPILE.format(name=name).replace("fmu.c", "fmu3.c" if fmi == 3 else "fmu.c"))),
-        ("Author", AUTHOR), ("Version", f"Tangere {version}"),
+        ("Author", AUTHOR), ("Date", f"{EDITION}, of this edition: the same file whenever it is written"),
+        ("Version", f"Tangere {version}"),
         ("Binaries", "linux64 and win64 are run by the tests (win64 under wine); those for macOS (darwin64) and Linux "
          "on ARM are built only, nobody has run them here"),
         ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
@@ -163,7 +172,8 @@ def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str, 
         _frames_section(arm),
         _use_section(kind, arm, fmi, version),
     ]
-    return page_html(name, page_head(name, f"{arm.model.title}: {kind.title.lower()}. {kind.text}", tiles), sections)
+    line = f"{arm.model.title}: {kind.title.lower()}. {kind.text}"
+    return page_html(name, page_head(name, line, tiles, about=_edition(version)), sections)
 
 
 def _link(w: Written, words: object) -> Raw:
@@ -259,8 +269,8 @@ def _catalogue_use(written: Sequence[Written]) -> Section:
     return Section("use", "Use", table((), rows, "notes facts"))
 
 
-def catalogue_html(written: Sequence[Written], version: str, date: str) -> str:
-    """The page; date: of its making."""
+def catalogue_html(written: Sequence[Written], version: str) -> str:
+    """The page."""
     kinds = list(dict.fromkeys(w.kind.name for w in written))
     arms = list({w.arm.name: w.arm for w in written}.values())
     platforms = sorted({p for w in written for p in w.platforms})
@@ -272,5 +282,6 @@ def catalogue_html(written: Sequence[Written], version: str, date: str) -> str:
     sections = [_overview(written), _arms(arms)]
     sections += [_kind([w for w in written if w.kind.name == k]) for k in kinds]
     sections.append(_catalogue_use(written))
-    line = f"Arms as FMI 2.0 blocks: {', '.join(a.name for a in arms)}. {AUTHOR}, {date}, Tangere {version}."
-    return page_html("FMU library catalogue", page_head("FMU library catalogue", line, tiles), sections)
+    line = f"Arms as FMI 2.0 blocks: {', '.join(a.name for a in arms)}."
+    title = "FMU library catalogue"
+    return page_html(title, page_head(title, line, tiles, about=_edition(version)), sections)
