@@ -13,8 +13,9 @@ from tangere.apps.fmu.formulas import forward_formulas, rotation_formulas
 from tangere.apps.fmu.part import ArmNumbers, Kind, six_of
 from tangere.apps.fmu.variables import CHOICES, Choice, Group, Table, units_of
 from tangere.figures.markup import Raw, join, tag
+from tangere.report.data import About
 from tangere.report.page import page_html
-from tangere.report.section import About, Section, page_head, table
+from tangere.report.section import Section, page_head, table
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.package import Written
