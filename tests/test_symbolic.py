@@ -19,7 +19,7 @@ import pytest
 import tangere
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
-from tangere.kernels.emit.formulas import LANGUAGES, function
+from tangere.kernels.emit.formulas import LANGUAGES, SET_WIDTH, WIDTH, function, set_width
 from tangere.kernels.formulas import QUANTITIES, formula, formula_text
 from tangere.model.loading import names
 from tangere.robots import Robot
@@ -161,15 +161,39 @@ def test_matlab_runs_in_octave(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed: the LaTeX text is not set")
-def test_latex_is_set(tmp_path: Path) -> None:
-    model = tangere.robot("ur10e").model
+@pytest.mark.parametrize("name", ["ur10e", "ur5e"])
+def test_latex_is_set(name: str, tmp_path: Path) -> None:
+    """In a plain article no line is too wide, and none is wider than the estimate that breaks them."""
+    model = tangere.robot(name).model
     parts = [formula_text(model, quantity, "latex", link=link) for quantity, link in WANTED]  # type: ignore[arg-type]
-    packages = r"\usepackage[margin=15mm]{geometry}\usepackage{amsmath}\allowdisplaybreaks"
-    text = [rf"\documentclass[a4paper]{{article}}{packages}\begin{{document}}", *parts, r"\end{document}"]
-    (tmp_path / "all.tex").write_text("\n".join(text))
+    rights = [r for part in parts for r in re.findall(r"& ?=? (.*?)(?: \\\\)?$", part, re.MULTILINE)]
+    measured = [rf"\settowidth{{\w}}{{$\displaystyle {{}}{r}$}}\typeout{{width=\the\w}}" for r in rights]
+    head = r"\documentclass{article}\usepackage{amsmath}\allowdisplaybreaks\newlength{\w}\begin{document}"
+    (tmp_path / "all.tex").write_text("\n".join([head, *measured, *parts, r"\end{document}"]))
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True).stdout
     assert (tmp_path / "all.pdf").stat().st_size > 20_000
+    assert "Overfull" not in said
+    widths = [float(x) for x in re.findall(r"width=([\d.]+)pt", said)]
+    assert len(widths) == len(rights) > 200
+    for right, width in zip(rights, widths, strict=True):
+        assert width <= set_width(right) + 1.0 or width < 60.0, right
+
+
+@pytest.mark.parametrize("name", ["ur10e", "ur5e", "ur15", "seven"])
+def test_no_line_is_too_wide(name: str, tmp_path: Path) -> None:
+    """Also inside brackets: LaTeX by its estimated width, the others by characters."""
+    model = arm(name, tmp_path).model
+    for quantity in QUANTITIES:
+        for language in LANGUAGES:
+            text = formula_text(model, quantity, language)
+            for line in text.splitlines():
+                if language == "latex" and "&" in line:
+                    left, right = line.removesuffix(r" \\").split("&")
+                    assert set_width(right) <= SET_WIDTH + 30.0, line  # equals sign, \quad
+                    assert set_width(left) <= 30.0, line
+                elif "=" in line or line.startswith(" " * 6):
+                    assert len(line) <= WIDTH + 24, line  # name, declaration, indentation
 
 
 @pytest.mark.parametrize("name", ["ur10e", "scara", "seven"])
@@ -181,7 +205,8 @@ def test_latex_says_the_same(name: str, tmp_path: Path) -> None:
         text = formula_text(robot.model, quantity, "latex")
         inside = re.search(r"\\begin\{align\*\}\n(.*)\\end\{align\*\}", text, re.S)
         assert inside is not None
-        body = inside[1].replace(" \\\\\n    & ", " ").replace(r"\,", "*").replace(r"\dot{q}", "qd")
+        body = inside[1].replace(r"\quad ", "").replace(" \\\\\n    & ", " ")
+        body = body.replace(r"\,", "*").replace(r"\dot{q}", "qd")
         body = re.sub(r" \\cdot 10\^\{(-?\d+)\}", r"e\1", body).replace(r"\cos", "cos").replace(r"\sin", "sin")
         body = re.sub(r"_\{([\d,]+)\}", lambda m: "_" + m[1].replace(",", "_"), body)
         code = "\n".join(line.strip().removesuffix("\\\\").replace("&=", "=") for line in body.splitlines())
