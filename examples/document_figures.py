@@ -1,7 +1,7 @@
 """The figures of the documents, drawn by the code that computes what they show.
 
-Frames of 000 and 002 on the arm to scale, frames shifted into the centres of mass (002 figure 3), and 003's sketches:
-three kinds of coordinates, a floating base, a virtual displacement, the action, the pendulum. All on one page.
+Frames of 000 and 002 on the arm to scale, frames shifted into the centres of mass (002 figure 3), and 003's ten
+sketches, from what dynamics asks to weights projected onto the joints. All on one page.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ def main() -> None:
         "frames_002": sketches.frames_figure(tangere.robot("ur10"), Q, "002"),
         "loops_000": sketches.computed_torque_sketch(),
         "centres_of_mass": sketches.centres_figure(arm, Q),
-        "cartesian": sketches.coordinates_sketch("cartesian", (1.0, 0.9, 0.8)),
-        "cylindrical": sketches.coordinates_sketch("cylindrical", (1.1, 0.8, 0.8)),
-        "spherical": sketches.coordinates_sketch("spherical", (1.2, 0.8, 0.9)),
+        "dynamics": sketches.dynamics_sketch(),
+        "cartesian": sketches.coordinates_sketch("cartesian", (0.8, 0.9, 0.8)),
+        "cylindrical": sketches.coordinates_sketch("cylindrical", (1.1, 0.9, 0.8)),
+        "spherical": sketches.coordinates_sketch("spherical", (1.3, 0.9, 0.9)),
+        "body": sketches.body_sketch(),
+        "mapping": sketches.mapping_sketch(planar, (0.5, 0.9, 0.4)),
+        "scara": sketches.scara_sketch(),
         "floating_base": sketches.floating_base_sketch(planar, (0.3, 0.6, -0.4)),
         "virtual_displacement": sketches.virtual_displacement_sketch(planar, (0.4, 0.5, 0.3), 2),
         "action": sketches.action_sketch(),
         "pendulum": sketches.pendulum_sketch(),
+        "projected": sketches.projected_sketch(planar, (0.4, 0.5, 0.3)),
     }
     place = Path(tempfile.mkdtemp())
     for name, figure in figures.items():
