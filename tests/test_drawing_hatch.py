@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -146,13 +147,64 @@ def test_a_logo_is_filled_where_it_is_seen_and_nowhere_twice() -> None:
     assert strokes.missing == ()
 
 
-def test_a_gradient_is_one_tone_and_that_is_said() -> None:
-    stops = '<linearGradient id="g"><stop stop-color="black"/><stop offset="1" stop-color="#808080"/></linearGradient>'
-    picture = f'{HEAD}<defs>{stops}</defs><rect width="90" height="90" fill="url(#g)"/></svg>'
+GREYS = '<stop offset="0" stop-color="black"/><stop offset="100%" stop-color="white"/>'
+GRADIENTS: dict[str, tuple[str, Callable[[float, float], float]]] = {  # each with the tone that SVG gives to (x, y) of a square of 90
+    "box": ('<linearGradient id="g">STOPS</linearGradient>', lambda x, y: 1.0 - x / 90.0),
+    "down": ('<linearGradient id="g" x2="0" y2="1">STOPS</linearGradient>', lambda x, y: 1.0 - y / 90.0),
+    "slanted, referring": ('<linearGradient id="s">STOPS</linearGradient><linearGradient id="g" href="#s" '
+                           'gradientUnits="userSpaceOnUse" x1="0" y1="0" x2="90" y2="90"/>',
+                           lambda x, y: 1.0 - (x + y) / 180.0),
+    "turned": ('<linearGradient id="g" gradientUnits="userSpaceOnUse" x1="0" x2="90" '
+               'gradientTransform="rotate(90)">STOPS</linearGradient>', lambda x, y: 1.0 - y / 90.0),
+    "repeated": ('<linearGradient id="g" x2="0.5" spreadMethod="reflect">STOPS</linearGradient>',
+                 lambda x, y: abs(1.0 - x / 45.0)),
+    "round": ('<radialGradient id="g" r="60%">STOPS</radialGradient>',
+              lambda x, y: max(0.0, 1.0 - math.hypot(x - 45.0, y - 45.0) / 54.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_gradient_has_its_tones(name: str) -> None:
+    """Lines get fewer as the gradient gets lighter: within a tenth of the grey scale, no line twice, nothing said."""
+    text, tone = GRADIENTS[name]
+    square = '<rect width="90" height="90" fill="url(#g)"/>'
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 90">'
+    picture = f"{head}<defs>{text.replace('STOPS', GREYS)}</defs>{square}</svg>".encode()
+    assert read_svg(picture, areas=True).missing == ()
+    strokes = strokes_of(picture, 0.09, hatch=Hatch(distance=PEN))  # lines that touch are black
+    ink, errors = rendered(strokes), []
+    for x in range(10, 81, 10):
+        for y in range(10, 81, 10):
+            a, b = (slice(round((v - 5.0) * 1e-3 / PIXEL), round((v + 5.0) * 1e-3 / PIXEL)) for v in (y, x))
+            mean = np.mean([tone(x + u, y + v) for u in np.linspace(-5, 5, 21) for v in np.linspace(-5, 5, 21)])
+            errors.append(abs(float(ink[a, b].mean()) - mean))
+    assert max(errors) < 0.1
+    assert doubled(strokes) < 0.005
+
+
+def test_a_pattern_is_black_and_that_is_said() -> None:
+    dots = '<pattern id="p" width="3" height="3"><circle r="1"/></pattern>'
+    picture = f'{HEAD}<defs>{dots}</defs><rect width="90" height="90" fill="url(#p)"/></svg>'
     tracing = read_svg(picture.encode(), areas=True)
-    assert tracing.areas[0].tone == pytest.approx(0.75, abs=0.01)
-    assert tracing.missing == ("a gradient is hatched in one tone, the mean of its colours; a pattern in black",)
-    assert "gradient" not in str(read_svg(picture.replace("url(#g)", "black").encode(), areas=True).missing)
+    assert tracing.areas[0].tone == 1.0
+    assert tracing.missing == ("a pattern is hatched in black",)
+
+
+@pytest.mark.parametrize("areas", [False, True])
+def test_a_mask_hides(areas: bool) -> None:
+    """White lets through, black painted over it does not; nothing outside is drawn, and nothing has to be said."""
+    mask = '<mask id="m"><rect width="50" height="90" fill="white"/><circle cx="25" cy="45" r="10"/></mask>'
+    lines = '<path d="M0 45H90" stroke="black" fill="none"/><path d="M60 10H90" stroke="black" fill="none"/>'
+    tracing = read_svg(f'{HEAD}{mask}<g mask="url(#m)">{lines}</g></svg>'.encode(), areas=areas)
+    ends = sorted(sorted(line[[0, -1], 0].round(1).tolist()) for line in tracing.lines)
+    assert ends == [[0.0, 15.0], [35.0, 50.0]]
+    assert tracing.missing == ()
+    grey = mask.replace("white", "#999")
+    tracing = read_svg(f'{HEAD}{grey}<g mask="url(#m)">{lines}</g></svg>'.encode(), areas=areas)
+    assert tracing.missing == ("a mask with tones is applied where it lets more than half through",)
+    tracing = read_svg(f'{HEAD}{mask}<g mask="url(#nothing)">{lines}</g></svg>'.encode(), areas=areas)
+    assert tracing.missing == ("masks are not applied: all of the lines are drawn",)
+    assert len(tracing.lines) == 2
 
 
 def test_without_hatching_it_is_said_that_fills_are_missing() -> None:

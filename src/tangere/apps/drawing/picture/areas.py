@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere.apps.drawing.picture.shade import Shade
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.types import Array
 
@@ -39,7 +40,13 @@ class Area:
     """An area to be hatched."""
 
     shape: Any  # shapely's polygon or polygons, in the units of the picture, later in m
-    tone: float  # share of black, 0 to 1
+    tone: float  # share of black, 0 to 1; of a gradient the darkest
+    shade: Shade | None = None  # of a gradient: the tone of each point
+
+    def moved(self, matrix: Array) -> Area:
+        """The same with every point p at matrix (3, 3) p."""
+        shape = shapely().transform(self.shape, lambda p: p @ matrix[:2, :2].T + matrix[:2, 2])
+        return Area(shape, self.tone, None if self.shade is None else self.shade.moved(matrix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,7 @@ class Shape:
     lines: tuple[Array, ...]  # each (k, 2): subpaths, for an area closed or not
     drawn: tuple[Array, ...] = ()  # the same as its line is drawn: with dashes; () where it has no line
     tone: float | None = None  # of its fill, share of black; None without a fill
+    shade: Shade | None = None  # of its fill, where that is a gradient
     opaque: bool = True
     rule: str = "nonzero"  # or evenodd: which of its rings are holes
     width: float = 0.0  # of its line
@@ -93,6 +101,16 @@ def area_of(rings: Sequence[Array], rule: str = "nonzero") -> Any:
     turns = _winding(np.array([(p.x, p.y) for p in inside]).reshape(-1, 2), loops)
     filled = turns % 2 != 0 if rule == "evenodd" else turns != 0
     return shp.unary_union([face for face, full in zip(faces, filled.tolist(), strict=True) if full])
+
+
+def covered(shape: Shape, rule: str | None = None) -> Any:
+    """What a shape covers as a mask or (rule: of its rings) as a clip path, where only its fill counts."""
+    shp = shapely()
+    fill = area_of(shape.lines, rule or shape.rule) if rule or shape.tone is not None else shp.geometry.Polygon()
+    if not rule and shape.drawn and shape.width > 0.0:
+        flat = [shp.geometry.LineString(line) for line in shape.drawn if len(line) > 1]
+        fill = shp.union(fill, shp.unary_union(shp.buffer(flat, 0.5 * shape.width, cap_style=shape.cap)))
+    return fill if shape.clip is None else shp.intersection(fill, shape.clip)
 
 
 def _untangled(loops: Sequence[Array]) -> None:
@@ -192,14 +210,14 @@ def seen(shapes: Sequence[Shape], longest: float) -> tuple[list[Array], list[Are
         elif shape.drawn:
             kept = shape.drawn if shape.clip is None else clipped_lines(shape.drawn, shape.clip)
             own_lines += clipped_lines(kept, hidden, outside=True)
-        painted = ((stroke, 0.0 if shape.pale else 1.0, True), (fill, shape.tone or 0.0, shape.opaque))
-        for area, tone, opaque in painted:
+        pen = (stroke, 0.0 if shape.pale else 1.0, True, None)
+        for area, tone, opaque, shade in (pen, (fill, shape.tone or 0.0, shape.opaque, shape.shade)):
             if area is None or area.is_empty:
                 continue
             whole = area if shape.clip is None else shp.intersection(area, shape.clip)
             rest = polygons_in(shp.difference(whole, hidden), CRUMB * longest**2)
             if tone >= PAPER and rest:
-                own_areas.append(Area(shp.geometry.MultiPolygon(rest), tone))
+                own_areas.append(Area(shp.geometry.MultiPolygon(rest), tone, shade))
                 own_lines += borders(own_areas[-1].shape)
             if opaque:
                 hidden = shp.union(hidden, whole)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,16 +22,17 @@ from tangere.apps.drawing.picture import svg_style as css
 from tangere.apps.drawing.picture.areas import (
     OPAQUE,
     PAPER,
-    Area,
     Shape,
     TooTangled,
     area_of,
     borders,
     clipped_lines,
+    covered,
     polygons_in,
     seen,
     shapely,
 )
+from tangere.apps.drawing.picture.shade import dark_of, painter, shade_of
 from tangere.apps.drawing.picture.svg_attributes import Curve, clipped, dashed, flattened, subpaths
 from tangere.apps.drawing.picture.svg_file import is_svg as is_svg
 from tangere.apps.drawing.picture.svg_file import text_of, without_dtd
@@ -66,6 +67,8 @@ HIDDEN = {"defs", "symbol", "clipPath", "mask", "pattern", "marker", "linearGrad
           "metadata"}  # fmt: skip
 SILENT = {"title", "desc", "style", "namedview", "animate", "animateTransform", "animateMotion", "set", "view", "stop",
           "script"}  # fmt: skip
+# Light that a mask must let through for what is under it to be drawn; and what is as good as none of it, or all.
+MASKED, FAINT = 0.5, 0.05
 GROUPS = {"g", "a", "svg", "switch"}
 CAPS = {"butt": "flat", "round": "round", "square": "square"}
 WHITE = {"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgb(100%,100%,100%)"}
@@ -139,7 +142,7 @@ class _Reader:
                     self._say("references to elsewhere were ignored")
             if tag == "script" or any(attribute.lower().startswith("on") for attribute in element.attrib):
                 self._say("scripts were ignored")
-        box, ratio = _box(root), root.get("preserveAspectRatio", "")
+        box, ratio = read.box_of(root), root.get("preserveAspectRatio", "")
         width, height = read.length_of(root.get("width"), None), read.length_of(root.get("height"), None)
         framed = bool(box or (width and height))
         left, top, wide, high = box or (0.0, 0.0, *((width, height) if width and height else self.frame))
@@ -165,13 +168,14 @@ class _Reader:
             lines, cut = clipped(lines, wide, high)
             if cut:
                 self._say("what lies outside the view box was cut off")
-            areas = [Area(shapely().intersection(a.shape, shapely().box(0.0, 0.0, wide, high)), a.tone) for a in areas]
+            page = shapely().box(0.0, 0.0, wide, high)
+            areas = [replace(a, shape=shapely().intersection(a.shape, page)) for a in areas]
         elif lines:
             low = np.min([line.min(axis=0) for line in lines], axis=0)
             high_corner = np.max([line.max(axis=0) for line in lines], axis=0)
             wide, high = np.maximum(high_corner - low, 1e-9).tolist()
             lines = [line - low for line in lines]
-            areas = [Area(shapely().transform(a.shape, lambda p: p - low), a.tone) for a in areas]
+            areas = [a.moved(np.array([[1.0, 0.0, -low[0]], [0.0, 1.0, -low[1]], [0.0, 0.0, 1.0]])) for a in areas]
         lines = [line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines]
         notes = [self._counted(text) for text in self.notes]
         if not lines:
@@ -209,23 +213,28 @@ class _Reader:
         if len(near) < len(lines):
             self._say("a line far away from the picture was left out")
         lines = near
-        stroked, filled = css.stroked(style), _filled(style)
+        stroked, filled = css.stroked(style), css.filled(style)
         drawn: list[Array] = []
         if stroked or one.lettered == "lines":
             drawn = [part for line in lines for part in self._dashed(line, one.matrix, style, reach)]
-        tone = css.dark_of(style["fill"], style, self.ids) if filled and one.lettered != "lines" else None
+        tone = dark_of(style["fill"], style, self.ids) if filled and one.lettered != "lines" else None
+        through = min(1.0, css.share(style["fill-opacity"]) * css.share(style.get("opacity", "1")))
+        shade = None
         if self.areas and tone is not None and style["fill"].startswith("url("):
-            self._lose("a gradient is hatched in one tone, the mean of its colours; a pattern in black")
-        through = css.share(style["fill-opacity"]) * css.share(style.get("opacity", "1"))
+            if shade := shade_of(style["fill"], style, self.ids, lines, one.matrix, self.frame):
+                shade = shade.weaker(through)
+                tone = max(shade.tones)
+            elif (drawer := painter(style["fill"], self.ids)) is not None and css.tag_of(drawer) == "pattern":
+                self._lose("a pattern is hatched in black")
         # where the letter is its line, the paint of the line is that of the letter
         paint = style["fill"] if one.lettered == "lines" and filled else style["stroke"]
         width = 0.0
         if stroked and one.lettered != "lines":
             scale = float(np.sqrt(abs(np.linalg.det(one.matrix[:2, :2]))))
             width = scale * (read.length_of(style["stroke-width"], reach / scale if scale else None) or 0.0)
-        pale = bool(drawn) and css.dark_of(paint, style, self.ids) < PAPER
+        pale = bool(drawn) and dark_of(paint, style, self.ids) < PAPER
         return Shape(
-            tuple(lines), tuple(drawn), None if tone is None else tone * min(through, 1.0), through >= OPAQUE,
+            tuple(lines), tuple(drawn), tone if tone is None or shade else tone * through, shade, through >= OPAQUE,
             style["fill-rule"], width, CAPS.get(style["stroke-linecap"], "flat"), pale, one.clip,
         )  # fmt: skip
 
@@ -270,8 +279,9 @@ class _Reader:
             self._lose(note)
         matrix = matrix @ read.matrix_of(style.get("transform") or element.attrib.get("transform", ""))
         outside = self.clip
-        if style.get("clip-path", "none") != "none":
-            self._clip(style["clip-path"], matrix, depth)
+        for key, kind in (("clip-path", "clipPath"), ("mask", "mask")):
+            if style.get(key, "none") != "none":
+                self._clip(kind, style[key], matrix, depth)
         if tag in GROUPS:
             if tag == "svg":
                 matrix = matrix @ self._viewport(element, element)
@@ -288,31 +298,35 @@ class _Reader:
             self._shape(tag, element, matrix, style)
         self.clip = outside
 
-    def _clip(self, link: str, matrix: Array, depth: int) -> None:
-        """Narrow what is seen to a <clipPath>; one that cannot be applied is said."""
-        target = re.match(r"url\(\s*[\"']?#([^)\"']+)", link)
-        element = self.ids.get(target[1]) if target else None
-        if element is None or css.tag_of(element) != "clipPath" or depth > DEPTH_MAX:
-            self._lose("clip paths are not applied: all of the lines are drawn")
+    def _clip(self, kind: str, link: str, matrix: Array, depth: int) -> None:
+        """Narrow what is seen to a <clipPath> or a <mask>; one that cannot be applied is said."""
+        element, what = painter(link, self.ids), "clip paths" if kind == "clipPath" else "masks"
+        if element is None or css.tag_of(element) != kind or depth > DEPTH_MAX:
+            self._lose(f"{what} are not applied: all of the lines are drawn")
             return
-        if element.get("clipPathUnits") == "objectBoundingBox":
-            self._lose("clip paths in shares of a shape's box are not applied: all of the lines are drawn")
+        if "objectBoundingBox" in (element.get("clipPathUnits"), element.get("maskContentUnits")):
+            self._lose(f"{what} in shares of a shape's box are not applied: all of the lines are drawn")
             return
         inner = _Reader({}, self.font, ids=self.ids, rules=self.rules, count=self.count, frame=self.frame)
         matrix = matrix @ read.matrix_of(element.get("transform", ""))
         inner._children(element, matrix, css.style_of(element, css.INHERITED, self.rules), depth)
-        flat = FLAT * max(self.frame)
-        parts = [
-            area_of([flattened(curve, one.matrix, flat) for curve in one.curves], one.style["clip-rule"])
-            for one in inner.found
-        ]
-        own = shapely().unary_union(parts)
+        own = shapely().geometry.Polygon()
+        for one in inner.found:
+            shape = inner._painted(one, max(self.frame))
+            lets = 1.0
+            if kind == "mask":  # what is painted brightly is seen; what is painted over it darkly is not
+                lets = 1.0 - dark_of(one.style["fill" if shape.tone is not None else "stroke"], one.style, self.ids)
+                lets *= css.share(one.style["fill-opacity"]) * css.share(one.style.get("opacity", "1"))
+                if FAINT < lets < 1.0 - FAINT:
+                    self._lose("a mask with tones is applied where it lets more than half through")
+            part = covered(shape, one.style["clip-rule"] if kind == "clipPath" else None)
+            own = shapely().union(own, part) if lets >= MASKED else shapely().difference(own, part)
         self.count, self.clip = inner.count, own if self.clip is None else shapely().intersection(self.clip, own)
 
     def _text(self, element: ElementTree.Element, matrix: Array, style: Style) -> None:
         for run in runs_of(element, style, self.rules, self.font, self.frame, self._lose, self._once):
             shown = run.style["visibility"] not in ("hidden", "collapse")
-            if shown and (css.stroked(run.style) or _filled(run.style)):
+            if shown and (css.stroked(run.style) or css.filled(run.style)):
                 kind = "outlines" if run.outlines else "lines"
                 self.found.append(_Found(run.curves, matrix, {**run.style, "fill-rule": "nonzero"}, self.clip, kind))
 
@@ -343,7 +357,7 @@ class _Reader:
     def _viewport(self, element: ElementTree.Element, sized: ElementTree.Element) -> Array:
         """The transform of a nested <svg> or a <symbol>: its place, and its view box fitted into its size."""
         matrix = self._shift(element) if css.tag_of(element) == "svg" else np.eye(3)
-        if box := _box(element):
+        if box := read.box_of(element):
             sides = zip(("width", "height"), self.frame, strict=True)
             size = [read.length_of(sized.get(key) or element.get(key), whole) or whole for key, whole in sides]
             matrix = matrix @ read.view_matrix(box, (size[0], size[1]), element.get("preserveAspectRatio", ""))
@@ -359,7 +373,7 @@ class _Reader:
         if not whole:
             self._lose("a path with an error was drawn up to it")
         hidden = style["visibility"] in ("hidden", "collapse")
-        if curves and not hidden and (css.stroked(style) or _filled(style)):
+        if curves and not hidden and (css.stroked(style) or css.filled(style)):
             self.found.append(_Found(tuple(curves), matrix, style, self.clip))
 
     def _dashed(self, line: Array, matrix: Array, style: Style, reach: float) -> list[Array]:
@@ -378,13 +392,3 @@ class _Reader:
         """An attribute as a length; percentages of the width (axis 0), height (1) or the diagonal's share (2)."""
         whole = (*self.frame, float(np.hypot(*self.frame) / np.sqrt(2.0)))[axis]
         return read.length_of(element.get(key), whole) or 0.0
-
-
-def _filled(style: Style) -> bool:
-    return style["fill"] not in css.NOTHING and css.share(style["fill-opacity"]) > 0.0
-
-
-def _box(element: ElementTree.Element) -> list[float]:
-    """x, y, width and height of an element's view box, [] where it has none."""
-    box = read.numbers_of(element.get("viewBox", ""))
-    return box if len(box) == 4 and box[2] > 0.0 and box[3] > 0.0 else []

@@ -318,3 +318,9 @@ def shape_data(tag: str, element: ElementTree.Element, number: Callable[[str, in
             f"H{x + rx} {turn} {x} {b - ry} V{y + ry} {turn} {x + rx} {y} Z"
         )
     return None
+
+
+def box_of(element: ElementTree.Element) -> list[float]:
+    """x, y, width and height of an element's view box, [] where it has none."""
+    box = numbers_of(element.get("viewBox", ""))
+    return box if len(box) == 4 and box[2] > 0.0 and box[3] > 0.0 else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from tangere.apps.drawing.picture.svg_attributes import NUMBER, length_of
@@ -17,17 +16,13 @@ INHERITED = {
     "dominant-baseline": "auto",
 }  # fmt: skip
 # What is told that it is left out, where an element has it.
-LEFT_OUT = {
-    "mask": "masks are not applied: all of the lines are drawn",
-    **dict.fromkeys(("marker-start", "marker-mid", "marker-end"), "markers (arrow heads) are not drawn"),
-}
+LEFT_OUT = dict.fromkeys(("marker-start", "marker-mid", "marker-end"), "markers (arrow heads) are not drawn")
 # Properties that are one number or percentage; what is none is passed over.
 SHARES = {"opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dashoffset"}
-KEYS = {*INHERITED, *LEFT_OUT, *SHARES, "display", "transform", "clip-path", "font"}
+KEYS = {*INHERITED, *LEFT_OUT, *SHARES, "display", "transform", "clip-path", "font", "mask"}
 # Words for the size of a font, in user units, as browsers have them.
 SIZES = {"xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "x-large": 24.0,
          "xx-large": 32.0}  # fmt: skip
-DEPTH_MAX = 8  # gradients that refer to others
 NOTHING = {"none", "transparent"}
 
 Style = dict[str, str]  # property -> what is said of it
@@ -60,7 +55,7 @@ def style_of(element: ElementTree.Element, outer: Style, rules: Rules) -> Style:
         if marked and name in ("", "*", tag_of(element)):
             said.update(properties)
     said.update(_declared(element.get("style", "")))
-    own = {key: _plain(value) for key, value in said.items()}
+    own = {key: plain(value) for key, value in said.items()}
     kept = {key for key, value in own.items() if value != "inherit" and (key not in SHARES or NUMBER.match(value))}
     style = {key: outer[key] for key in INHERITED} | {key: own[key] for key in kept}
     if "font" in kept:
@@ -99,6 +94,11 @@ def stroked(style: Style) -> bool:
     return seen and style["stroke"] not in NOTHING
 
 
+def filled(style: Style) -> bool:
+    """Whether there is a visible fill."""
+    return style["fill"] not in NOTHING and share(style["fill-opacity"]) > 0.0
+
+
 def dashes_of(text: str) -> tuple[float, ...]:
     """The lengths of a stroke-dasharray, an odd number of them twice; () for a whole line, as for what SVG forbids."""
     values = [length_of(word, None) for word in re.split(r"[\s,]+", text.strip()) if word]
@@ -113,9 +113,10 @@ def _declared(text: str) -> Style:
     return {key.strip(): value.strip() for key, value in pairs if key.strip() in KEYS}
 
 
-def _plain(value: str) -> str:
-    plain = value.replace("!important", "").strip()
-    text = re.sub(r"\s*,\s*", ",", plain if "url(" in plain else plain.lower())  # names of elements keep their case
+def plain(value: str) -> str:
+    """A value of a style in lower case and without blanks that mean nothing."""
+    bare = value.replace("!important", "").strip()
+    text = re.sub(r"\s*,\s*", ",", bare if "url(" in bare else bare.lower())  # names of elements keep their case
     return text.replace("( ", "(").replace(" )", ")")
 
 
@@ -124,39 +125,3 @@ def share(text: str) -> float:
     found = NUMBER.match(text)
     assert found is not None
     return float(found.group()) / (100.0 if text.endswith("%") else 1.0)
-
-
-def dark_of(paint: str, style: Style, ids: Mapping[str, ElementTree.Element], depth: int = 0) -> float:
-    """How dark a paint is, 0 white to 1 black: of a gradient the mean of its stops; what is unknown is black.
-
-    1 - (0.299 r + 0.587 g + 0.114 b), as television weighs colours for the eye.
-    """
-    if paint == "currentcolor":
-        return dark_of(style["color"], style, ids, depth + 1) if depth < DEPTH_MAX else 1.0
-    if found := re.match(r"url\(\s*[\"']?#([^)\"']+)", paint):
-        tones = _stops(ids.get(found[1]), style, ids, depth)
-        return sum(tones) / len(tones) if tones else 1.0
-    from PIL import ImageColor
-
-    try:
-        red, green, blue, *alpha = ImageColor.getrgb(paint)
-    except ValueError:
-        return 1.0
-    return (1.0 - (0.299 * red + 0.587 * green + 0.114 * blue) / 255.0) * (alpha[0] / 255.0 if alpha else 1.0)
-
-
-def _stops(
-    element: ElementTree.Element | None, style: Style, ids: Mapping[str, ElementTree.Element], depth: int
-) -> list[float]:
-    """How dark the stops of a gradient are, of another where it refers to one; none where it is no gradient."""
-    if element is None or depth > DEPTH_MAX or not tag_of(element).endswith("Gradient"):
-        return []
-    tones = []
-    for stop in element:
-        if tag_of(stop) == "stop":
-            said = {**stop.attrib, **dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", stop.get("style", "")))}
-            seen = NUMBER.match(said.get("stop-opacity", "1").strip())
-            colour = _plain(said.get("stop-color", "black"))
-            tones.append(dark_of(colour, style, ids, depth + 1) * min(1.0, float(seen.group()) if seen else 1.0))
-    link = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
-    return tones or _stops(ids.get(link[1:]), style, ids, depth + 1)

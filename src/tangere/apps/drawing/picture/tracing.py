@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tangere.apps.drawing.picture.areas import Area, shapely
+from tangere.apps.drawing.picture.areas import Area
 from tangere.apps.drawing.picture.crossings import contracted, lines_of
 from tangere.apps.drawing.picture.line_art import edge_mask, hollowed, ink_image, line_mask, outlined, softened
 from tangere.apps.drawing.picture.picture import Picture, enlarged, opencv
@@ -185,5 +185,6 @@ def fitted(tracing: Tracing, width: float, height: float, margin: float = 0.0) -
 
 def placed_areas(tracing: Tracing, scale: float) -> list[Area]:
     """The areas of a tracing on the canvas [m], as `fitted` places its lines."""
-    middle, flip = np.array([tracing.width / 2.0, tracing.height / 2.0]), np.array([scale, -scale])
-    return [Area(shapely().transform(a.shape, lambda p: (p - middle) * flip), a.tone) for a in tracing.areas]
+    matrix = np.diag([scale, -scale, 1.0])
+    matrix[:2, 2] = -0.5 * scale * tracing.width, 0.5 * scale * tracing.height
+    return [area.moved(matrix) for area in tracing.areas]

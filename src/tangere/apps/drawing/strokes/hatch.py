@@ -14,6 +14,7 @@ import numpy as np
 
 from tangere.apps.drawing.picture.areas import Area, lines_in, polygons_in, shapely
 from tangere.apps.drawing.picture.picture import opencv
+from tangere.apps.drawing.picture.shade import Shade
 from tangere.types import Array
 
 PEN = 0.5e-3  # m: width of the pen's line
@@ -60,12 +61,15 @@ def hatched(areas: Sequence[Area], hatch: Hatch) -> list[Array]:
         step = distance * min(max(1.0, round(1.0 / area.tone)), FARTHEST)
         for part in polygons_in(shp.buffer(area.shape, -0.5 * PEN), SHORTEST**2):
             for angle in hatch.angles:
-                lines += _rows(part, angle, step)
+                lines += _rows(part, angle, distance if area.shade else step, area.shade)
     return lines
 
 
-def _rows(part: Any, angle: float, step: float) -> list[Array]:
-    """One set of lines over one polygon, as few strokes as the ways along its border allow."""
+def _rows(part: Any, angle: float, step: float, shade: Shade | None = None) -> list[Array]:
+    """One set of lines over one polygon, as few strokes as the ways along its border allow.
+
+    shade: of eight neighbouring lines as many are drawn, piece by piece, as its tone has eighths.
+    """
     shp = shapely()
     turn = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])  # rows: along, across
     level = shp.transform(part, lambda p: p @ turn.T)
@@ -78,6 +82,11 @@ def _rows(part: Any, angle: float, step: float) -> list[Array]:
     cuts = shp.intersection(shp.linestrings(ends), level)
     rows = [[piece[np.argsort(piece[:, 0])] for piece in lines_in(cut)] for cut in cuts]
     rows = [[piece for piece in row if np.ptp(piece[:, 0]) >= SHORTEST] for row in rows]
+    if shade is not None:
+        rows = [
+            [piece for whole in row for piece in _pieces(whole, shade, (ORDER.index(k % LEVELS) + 0.5) / LEVELS, turn)]
+            for k, row in enumerate(rows, first)
+        ]
     roomy = shp.buffer(level, 1e-6)  # a way along the border is on it, to a micrometre
     shp.prepare(roomy)
     strokes: list[Array] = []
@@ -97,6 +106,13 @@ def _rows(part: Any, angle: float, step: float) -> list[Array]:
                         break
             strokes.append(np.array(points) @ turn)
     return strokes
+
+
+def _pieces(row: Array, shade: Shade, limit: float, turn: Array) -> list[Array]:
+    """The pieces of a level row (2, 2) along which a shade is darker than a limit."""
+    count = max(2, math.ceil(float(np.ptp(row[:, 0])) / STEP) + 1)
+    points = np.linspace(row[0], row[-1], count)
+    return [points[[a, b - 1]] for a, b in _runs(shade.tone(points @ turn) > limit)]
 
 
 def levels(hatch: Hatch) -> Array:
