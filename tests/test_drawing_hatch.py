@@ -148,7 +148,8 @@ def test_a_logo_is_filled_where_it_is_seen_and_nowhere_twice() -> None:
 
 
 GREYS = '<stop offset="0" stop-color="black"/><stop offset="100%" stop-color="white"/>'
-GRADIENTS: dict[str, tuple[str, Callable[[float, float], float]]] = {  # each with the tone that SVG gives to (x, y) of a square of 90
+# each with the tone that SVG gives to (x, y) of a square of 90
+GRADIENTS: dict[str, tuple[str, Callable[[float, float], float]]] = {
     "box": ('<linearGradient id="g">STOPS</linearGradient>', lambda x, y: 1.0 - x / 90.0),
     "down": ('<linearGradient id="g" x2="0" y2="1">STOPS</linearGradient>', lambda x, y: 1.0 - y / 90.0),
     "slanted, referring": ('<linearGradient id="s">STOPS</linearGradient><linearGradient id="g" href="#s" '
