@@ -197,6 +197,15 @@ def test_the_preview_comes_alone(picture: Path, tmp_path: Path) -> None:
     write_preview(prepare(picture, SMALL), folder)  # again into the same folder
 
 
+def test_a_preview_never_removes_a_drawing(done: Drawn, picture: Path) -> None:
+    """Into the folder of a finished drawing: that one stays byte by byte, the preview is beside it."""
+    before = {path.name: path.read_bytes() for path in done.folder.iterdir() if path.is_file()}
+    folder = write_preview(prepare(picture, SMALL), done.folder)
+    assert folder == done.folder.with_name("two-2")
+    assert {path.name for path in folder.iterdir()} == {"preview.png", "plan.svg"}
+    assert {path.name: path.read_bytes() for path in done.folder.iterdir() if path.is_file()} == before
+
+
 def test_a_preview_of_any_shape_is_a_picture(done: Drawn) -> None:
     thin = replace(done.prepared.strokes, size=(0.3, 0.05))
     assert preview_png(thin, seconds=12.0, title="a \u4e2d <b> " * 40).startswith(b"\x89PNG")

@@ -122,9 +122,9 @@ def test_circle_000_is_the_corrected_circle() -> None:
     assert on.at(3.0).q == pytest.approx(r.q, abs=1e-12)
     assert np.linalg.norm(on.at(4.0).v) == pytest.approx(0.15, rel=1e-10)
     assert on.at(4.1).qd == pytest.approx(np.zeros(6), abs=0.0)
-    # good for a demonstration: far from singularities, slow joints
+    # good for a demonstration: far from singularities; slow joints in the branch that suits it best
     assert np.min(np.linalg.svd(ROBOT.jacobian(CIRCLE.q), compute_uv=False)[:, -1]) > 0.2
-    assert np.max(np.abs(CIRCLE.qd)) < 0.3
+    assert np.max(np.abs(ramped_circle(ROBOT, branch="best").qd)) < 0.3
 
 
 def test_rest_at_both_ends() -> None:
@@ -160,10 +160,10 @@ def test_every_branch_is_followed_without_a_jump() -> None:
 
 
 def test_whole_turns_of_the_start_are_kept() -> None:
-    q = CIRCLE.q[0] + 2 * np.pi * np.array([-1, 0, 0, 1, 0, 1])
+    q = CIRCLE.q[0] + 2 * np.pi * np.array([-1, 0, 0, -1, 0, -1])
     motion = ramped_circle(ROBOT, q_start=q, period=0.01)
     assert motion.q[0] == pytest.approx(q, abs=1e-9)
-    assert motion.q - 2 * np.pi * np.array([-1, 0, 0, 1, 0, 1]) == pytest.approx(CIRCLE.q[::10], abs=1e-9)
+    assert motion.q - 2 * np.pi * np.array([-1, 0, 0, -1, 0, -1]) == pytest.approx(CIRCLE.q[::10], abs=1e-9)
 
 
 def test_through_a_wrist_singularity() -> None:
@@ -344,6 +344,28 @@ def test_hold_holds() -> None:
         assert r.q == pytest.approx(HOME, abs=0.0)
         assert np.max(np.abs([r.qd, r.qdd])) == 0.0
         assert r.T == pytest.approx(ROBOT.pose(HOME), abs=0.0)
+
+
+@pytest.mark.parametrize("model", [None, "000-C"])
+def test_the_circle_in_python_is_that_of_the_command(model: str | None) -> None:
+    """`ramped_circle(robot)` and `tangere run circle`: the same joints, of the arm itself and of 000's model."""
+    from tangere.apps.scenarios.build import build
+
+    told = {} if model is None else {"model": model}
+    command = build("circle", told).motion.trajectory
+    mine = ramped_circle(tangere.robot("ur10e", parameters=model))
+    assert all(np.array_equal(mine.at(t).q, command.at(t).q) for t in (0.0, 1.7, 9.0))
+
+
+def test_a_circle_takes_the_branch_that_is_asked_for() -> None:
+    found = ROBOT.inverse_kinematics(ramped_circle(ROBOT).at(0.0).T)
+    for k, words in enumerate(zip(found.shoulder, found.elbow, found.wrist, strict=True)):
+        if " ".join(words).startswith("left"):
+            assert ramped_circle(ROBOT, branch=" ".join(words)).q[0] == pytest.approx(found.q[k], abs=1e-9)
+    best = ramped_circle(ROBOT, branch="best").q[0]
+    assert best == pytest.approx(PathTrajectory(ROBOT, CIRCLE.path, CIRCLE.law).q[0], abs=0.0)
+    with pytest.raises(InvalidValue, match=r"branch: one of left up no flip, .* got 'up'"):
+        ramped_circle(ROBOT, branch="up")
 
 
 def test_wall_circle_is_regular_and_faces_the_wall() -> None:

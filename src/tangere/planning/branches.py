@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.errors import NoSolution
+from tangere.errors import InvalidValue, NoSolution
+from tangere.kernels import ur
 from tangere.kernels.solutions import ELBOW_UP, IKBatch, IKSolutions, turns_to
 from tangere.kinematics.inverse_closed_form import SIGNS
 from tangere.kinematics.inverse_search import polish
@@ -13,6 +14,8 @@ from tangere.robots import Robot
 from tangere.types import Array
 
 TURN = 2.0 * np.pi
+# the eight postures of a UR in which its tool is at one place, in words
+BRANCHES = tuple(f"{s} {e} {w}" for s in ("left", "right") for e in ("up", "down") for w in ("no flip", "flip"))
 # Poses looked at when a branch is chosen for a whole path: every 11 degrees of a circle.
 COARSE = 33
 # Poses followed at once within a branch: long enough that the loop costs nothing, short enough that a path which
@@ -71,6 +74,24 @@ def _lane(batch: IKBatch, i: int, q: Array) -> int:
     """The lane whose solution at pose i is q, or is nearest to it."""
     far = np.sum(_wrapped(batch.q[i] - q) ** 2, axis=-1)
     return int(np.argmin(np.where(batch.valid[i], far, np.inf)))
+
+
+def branch_start(robot: Robot, T: Array, branch: str) -> Array | None:
+    """Joints (n,) at a pose T (4, 4) in one of BRANCHES; None where the arm has no branches of a UR."""
+    if branch not in BRANCHES:
+        raise InvalidValue(f"branch: one of {', '.join(BRANCHES)}, got {branch!r}")
+    if not ur.is_ur(robot.model):
+        return None
+    found = robot.inverse_kinematics(T)
+    assert isinstance(found, IKSolutions)
+    labels = [" ".join(words) for words in zip(found.shoulder, found.elbow, found.wrist, strict=True)]
+    if not found:
+        where = ", ".join(f"{x:.3f}" for x in T[:3, 3])
+        raise InvalidValue(f"the start ({where}) m is out of reach by {found.distance:.3f} m")
+    if branch not in labels:
+        raise InvalidValue(f"branch: {branch!r} does not reach the start; take one of {labels}")
+    start: Array = found.q[labels.index(branch)]
+    return start
 
 
 def best_start(robot: Robot, T: Array) -> Array:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kinematics.checks import checked
 from tangere.kinematics.resolution import damped_inverse, damping_schedule
-from tangere.planning.branches import COARSE, best_start, joint_path, turns
+from tangere.planning.branches import BRANCHES, COARSE, best_start, branch_start, joint_path, turns
 from tangere.planning.paths import Circle, Path, positive, unit
 from tangere.planning.samples import (
     LONG,
@@ -226,17 +226,22 @@ def _sentence(robot: Robot, worst: Violation, joints: _Joints) -> str:
 
 def ramped_circle(
     robot: Robot, *, centre: ArrayLike = (0.7, 0.1, 0.3), radius: float = 0.15, rate: float = 1.0, ramp: float = 1.0,
-    duration: float = 10.0, stop: bool = True, orientation: ArrayLike = TOOL_DOWN, **how: Any,
+    duration: float = 10.0, stop: bool = True, orientation: ArrayLike = TOOL_DOWN, branch: str = BRANCHES[0],
+    q_start: ArrayLike | None = None, **how: Any,
 ) -> PathTrajectory:  # fmt: skip
-    """000's horizontal circle, tool down, with the smooth start that 000 eq 88 lacks.
+    """000's horizontal circle, tool down, with the smooth start that 000 eq 88 lacks; the one of `tangere run circle`.
 
     The default numbers are those of docs/results.md (000 itself names none), for a UR10e: 0.15 m
     radius, 1 rad/s, centre [m] in base axes. ramp [s]: until the full rate is reached. With stop (default) it comes to
-    rest within the last `ramp` seconds; without, run it for less than the duration. how: as PathTrajectory has it.
+    rest within the last `ramp` seconds; without, run it for less than the duration. branch: shoulder, elbow and wrist
+    of a UR on its way (planning.branches.BRANCHES), or "best": the one that suits the whole path; q_start (n,) says it
+    by joints instead. how: as PathTrajectory has it.
     """
     path = Circle(centre, radius, orientation)
+    if q_start is None and branch != "best":
+        q_start = branch_start(robot, path.at(np.zeros(1)).T[0], branch)
     law = SmoothRate(positive(rate, "rate", "rad/s") * radius, ramp, duration, stop=stop)
-    return PathTrajectory(robot, path, law, **how)
+    return PathTrajectory(robot, path, law, q_start=q_start, **how)
 
 
 def facing(normal: ArrayLike) -> Array:

@@ -139,6 +139,8 @@ def made(picture: Path, settings: DrawingSettings, arguments: argparse.Namespace
     _tell_plan(prepared)
     if arguments.preview:
         folder = write_preview(prepared, out, fresh)
+        if folder != out:
+            print(f"note: {out} is taken and stays as it is: the preview is in {folder}", file=sys.stderr)
         print(f"preview: {folder / PREVIEW}")
         return 0
     bar = Clock()

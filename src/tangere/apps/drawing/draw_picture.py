@@ -28,7 +28,7 @@ from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.files import Attempts
 from tangere.loop.claim import Claim
-from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, write_json, write_manifest
+from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, holds, write_json, write_manifest
 from tangere.model.loading import load
 from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
 from tangere.robots import Robot
@@ -174,8 +174,11 @@ def hatch_of(settings: DrawingSettings) -> Hatch | None:
 
 
 def write_preview(prepared: Prepared, out: str | os.PathLike[str], fresh: bool = False) -> Path:
-    """preview.png and plan.svg into the folder, before anything moves; what an earlier drawing left there goes."""
-    claim = claimed(out, fresh)
+    """preview.png and plan.svg into the folder, before anything moves.
+
+    An earlier preview there is replaced, an earlier drawing or run never: the folder is then out-2, out-3, ...
+    """
+    claim = claimed(out, fresh or holds(Path(out)))
     _write_plan(prepared, claim.path)
     return claim.path
 

@@ -12,6 +12,7 @@ from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels import ur
 from tangere.kinematics.inverse_search import solve
 from tangere.kinematics.rotation import pose
+from tangere.planning.branches import BRANCHES
 from tangere.planning.path_trajectory import TOOL_DOWN, UR10E_ARM, ramped_circle
 from tangere.planning.posture import at_rest, posture
 from tangere.planning.tool_motions import tool_circle
@@ -19,7 +20,6 @@ from tangere.robots import Robot, robot
 from tangere.settings import setting, settings_of, word
 from tangere.types import Array, Trajectory
 
-BRANCHES = tuple(f"{s} {e} {w}" for s in ("left", "right") for e in ("up", "down") for w in ("no flip", "flip"))
 JOINTS = 6  # a tool that points down, anywhere: what fewer joints cannot
 SHARE = 0.08  # of an arm's length: the radius of a circle of one that is no UR, about that of 000's
 # Of the numeric search for the start: 20 starts of 60 steps take a third of a second, and find what is there
@@ -35,7 +35,7 @@ class CircleSettings(RunSettings):
     radius: float = setting(0.15, "m", "radius; centre and radius are scaled with the arm where neither is told")
     rate: float = setting(1.0, "rad/s", "angular rate")
     ramp: float = setting(1.0, "s", "smooth start and stop")
-    branch: str = word("left up no flip", "shoulder, elbow and wrist of the arm on its way", BRANCHES)
+    branch: str = word(BRANCHES[0], "shoulder, elbow and wrist of the arm on its way", BRANCHES)
 
 
 def fitted(s: CircleSettings, told: frozenset[str]) -> CircleSettings:
@@ -60,7 +60,7 @@ def motion(world: World) -> Motion:
         turning = _turning(world.planner, s)
         return Motion(turning, world.computed_torque(turning), s.ramp)
     trajectory = ramped_circle(
-        world.planner, q_start=_branch_start(world.planner, s), centre=s.centre, radius=s.radius,
+        world.planner, branch=s.branch, centre=s.centre, radius=s.radius,
         rate=s.rate, ramp=s.ramp, duration=s.duration, period=s.period,
     )  # fmt: skip
     return Motion(trajectory, world.computed_torque(trajectory), s.ramp)
@@ -107,24 +107,6 @@ def _tool_down(arm: Robot, start: Array, place: Array) -> Array:
             f"{np.degrees(float(found.rotation_error)):.3g} deg off"
         )
     return found.q
-
-
-def _branch_start(planner: Robot, s: CircleSettings) -> Array | None:
-    """Joint positions at the circle's start in the branch asked for; None where the arm has no branches of a UR."""
-    if not ur.is_ur(planner.model):
-        return None
-    T = pose(TOOL_DOWN, np.add(s.centre, (s.radius, 0.0, 0.0)))
-    found: Any = planner.inverse_kinematics(T)
-    labels = [" ".join(words) for words in zip(found.shoulder, found.elbow, found.wrist, strict=True)]
-    if s.branch not in labels:
-        if not found:
-            where = ", ".join(f"{x:.3f}" for x in T[:3, 3])
-            raise InvalidValue(f"the circle's start ({where}) m is out of reach by {found.distance:.3f} m")
-        raise InvalidValue(
-            f"branch: {s.branch!r} does not reach the circle's start; --set branch='...' with one of {labels}"
-        )
-    start: Array = found.q[labels.index(s.branch)]
-    return start
 
 
 SCENARIO = Scenario(

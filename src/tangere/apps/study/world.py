@@ -193,7 +193,7 @@ def _circle(world: World, rng: np.random.Generator, count: int) -> Array | None:
     try:
         path = ramped_circle(
             world.robot, centre=centre, radius=radius, rate=speed, duration=late + count * world.period + 1.0,
-            stop=False, period=half,
+            stop=False, period=half, branch="best",
         )  # fmt: skip
     except TangereError:
         return None
