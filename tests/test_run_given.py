@@ -10,7 +10,7 @@ from test_run_loop import Q0, Arm, Hold
 from watched_logs import ROBOT, TORQUE, columns_of
 
 import tangere
-from tangere.errors import InvalidValue
+from tangere.errors import BeyondLimits, InvalidValue
 from tangere.logs import write_csv
 from tangere.logs.log import Log
 from tangere.logs.recordings import recordings
@@ -64,8 +64,21 @@ def test_numbers_with_units_and_single_parts() -> None:
         run(5.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="controller: an object with start, step and stop"):
         run(arm, 5.0, until=0.1, start=Q0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"the class Astray was given, not one of it; write Astray\(...\)"):
+        run(arm, Astray, until=0.1, start=Q0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"Unfinished has no start and no stop; start\(state\)"):
+        run(arm, Unfinished(), until=0.1, start=Q0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="start: -90 rad is 14 turns, far beyond the limits of ur10e"):
+        run(arm, Hold(ROBOT), until=0.1, start=[0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
     with pytest.raises(InvalidValue, match="cannot read"):
         run("nowhere.csv")
+
+
+class Unfinished:
+    """Has one of three methods."""
+
+    def step(self, state: tangere.State) -> Command:
+        return Command(state.tau)
 
 
 class Astray(Hold):
@@ -95,7 +108,8 @@ def test_a_torque_that_is_no_number_ends_the_run_with_its_log(more: float) -> No
 def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
     quiet = run(RigidPlant(ROBOT), Hold(ROBOT), until=0.1, start=Q0)
     assert not quiet.interventions
-    result = run(RigidPlant(ROBOT), Astray(600.0), until="0.6 s", start=Q0)
+    with pytest.warns(BeyondLimits, match="joint 3 beyond its torque of 150 Nm"):
+        result = run(RigidPlant(ROBOT), Astray(600.0), until="0.6 s", start=Q0)
     said = {note.text: note.time for note in result.log.notes}
     torque = f"joint 3 beyond its torque of {ROBOT.tau_max[2]:.4g} Nm"
     speed = f"joint 3 beyond its speed of {ROBOT.qd_max[2]:.4g} rad/s"
@@ -103,5 +117,12 @@ def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
     first = result.log.time[np.argmax(np.abs(result.log["qd"][:, 2]) > ROBOT.qd_max[2])]
     assert said[speed] == first > 0.02
     assert result.summary["interventions"][torque] == np.sum(np.abs(result.log["tau_cmd"][:, 2]) > ROBOT.tau_max[2])
-    assert speed in result.report(tmp_path / "run.html").read_text()
+    page = result.report(tmp_path / "run.html").read_text()
+    first_words, _, rest = page.partition("The arm went beyond its limits")
+    assert " beyond its " in first_words.partition("<h1>")[2]  # the sentence under the title
+    periods = result.summary["interventions"][speed]
+    assert f"Joint 3 beyond its speed of 3.142 rad/s: in {periods} of 600 periods, first at" in rest
+    assert "Limits exceeded" in rest and "Interventions of the controller" not in rest
+    times = [time for time, _ in result.data().notes]
+    assert len(times) > 2 and times == sorted(times)
     assert any("end of" in text for text in said)  # it turned on beyond its range

@@ -85,6 +85,11 @@ def test_without_pushes_everything_is_quiet():
     assert summary["events"] == []
 
 
+def test_without_a_known_push_the_first_event_ends_what_is_quiet():
+    quiet = summarise(made([TOUCH]))["residual_rms_nm"]
+    assert quiet == pytest.approx([0.3, 0, 0, 0, 0, 0])
+
+
 def test_the_tcp_is_placed_by_the_robot_where_the_log_has_joints_only(rng):
     robot = tangere.robot("ur10e")
     q, q_des = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
@@ -101,7 +106,7 @@ def test_a_result_in_a_line_names_events_and_an_arm_beyond_its_limits():
     result = RunResult(log, (TOUCH,), "", Timing.of(log, H), 0.1, H, interventions={"limited": 3})
     assert repr(result).endswith(" s, 1 event)")
     wild = replace(result, events=(), interventions={"joint 6 beyond its speed of 3.142 rad/s": 9})
-    assert repr(wild).endswith(", 0 events, beyond limits of the arm)")
+    assert repr(wild).endswith(", 0 events, joint 6 beyond its speed)")
 
 
 def test_an_empty_log_has_no_numbers_but_a_summary():

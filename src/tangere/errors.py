@@ -29,6 +29,10 @@ class ModelFileError(InvalidValue):
     """A model file (TOML, URDF, calibration) that cannot be read; names the file and the field."""
 
 
+class BeyondLimits(UserWarning):
+    """A simulated arm went beyond a limit of the real one (speed, torque, range), and the run went on."""
+
+
 class MissingExtra(TangereError, ImportError):
     """A feature needs an optional dependency; the message says which extra installs it."""
 

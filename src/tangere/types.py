@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+# The words by which notes and interventions tell a limit of the arm that a run went beyond: "joint 6 beyond its speed of".
+BEYOND = " beyond its "
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,11 @@ class Event:
     def alarm(self) -> bool:
         """Whether a reaction should be told: not for stops, wanted contacts and drift."""
         return self.kind in ALARMS and not self.masked
+
+    @property
+    def name(self) -> str:
+        """Its kind as people read it in a sentence."""
+        return "touch (kind not known)" if self.kind == "unknown" else self.kind
 
     @property
     def begins(self) -> bool:

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from tangere import ends, foreign
-from tangere.errors import InvalidValue, TangereError
+from tangere.errors import BeyondLimits, InvalidValue, TangereError
 from tangere.options import Parser, add_json
 from tangere.report.terminal import filled, paint, say, show, table, terminal_width, wants_colour
 
@@ -268,6 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         attached = not getattr(arguments, "detached", False)
         with ends.ending(ends.PATIENCE, parent=attached), warnings.catch_warnings(), _hushed(arguments):
             warnings.showwarning = _note
+            warnings.simplefilter("ignore", BeyondLimits)  # commands say it in the table of a run
             code: int = arguments.run(arguments)
         sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
         return code

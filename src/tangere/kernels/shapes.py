@@ -59,20 +59,24 @@ _said = False
 
 
 def far(robot: Robot, q: Array) -> None:
-    """Warn, the first time only, that joint positions q (..., n) look like degrees.
+    """Warn, the first time only, that joint positions q (..., n) look like degrees."""
+    global _said
+    if not _said and (why := like_degrees(robot, q)):
+        _said = True
+        warnings.warn(f"q: {why}", UserWarning, stacklevel=3)
+
+
+def like_degrees(robot: Robot, q: Array) -> str:
+    """Why joint positions q (..., n) look like degrees; "": they do not.
 
     They do where a joint is beyond MANY_TURNS and twice its own limits; a joint that turns without end never does.
     """
-    global _said
     reach = np.maximum(MANY_TURNS, 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max)))
     looks = (np.abs(q) > reach) & robot.revolute
-    if _said or not np.any(looks):
-        return
-    _said = True
+    if not np.any(looks):
+        return ""
     worst: Any = q[looks][np.argmax(np.abs(q[looks]))]
-    warnings.warn(
-        f"q: {worst:g} rad is {abs(worst) / (2.0 * np.pi):.0f} turns, far beyond the limits of {robot.name}: angles "
-        "are in radians (np.radians(q) turns degrees into them)",
-        UserWarning,
-        stacklevel=3,
+    return (
+        f"{worst:g} rad is {abs(worst) / (2.0 * np.pi):.0f} turns, far beyond the limits of {robot.name}: angles "
+        "are in radians (np.radians(q) turns degrees into them)"
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
+from tangere.kernels.shapes import like_degrees
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, cleaned, read
 from tangere.observe.detect import Detector, Thresholds
@@ -124,6 +125,23 @@ def end_of(until: Any, trajectory: Trajectory | None, controller: Any, plant: Pl
     return float(until)
 
 
+def refuse_controller(controller: Any, plant: Plant | None) -> None:
+    """Raise where it cannot control: a plant without one, a class, an object without start, step or stop."""
+    if controller is None:
+        if plant is not None:
+            raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
+        return
+    name = controller.__name__ if isinstance(controller, type) else type(controller).__name__
+    missing = [method for method in ("start", "step", "stop") if not callable(getattr(controller, method, None))]
+    if missing == ["start", "step", "stop"]:
+        raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
+    if missing:
+        raise InvalidValue(f"controller: {name} has no {' and no '.join(missing)}; start(state), step(state) and stop() "
+                           "are its three methods, and one that does nothing is enough")  # fmt: skip
+    if isinstance(controller, type):
+        raise InvalidValue(f"controller: the class {name} was given, not one of it; write {name}(...)")
+
+
 def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:
     """The first sample; a plant is placed."""
     if plant is None:
@@ -136,5 +154,8 @@ def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajec
     elif start is None and trajectory is not None:
         state = plant.reset(trajectory.at(0.0).q)
     else:
-        state = plant.reset(np.asarray(start, dtype=np.float64))
+        q, arm = np.asarray(start, dtype=np.float64), getattr(plant, "robot", None)
+        if isinstance(arm, Robot) and q.shape == (arm.dof,) and (why := like_degrees(arm, q)):
+            raise InvalidValue(f"start: {why}")
+        state = plant.reset(q)
     return state

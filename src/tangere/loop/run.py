@@ -20,7 +20,7 @@ from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.recordings import Recording
-from tangere.loop.given import end_of, no_command, parts_of, started
+from tangere.loop.given import end_of, no_command, parts_of, refuse_controller, started
 from tangere.loop.limits import Limits
 from tangere.loop.recorder import Parts, Recorder, Spilled
 from tangere.loop.refining import Refining
@@ -96,16 +96,14 @@ def run(
     Errors before the first step and of the controller's first step are raised. After it nothing is: a lost source, a
     controller that raises, gives up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and
     the log so far is in the result and in the file. Limits of the arm (speed, torque, range) that a plant went beyond
-    are notes and interventions. Source, controller, sinks and log are closed in any case.
+    are notes, interventions and a warning (errors.BeyondLimits). Source, controller, sinks and log are closed in any
+    case.
     """
     origin, named, felt = parts_of(source, observers, detector, robot)
     plant: Any = origin if hasattr(origin, "write") else None
     with ends.in_periods() as end, ExitStack() as stack:
         stack.callback(origin.close)
-        if plant is not None and controller is None:
-            raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
-        if controller is not None and not hasattr(controller, "step"):
-            raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
+        refuse_controller(controller, plant)
         state = started(origin, plant, start, trajectory)
         period = float(getattr(origin, "period", state.period))
         robots = (getattr(part, "robot", None) for part in (controller, origin, *named.values()))
@@ -159,9 +157,7 @@ def run(
         loop.refined()
         if limits is not None:
             limits.take(recorder.log())
-            for time, text, _ in limits.reached:
-                recorder.note(time, text)
-            loop.interventions |= {text: n for _, text, n in sorted(limits.reached, key=lambda one: one[1])}
+            loop.interventions |= limits.told(recorder)
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.close()

@@ -37,9 +37,10 @@ def summarise(
 
     tracking_rms_mm, tracking_max_mm: distance of the tcp from its reference after `settle`, without the times from a
     push's start to 1 s after its end; tracking_push_max_mm: within those times. residual_rms_nm (n): before the first
-    push. events: time_s is the stamp of the sample that raised it, delay_ms counts from the start of the push that it
-    answers, torque_nm is the mean residual of its joint from five time constants after the onset until the end (of the
-    push; where no push is known, until five time constants before the end was seen), true_torque_nm the truth there.
+    push; where none is known, until five time constants before the first event. events: time_s is the stamp of the
+    sample that raised it, delay_ms counts from the start of the push that it answers, torque_nm is the mean residual of
+    its joint from five time constants after the onset until the end (of the push; where no push is known, until five
+    time constants before the end was seen), true_torque_nm the truth there.
     step_us: median time of controller and observers; blocks: who took part, for the block diagram.
     """
     log = result.log
@@ -51,7 +52,7 @@ def summarise(
         "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
         "tracking_max_mm": _millimetres(error, counted, np.max),
         "tracking_push_max_mm": _millimetres(error, pushed, np.max),
-        "residual_rms_nm": _quiet_rms(log, min((push.start for push in pushes), default=np.inf)),
+        "residual_rms_nm": _quiet_rms(log, _first_touch(result.events, pushes, gain)),
         "events": _events(log, result.events, pushes, gain),
         "realtime_factor": result.realtime_factor,
         "duration_s": result.duration,
@@ -90,6 +91,13 @@ def _position(log: Log, pose: str, q: str, robot: Robot | None) -> Array:
     if pose in log or robot is None:
         return log.position(pose)
     return np.asarray(robot.pose(log[q])[:, :3, 3])
+
+
+def _first_touch(events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> float:
+    """When the arm was touched first [s], as far as it is known; inf: it was not."""
+    rising = SETTLED / float(np.min(gain))
+    felt = (event.time_s - rising for event in events)
+    return min((push.start for push in pushes), default=min(felt, default=np.inf))
 
 
 def _quiet_rms(log: Log, end: float) -> list[float] | None:

@@ -113,10 +113,16 @@ def program(limits: Limits, run: int, version: Sequence[int], friction: bool = F
     )  # fmt: skip
 
 
+LATE_WORDS = (
+    "torques did not come in time (this computer was busy: hold=10, or --hold 10, bears longer gaps; a virtual arm "
+    "started with --clock lockstep waits for them)"
+)
+
+
 def reason(why: int) -> str:
     """Why the loop faded, from output_int_register_30."""
     if 11 <= why <= 16:
         return f"joint {why - 10} was faster than its limit"
     if 21 <= why <= 26:
         return f"joint {why - 20} came to the end of its range"
-    return {1: "torques did not come in time", 2: "the torque was no longer wanted"}.get(why, "it was ended")
+    return {1: LATE_WORDS, 2: "the torque was no longer wanted"}.get(why, "it was ended")

@@ -245,7 +245,8 @@ def of_log(whole: Log) -> dict[str, Any]:
         found["lateness_us"] = 1e6 * whole["lateness"]
     if len(whole) > 1:
         found["period"] = float(np.median(np.diff(whole.time)))
-    found["notes"] = tuple((note.time, note.text) for note in log.notes)
+    # in the order of time: some are known at the end only
+    found["notes"] = tuple(sorted(((note.time, note.text) for note in log.notes), key=lambda one: one[0]))
     if not log.complete:
         last = f"{log.time[-1]:.3f} s" if len(log) else "the start"
         found["aborted"] = f"The log was not closed (the run was killed, or goes on); it is whole up to {last}."

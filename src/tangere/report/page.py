@@ -19,7 +19,7 @@ from tangere.report.section import Section, joint_units, page_head, robot_of
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
 from tangere.report.sections_run import figure, settings, setup, summary, what
-from tangere.report.sentence import sentence
+from tangere.report.sentence import beyond, beyond_words, sentence
 from tangere.types import Array
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
@@ -129,6 +129,8 @@ def head(data: RunData) -> Raw:
         alarm = ("The run ended early", data.aborted)
     elif not len(time):
         alarm = ("The log is empty", "Nothing to draw.")
+    elif beyond(data):
+        alarm = ("The arm went beyond its limits", beyond_words(data))
     return page_head(data.name, line, _tiles(data), alarm, sentence=sentence(data), about=data.about)
 
 

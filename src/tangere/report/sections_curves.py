@@ -175,7 +175,7 @@ def residual(data: RunData) -> Section | None:
 
 def _raised(data: RunData) -> Raw | None:
     """What raised each event, in a sentence, and which links are meant."""
-    said = [tag("li", f"{e.kind} at {e.time_s:.3f} s: {e.reason}.") for e in data.events if e.reason]
+    said = [tag("li", f"{e.name} at {e.time_s:.3f} s: {e.reason}.") for e in data.events if e.reason]
     robot, _ = robot_of(data)
     meant = links_meant(robot, data.events) if robot is not None else ""
     return join(tag("ul", *said) if said else None, tag("p", meant) if meant else None) if said or meant else None

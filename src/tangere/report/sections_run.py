@@ -24,6 +24,7 @@ from tangere.report.section import (
     table,
     unit_words,
 )
+from tangere.report.sentence import beyond
 from tangere.types import Array
 
 if TYPE_CHECKING:
@@ -147,10 +148,13 @@ def summary(data: RunData) -> Section:
     elif data.residuals:
         parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
     interventions = data.summary.get("interventions")
-    if isinstance(interventions, Mapping) and interventions:
-        parts.append(tag("h3", "Interventions of the controller"))
-        counted = [(note, value_text(count)) for note, count in interventions.items()]
-        parts.append(table(("", "periods"), counted, "facts"))
+    noted = interventions if isinstance(interventions, Mapping) else {}
+    limits = beyond(data)
+    own = {note: count for note, count in noted.items() if note not in limits}
+    for heading, counts in (("Limits exceeded", limits), ("Interventions of the controller", own)):
+        if counts:
+            counted = [(note, value_text(count)) for note, count in counts.items()]
+            parts += [tag("h3", heading), table(("", "periods"), counted, "facts")]
     if data.notes:
         notes = table((), [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]], "notes")
         more = len(data.notes) - _SHOWN

@@ -8,8 +8,10 @@ from typing import Any, TypeGuard
 from tangere.figures.markup import number
 from tangere.report.data import RunData
 from tangere.report.section import joint_units, robot_of
+from tangere.types import BEYOND
 
 WITHIN = 3  # touches that are told one by one
+MOST_LIMITS = 6  # limits that are told one by one above everything else; the figures have all of them
 
 
 def sentence(data: RunData) -> str:
@@ -37,7 +39,28 @@ def _first(data: RunData) -> str:
         words += f", its tool {_distance(worst)} from where it should be"
         if _known(pushed := data.summary.get("tracking_push_max_mm")) and pushed > worst:
             words += f" and {number(pushed, 2)} mm while it was touched"
+    if limits := beyond(data):
+        words += f", {next(iter(limits))}"
     return words + "."
+
+
+def beyond(data: RunData) -> dict[str, int]:
+    """Limits of the arm that the run went beyond, and in how many periods; the most often first."""
+    noted = data.summary.get("interventions")
+    found = noted.items() if isinstance(noted, Mapping) else ()
+    return dict(sorted(((text, n) for text, n in found if BEYOND in text), key=lambda one: -one[1]))
+
+
+def beyond_words(data: RunData) -> str:
+    """Each limit that was exceeded, in how many periods and since when; and what that means."""
+    since = {text: time for time, text in reversed(data.notes)}
+    told = [
+        f"{text[:1].upper()}{text[1:]}: in {periods} of {data.summary.get('samples', len(data.time))} periods"
+        + (f", first at {number(since[text], 4)} s." if text in since else ".")
+        for text, periods in beyond(data).items()
+    ]
+    means = "A simulated arm goes on where a real one stops. Often gains are too large for the period of the loop."
+    return "\n".join([*told[:MOST_LIMITS], means])
 
 
 def _touches(data: RunData) -> Iterator[str]:

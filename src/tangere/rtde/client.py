@@ -89,7 +89,7 @@ def connect(host: str, port: int, wait: float = WAIT) -> socket.socket:
         why = "is this the arm's address? Its controller may still be booting, or the service is switched off "
         why += "(PolyScope: Settings, Security, Services)"
         if Address(host).loopback:  # this computer
-            why = "is a virtual arm running? `tangere virtual ur5e` in another terminal starts one"
+            why = "is a virtual arm running? `tangere virtual ROBOT` (ur5e, ur10e ...) in another terminal starts one"
         raise Unreachable(f"nothing listens at {host}, port {port}: {why}") from None
     except TimeoutError:
         raise Unreachable(

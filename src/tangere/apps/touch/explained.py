@@ -82,7 +82,7 @@ CURVE = 1.0  # [s] of which a score in JSON is the largest
 def reasons(seen: Watched) -> list[str]:
     """What raised each event, a sentence each."""
     first = float(seen.log.motion.time[0])
-    return [f"{e.kind} at {e.time_s - first:.3f} s: {e.reason}" for e in seen.events if e.reason]
+    return [f"{e.name} at {e.time_s - first:.3f} s: {e.reason}" for e in seen.events if e.reason]
 
 
 def record(seen: Watched) -> dict[str, Any]:

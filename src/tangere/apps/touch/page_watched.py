@@ -232,7 +232,7 @@ def _places(seen: Watched, k: int) -> Section | None:
         name = f"arm-{k + 1}-{event.number}"
         drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, arrows=arrows)
         size = "" if event.force_n is None else f", {event.force_n:.0f} N"
-        said = f"Event {event.number}, {event.kind} at {event.time_s - _start(seen):.2f} s: {link_words(event)}{size}."
+        said = f"Event {event.number}, {event.name} at {event.time_s - _start(seen):.2f} s: {link_words(event)}{size}."
         likely = list(event.links)
         if event.link is not None:
             likely.insert(0, (event.link, event.link_probability))

@@ -369,4 +369,4 @@ class Detector:
 
 def _times(score: float) -> str:
     """How far beyond its threshold, in words."""
-    return f"{score:.3g} times"
+    return f"{score:.3g} times" if score >= 1.005 else "just above"
