@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-# The words by which notes and interventions tell a limit of the arm that a run went beyond: "joint 6 beyond its speed of".
+# How notes and interventions tell a limit of the arm that a run went beyond: "joint 6 beyond its speed of 3.14 rad/s".
 BEYOND = " beyond its "
 
 

@@ -136,8 +136,10 @@ def refuse_controller(controller: Any, plant: Plant | None) -> None:
     if missing == ["start", "step", "stop"]:
         raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
     if missing:
-        raise InvalidValue(f"controller: {name} has no {' and no '.join(missing)}; start(state), step(state) and stop() "
-                           "are its three methods, and one that does nothing is enough")  # fmt: skip
+        raise InvalidValue(
+            f"controller: {name} has no {' and no '.join(missing)}; it needs start(state), step(state) and stop(), which "
+            "may do nothing (pass)"
+        )
     if isinstance(controller, type):
         raise InvalidValue(f"controller: the class {name} was given, not one of it; write {name}(...)")
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere import ends
-from tangere.errors import InvalidValue
 from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink

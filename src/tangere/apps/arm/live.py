@@ -285,8 +285,8 @@ class Arm:
             told = primary.introduction(self.address.host, wait=3.0)
             found = f"is a {primary.arm_name(told)}" if told.configuration is not None else "is another arm"
             raise InvalidValue(
-                f"{self.address.host} {found}, not the {self.robot.name} that was given: its flange is {off:.2f} m from "
-                f"where that one's would be. tangere.arm({self.address.host!r}) takes the arm that is there"
+                f"{self.address.host} {found}, not the {self.robot.name} that was given: its flange is {off:.2f} m "
+                f"from where that one's would be. tangere.arm({self.address.host!r}) takes the arm that is there"
             )
         self._compared = True
 
