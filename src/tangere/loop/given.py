@@ -137,8 +137,8 @@ def refuse_controller(controller: Any, plant: Plant | None) -> None:
         raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
     if missing:
         raise InvalidValue(
-            f"controller: {name} has no {' and no '.join(missing)}; it needs start(state), step(state) and stop(), which "
-            "may do nothing (pass)"
+            f"controller: {name} has no {' and no '.join(missing)}; it needs start(state), step(state) and stop(), "
+            "which may do nothing (pass)"
         )
     if isinstance(controller, type):
         raise InvalidValue(f"controller: the class {name} was given, not one of it; write {name}(...)")
