@@ -166,6 +166,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("given", "kind", "said"),
     [
         ({"box": (2.0, 2.0, 2.0, 3.0, 3.0, 3.0)}, NoSolution, "hardly any posture"),
+        # where the elbow stands at its lowest, its housing reaches 0.1 m below the shoulder's 0.16 m
+        ({"box": (-0.7, -0.7, 0.1, 0.7, 0.7, 1.4)}, NoSolution, "face z = 0.1 m is in the way: 0.0[2-7] m instead"),
         ({"box": (0.0, 0.0, 0.0, 0.01, 1.0, 1.0)}, InvalidValue, "too thin"),
         ({"box": (1.0, 2.0, 3.0)}, InvalidValue, "two opposite corners"),
         ({"seconds": 1.0}, InvalidValue, "seconds"),

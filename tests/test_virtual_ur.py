@@ -218,6 +218,17 @@ def test_watch_feels_a_push_and_calls_a_command(tmp_path: Path) -> None:
     assert len(heard.read_text().splitlines()) == len(events)
 
 
+def test_another_arm_is_not_watched() -> None:
+    """By a ur10e's model a ur5e's gravity would be one long touch."""
+    with virtual(robot="ur5e") as host:
+        done = command("watch", host, "--robot", "ur10e", "--seconds", "1")
+        assert done.returncode == 1
+        assert "is a ur5e by its own controller" in done.stderr
+        seen = command("doctor", host, "--robot", "ur7e", "--seconds", "1")  # tells the number of the arm it came from
+        assert "wrong_model" not in seen.stdout
+        assert "a ur7e, as --robot says" in seen.stdout
+
+
 def test_strangers_do_no_harm() -> None:
     """Half packages, wrong sizes, unknown types, long lines, many connections: the arm goes on for the others."""
     with virtual() as host, listening(host, "actual_q") as rtde:

@@ -17,6 +17,7 @@ import pytest
 from virtual_arms import address, listening, ready, until, virtual
 
 from tangere.apps.virtual_ur import primary_port
+from tangere.apps.virtual_ur.command import profile_of
 from tangere.apps.virtual_ur.controller import Controller
 from tangere.apps.virtual_ur.dashboard_port import DashboardPort
 from tangere.apps.virtual_ur.inside import Inside
@@ -33,6 +34,22 @@ MESSAGES = 100_000 if SOAK else 2_000
 def made(version: tuple[int, int, int, int] = (5, 26, 0, 0)) -> Controller:
     """A controller without ports, its clock in our hands."""
     return Controller(Inside(load("ur5e"), plant="rigid"), Profile(version))
+
+
+def test_outputs_stand_where_the_realtime_port_has_them() -> None:
+    """Bytes 1044 to 1052 of port 30003 since version 3.0: the digital outputs as a double; then the program's state."""
+    controller = made()
+    controller.signals.digital_out[3] = True
+    package = primary_port.realtime(controller)()
+    assert struct.unpack_from(">2d", package, 1044) == (8.0, float(controller.runtime))
+    assert struct.unpack_from(">d", package, 972) == (48.0,)  # [V] of the mains
+
+
+def test_a_version_that_nobody_knows_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    profile_of("5.99", None)
+    assert "behaves as 5.26" in capsys.readouterr().err
+    profile_of("5.26.0", None)
+    assert capsys.readouterr().err == ""
 
 
 # ---------------------------------------------------------------------------------------------------------- transcript

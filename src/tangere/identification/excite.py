@@ -38,6 +38,7 @@ _EDGE = 0.05  # [rad] kept from the joint limits
 _POSTURES = 240  # free ones that moves are made between
 _TRIED = 60_000  # random postures, of which so many must be free
 _AT_ONCE = 2000
+_HINTED = 10_000  # random postures that a face of the box is judged by
 _STARTS = 20  # postures that are tried as a start, where none is given
 _LOCAL = 0.4  # [rad] standard deviation of goals near by, which also a narrow box has
 _FEWEST = 8
@@ -263,6 +264,18 @@ def _whole(duration: float) -> float:
     return math.ceil(duration / WINDOW - 1e-9) * WINDOW
 
 
+def _hint(limits: _Limits, random: np.random.Generator) -> str:
+    """Which face of the box is in the way, and where it would not be, to a centimetre; "" where none is alone."""
+    q = random.uniform(limits.low, limits.high, (_HINTED, limits.robot.dof))
+    found = limits.space.face_in_the_way(q, _FEWEST * _HINTED // _AT_ONCE)
+    if found is None:
+        return ""
+    face, value = found
+    there = (*limits.space.box.low, *limits.space.box.high)[face]
+    cm = math.floor(100.0 * value) if face < 3 else math.ceil(100.0 * value)
+    return f". The face {'xyz'[face % 3]} = {there:g} m is in the way: {0.01 * cm:g} m instead leaves room"
+
+
 def _postures(limits: _Limits, random: np.random.Generator, start: ArrayLike | None) -> Array:
     """Free ones (K, n), the start first: as given, or those in the middle of all that were found."""
     space, robot = limits.space, limits.robot
@@ -278,7 +291,7 @@ def _postures(limits: _Limits, random: np.random.Generator, start: ArrayLike | N
         part = "the arm" if space.whole else "wrist and tool"
         raise NoSolution(
             f"hardly any posture of {robot.name} has {part} inside the box ({space.box}), {len(found)} of {_TRIED} "
-            "tried: x, y, z of two opposite corners in m, seen from the arm's base"
+            f"tried: x, y, z of two opposite corners in m, seen from the arm's base{_hint(limits, random)}"
         )
     nodes = np.stack(found[:_POSTURES])
     if start is None:

@@ -88,6 +88,25 @@ class FreeSpace:
         points = self._points(q)
         return self._to_faces(points), self._apart(points)
 
+    def face_in_the_way(self, q: Array, fewest: int) -> tuple[int, float] | None:
+        """The face of the box that is moved the least to make at least so many of these postures (K, n) free.
+
+        0 to 2: the lower x, y, z, 3 to 5: the upper ones; and where it had to be [m]. None where no face alone does it.
+        """
+        points = self._points(q)
+        points = points[self._apart(points) >= MARGIN]
+        own, r = points[:, self._inside], self._radius[self._inside][:, None, None]
+        gaps = np.concatenate([own - self.box.low - r, self.box.high - own - r], axis=-1).min(axis=(1, 2)) - MARGIN
+        best: tuple[float, int] | None = None
+        for face in range(6):
+            missing = np.sort(-gaps[(np.delete(gaps, face, axis=1) >= 0.0).all(axis=1), face])
+            if len(missing) >= fewest and (best is None or missing[fewest - 1] < best[0]):
+                best = float(missing[fewest - 1]), face
+        if best is None:
+            return None
+        by, face = best
+        return face, float(self.box.low[face] - by if face < 3 else self.box.high[face - 3] + by)
+
     def _free(self, q: Array) -> Mask:
         points = self._points(q)
         good = np.asarray(self._to_faces(points) >= MARGIN)

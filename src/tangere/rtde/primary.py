@@ -6,6 +6,7 @@ are `int32 size, uint8 type, content` again. Written for both sides: what a cont
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from collections.abc import Iterator, Sequence
@@ -202,6 +203,22 @@ def introduction(host: str, port: int = PORT, wait: float = WAIT) -> Told:
                     elif part == Part.CONFIGURATION:
                         told["configuration"] = Configuration.read(inner)
     return Told(name, told.get("version"), told.get("configuration"), told.get("calibration"))  # type: ignore[arg-type]
+
+
+# Arms whose controllers tell the number of the arm that they were made from
+_MADE_FROM = {"ur7e": "ur5e", "ur12e": "ur10e"}
+
+
+def another_arm(told: Told, name: str) -> str:
+    """The name of the arm that the controller drives, where it is not that one; "" where it is, or nobody can say.
+
+    name: of a UR arm; nothing is said of an arm by a name of its own.
+    """
+    name = name.lower()
+    if told.configuration is None or not re.fullmatch(r"ur\d+(e|long)?", name):
+        return ""
+    says = arm_name(told)
+    return "" if says in (name, _MADE_FROM.get(name)) else says
 
 
 def arm_name(told: Told) -> str:

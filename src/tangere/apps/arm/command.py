@@ -156,7 +156,7 @@ def _told(seen: Examination) -> str:
             lines.append(f"         why: {one.cause}")
         if one.cure:
             lines.append(f"         do:  {one.cure}")
-    return "\n".join([*lines, "", f"{seen.host}: {seen.verdict}"])
+    return "\n".join([*lines, "", f"{seen.host}: {seen.sentence}"])
 
 
 def _bundle(path: str, address: Address, seen: Examination) -> None:

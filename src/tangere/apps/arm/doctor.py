@@ -119,10 +119,12 @@ class _Doctor:
         middle, worst = 1e3 * float(np.median(times)), 1e3 * float(np.quantile(times, 0.99))
         self.seen.figures |= {"round_trip_median_ms": middle, "round_trip_p99_ms": worst}
         late = worst > 1e3 * JITTER
+        here = self.address.loopback
         self.add(
             "network", "warning" if late else "ok", f"a round trip takes {middle:.2f} ms, {worst:.2f} ms for 1 in 100",
-            "wireless, a switch under load, or a busy computer" if late else "",
-            "connect the arm by a cable of its own" if late else "", "jitter" if late else "",
+            ("this computer is busy" if here else "wireless, a switch under load, or a busy computer") if late else "",
+            ("end other programs" if here else "connect the arm by a cable of its own") if late else "",
+            "jitter" if late else "",
         )  # fmt: skip
 
     def _ports(self) -> None:
@@ -167,14 +169,14 @@ class _Doctor:
         if self.name is None:
             self.name = says
             self.add("model", "ok", f"the controller drives a {says}")
-        elif self.name.lower() != says:
+        elif primary.another_arm(self.told, self.name):
             self.add(
                 "model", "fault", f"the controller drives a {says}, --robot says {self.name}",
                 "another arm, or another address than was meant", f"give --robot {says}", "wrong_model", passive=True,
             )  # fmt: skip
             self.name = says  # what follows is judged by the arm that is there
         else:
-            self.add("model", "ok", f"a {says}, as --robot says")
+            self.add("model", "ok", f"a {self.name.lower()}, as --robot says")
 
     def _remote(self) -> None:
         if 29999 not in self.open:

@@ -41,6 +41,13 @@ class Examination:
         """In three words at most."""
         return "not OK" if self.passive_blocked else "passive OK" if self.torque_blocked else "torque OK"
 
+    @property
+    def sentence(self) -> str:
+        """The verdict, and what stands in the way of more."""
+        where = self.passive_blocked or self.torque_blocked
+        what = "listening" if self.passive_blocked else "torque control"
+        return self.verdict + (f"; in the way of {what}: {', '.join(dict.fromkeys(where))}" if where else "")
+
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {

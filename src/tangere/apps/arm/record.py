@@ -60,6 +60,8 @@ def record(
         raise InvalidValue("--max-log, --durable: of an .mcap, which is written while it is recorded")
     if not path.parent.is_dir():
         raise InvalidValue(f"--out: there is no folder {path.parent}")
+    if path.exists() and tell is not None:
+        tell(f"{path} held an earlier log, which this one replaces")
     rows = RtdeRows(address, seconds=seconds, tell=tell)
     recorder: Recorder | None = None
     sink: McapSink | CsvSink | None = None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from queue import Full, Queue
+from pathlib import Path
+from queue import Empty, Full, Queue
+from time import monotonic
 
 from tangere.errors import InvalidValue, PlantLost
 from tangere.logs.files import plain
@@ -17,15 +21,23 @@ from tangere.types import Event
 
 WAITING = 100  # events that wait for a slow command; more are dropped, and counted
 PATIENCE = 10.0  # [s] that a command may take, and that its end is waited for
+# [s] for which an output stays high after a touch has ended: who lets go swings the arm back, which is one touch for
+# whoever waits for the output, and a programmable controller may look every 100 ms only
+LINGER = 0.5
 
 
 class Alerts:
-    """Runs `command` for every event (JSON on its standard input), raises `output` of the arm while it is touched."""
+    """Runs `command` for every event (JSON on its standard input), raises `output` of the arm while it is touched.
 
-    def __init__(self, command: str | None, arm: Address | None, output: int | None) -> None:
-        self._words = shlex.split(command) if command else []
-        if command is not None and not self._words:
-            raise InvalidValue("--on-event: a command is needed")
+    The output falls LINGER seconds after the touch. tell(sentence): told of a failure when it happens first.
+    """
+
+    def __init__(
+        self, command: str | None, arm: Address | None, output: int | None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:  # fmt: skip
+        self._words = _words(command)
+        self._tell = tell
         if output is not None and arm is None:
             raise InvalidValue("--set-output: goes with a live arm")
         self.problems: Counter[str] = Counter()
@@ -42,7 +54,7 @@ class Alerts:
             try:
                 self._queue.put_nowait(event)
             except Full:
-                self.problems["events dropped: the command of --on-event is too slow"] += 1
+                self._problem("events dropped: the command of --on-event is too slow")
 
     def close(self) -> list[str]:
         """Wait for what is under way; what went wrong."""
@@ -54,24 +66,65 @@ class Alerts:
             self._raise.close()
         return [f"{count} {what}" for what, count in self.problems.items()]
 
+    def _problem(self, what: str) -> None:
+        self.problems[what] += 1
+        if self.problems[what] == 1:
+            self._tell(what)
+
     def _work(self) -> None:
-        while (event := self._queue.get()) is not None:
-            if self._raise is not None and event.alarm and event.phase in ("raised", "changed", "ended"):
-                try:
-                    self._raise.set(event.phase != "ended")
-                except PlantLost as problem:
-                    self.problems[f"times that the output could not be set: {problem}"] += 1
+        falls: float | None = None  # when the output is due to fall
+        while True:
+            try:
+                event = self._queue.get(timeout=None if falls is None else max(falls - monotonic(), 0.0))
+            except Empty:
+                falls = None
+                self._set(False)
+                continue
+            if event is None:
+                break
+            if event.alarm and event.phase in ("raised", "changed"):
+                falls = None
+                self._set(True)
+            elif event.alarm and event.phase == "ended":
+                falls = monotonic() + LINGER if self._raise is not None else None
             if self._words:
                 self._call(event)
+        if falls is not None:
+            self._set(False)
+
+    def _set(self, high: bool) -> None:
+        if self._raise is not None:
+            try:
+                self._raise.set(high)
+            except PlantLost as problem:
+                self._problem(f"times that the output could not be set: {problem}")
 
     def _call(self, event: Event) -> None:
         text = json.dumps(plain(event.record()), allow_nan=False)
         try:
             done = subprocess.run(self._words, input=text.encode(), timeout=PATIENCE, check=False)
             if done.returncode:
-                self.problems[f"times that --on-event ended with exit code {done.returncode}"] += 1
+                self._problem(f"times that --on-event ended with exit code {done.returncode}")
         except (OSError, subprocess.TimeoutExpired) as problem:
-            self.problems[f"times that --on-event failed: {problem}"] += 1
+            self._problem(f"times that --on-event failed: {problem}")
+
+
+def _words(command: str | None) -> list[str]:
+    """The words of a command that can be run; InvalidValue now, not at the first touch in a month."""
+    if command is None:
+        return []
+    try:
+        words = shlex.split(command)
+    except ValueError as problem:
+        raise InvalidValue(f"--on-event: {command!r}: {problem}") from None
+    if not words:
+        raise InvalidValue("--on-event: a command is needed")
+    if shutil.which(words[0]) is None:
+        why = f"there is no command {words[0]!r}"
+        if Path(words[0]).is_file():
+            why = f"{words[0]} is there and cannot be run: `chmod +x {words[0]}`, and `#!/bin/sh` as its first line"
+        raise InvalidValue(f"--on-event: {why}")
+    return words
 
 
 class _Output:

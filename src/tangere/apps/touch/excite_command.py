@@ -37,7 +37,9 @@ class Wanted:
     """What motion is wanted, and where it may be."""
 
     box: tuple[float, ...] | None = setting(
-        None, "m", "free space: two opposite corners in base axes; none: all on the arm's side of its mounting",
+        None, "m",
+        "free space: two opposite corners in base axes, a unit at the end (1400mm) holds for all; none: all on the "
+        "arm's side of its mounting",
         size=(6,), metavar="X,Y,Z,X,Y,Z", usual=(-10.0, 10.0),
     )  # fmt: skip
     seconds: float = setting(60.0, "s", "length of the motion", low=5.0, high=3600.0)

@@ -24,13 +24,14 @@ from tangere.apps.touch.options import (
     sample_rate,
     tell,
 )
-from tangere.errors import CannotWrite, InvalidValue
+from tangere.errors import CannotWrite, InvalidValue, PlantLost
 from tangere.kernels.laws import detection as law
 from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
 from tangere.report.section import links_meant
 from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
 from tangere.rtde.client import Address, address
+from tangere.rtde.wire import ProtocolError
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def add(commands: Any) -> None:
         help="of a live arm or a stream: run this for every event, which it finds as JSON on its standard input",
     )  # fmt: skip
     p.add_argument(
-        "--set-output", metavar="N", help="of a live arm: digital output 0 to 7 that is raised while it is touched"
+        "--set-output", metavar="N",
+        help="of a live arm: digital output 0 to 7, high while it is touched and half a second longer",
     )
     p.add_argument("--seconds", metavar="S", help="of a live arm: end after this time")
     add_foxglove(p)
@@ -219,6 +221,7 @@ def _stream(
         from tangere.rtde.rows import RtdeRows
 
         seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
+        _refuse_another(live, arm)
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
         piped = getattr(sys.stdin, "buffer", None) if name == "-" else None
@@ -232,7 +235,7 @@ def _stream(
     most = size_of(arguments.max_log, "--max-log")
     if arguments.record is None and (most is not None or arguments.durable):
         raise InvalidValue("--max-log, --durable: go with --log FILE.mcap")
-    alerts = Alerts(arguments.on_event, live, _output(arguments.set_output))
+    alerts = Alerts(arguments.on_event, live, _output(arguments.set_output), lambda text: tell(name, [text]))
     seen = None if arguments.json else EventTable(stream_line("", HEAD), lambda: _watched(follower))
 
     def told(event: Event) -> None:
@@ -266,6 +269,19 @@ def _stream(
     if follower.log_error:
         raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
     return 0
+
+
+def _refuse_another(live: Address, arm: Robot) -> None:
+    """Refuse to watch an arm that is another by its own controller: every alarm would be its gravity."""
+    from tangere.rtde import primary
+
+    try:
+        says = primary.another_arm(primary.introduction(live.host, wait=3.0), arm.name)
+    except (PlantLost, ProtocolError):  # that port is closed: nobody can say
+        return
+    if says:
+        told = f"{live.host} is a {says} by its own controller, --robot says {arm.name}"
+        raise InvalidValue(f"{told}: give --robot {says}, or the address that was meant")
 
 
 def _watched(follower: Any) -> str:

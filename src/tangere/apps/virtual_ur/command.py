@@ -32,6 +32,7 @@ Clients on this computer find RTDE (30004), dashboard (29999), primary, secondar
 read only: 30011-30013) at that address. What is not known of real controllers is listed in the documentation as
 modelled. Not a safety function, and no substitute for trying with a real arm."""
 
+NEWEST = {3: 15, 5: 26, 10: 13}  # PolyScope: the newest minor version that anything is known of
 PROFILES = {
     "remote-off": "remote control is off: programs are refused",
     "ethernet-ip": "a field bus holds registers 0 to 23 and the speed slider",
@@ -184,8 +185,11 @@ def profile_of(polyscope: str, names: str | None) -> Profile:
     if found is None:
         raise InvalidValue(f"--polyscope: a version such as 5.26.0, got {polyscope!r}")
     major, minor, bugfix, build = (int(part or 0) for part in found.groups())
-    if major not in (3, 5, 10):
+    if major not in NEWEST:
         raise InvalidValue(f"--polyscope: 3.x, 5.x or 10.x, got {polyscope!r}")
+    if minor > NEWEST[major]:
+        known = f"it behaves as {major}.{NEWEST[major]}, the newest known"
+        print(f"note: nothing is known of PolyScope {polyscope}; {known}", file=sys.stderr)
     words = [word.strip() for word in (names or "").split(",") if word.strip()]
     for one in words:
         if one not in PROFILES:

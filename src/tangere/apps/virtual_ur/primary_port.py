@@ -86,7 +86,9 @@ _REALTIME: tuple[str | int, ...] = (
     "timestamp", "target_q", "target_qd", "target_qdd", "target_current", "target_moment", "actual_q", "actual_qd",
     "actual_current", "joint_control_output", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
     "target_TCP_pose", "target_TCP_speed", "actual_digital_input_bits", "joint_temperatures", 2, "robot_mode",
-    "joint_mode", "safety_mode", 6, "actual_tool_accelerometer", 6, "speed_scaling",
+    "joint_mode", "safety_mode", 6, "actual_tool_accelerometer", 6, "speed_scaling", 3, "actual_main_voltage",
+    "actual_robot_voltage", "actual_robot_current", "actual_joint_voltage", "actual_digital_output_bits",
+    "runtime_state",
 )  # fmt: skip
 _REALTIME_LAYOUT = struct.Struct(">i152d")  # 1220 bytes (layout of later versions: modelled)
 
