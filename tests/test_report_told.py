@@ -294,3 +294,20 @@ def _check_pdf(raw: bytes) -> None:
         done = subprocess.run([tool, "-", "-"], input=raw, capture_output=True, check=False)
         assert done.returncode == 0
         assert done.stderr == b""
+
+
+def test_drives_that_failed_have_a_table_and_no_true_torque(tmp_path: Path) -> None:
+    told = made()
+    fault = {"joint": 2, "offset": -15.0, "start": 1.0, "felt_ms": 2.0, "felt_nm": -15.0, "kind": "fault", "why": ""}
+    stuck = {"joint": 3, "stuck": "", "start": 1.5, "felt_ms": None, "felt_nm": None, "why": "it was not felt"}
+    entry = {"time_s": 1.0, "joint": 2, "torque_nm": -15.0, "true_torque_nm": 0.0}
+    event = replace(told.events[0], kind="fault")
+    summary = {"faults": [fault, stuck], "events": [entry], "tracking_max_mm": 0.2, "tracking_push_max_mm": 21.0}
+    page = report_html(made(events=(event,), summary=summary))
+    words = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
+    assert "Drives that failed" in words
+    assert "2 off by \N{MINUS SIGN}15 Nm 1 2 \N{MINUS SIGN}15 fault" in words
+    assert "3 stuck 1.5 \N{EN DASH} \N{EN DASH} \N{EN DASH} it was not felt" in words
+    assert "0.2 mm from where it should be and 21 mm once a drive had failed" in words
+    assert "felt_ms" not in words
+    assert "of 0 Nm" not in words

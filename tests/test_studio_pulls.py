@@ -101,6 +101,6 @@ def test_the_sentence_of_an_event_states_the_force_between_its_ends_or_which_lin
     one = replace(known, link=5, link_probability=0.98, force=np.array((0.0, 60.0, 0.0)), force_interval_n=(51.0, 71.0))
     assert sentence(one).endswith("link 5 (98%), 60 N (51 to 71)")
     many = replace(known, why_no_link="ambiguous", links=((3, 0.64), (4, 0.32), (None, 0.02)))
-    assert sentence(many).endswith("cannot tell which link, ambiguous (link 3 64%, link 4 32%)")
-    weak = replace(known, why_no_link="too weak", links=((3, 0.64),))
+    assert sentence(many).endswith("cannot tell which link, ambiguous: link 3 64 % or link 4 32 %")
+    weak = replace(known, why_no_link="too weak", links=())
     assert sentence(weak).endswith("cannot tell which link, too weak")

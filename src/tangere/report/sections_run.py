@@ -147,6 +147,11 @@ def summary(data: RunData) -> Section:
         parts.append(tag("p", "No event, and no thresholds: without a detector nobody looks for one."))
     elif data.residuals:
         parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
+    failed = data.summary.get("faults")
+    if isinstance(failed, list | tuple) and any(isinstance(one, Mapping) for one in failed):
+        parts.append(tag("h3", "Drives that failed"))
+        header = ("joint", "how", "from [s]", "noticed after [ms]", f"felt [{unit_words(data, 'Nm')}]", "told as", "")
+        parts.append(table(header, [_fault_row(one) for one in failed if isinstance(one, Mapping)], "events"))
     interventions = data.summary.get("interventions")
     noted = interventions if isinstance(interventions, Mapping) else {}
     limits = beyond(data)
@@ -255,7 +260,7 @@ def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[s
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
         if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
-                                 "notes", "step_us", "realtime_factor"):  # fmt: skip
+                                 "notes", "faults", "step_us", "realtime_factor"):  # fmt: skip
             continue
         if isinstance(value, Mapping):
             inner = {name: one for name, one in value.items() if not isinstance(one, Mapping)}
@@ -268,6 +273,17 @@ def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[s
 def _within(part: Mapping[str, object], whole: Mapping[str, object]) -> bool:
     """Whether a part says nothing that the whole does not say already: the same figures under the same names."""
     return bool(part) and all(name in whole and whole[name] == value for name, value in part.items())
+
+
+def _fault_row(told: Mapping[str, object]) -> tuple[object, ...]:
+    """What became of a drive's fault."""
+    how = "stuck" if "stuck" in told else ""
+    if "offset" in told:
+        how = f"off by {number(told['offset'], 3)} Nm"
+    elif "gain" in told:
+        how = f"gives {number(told['gain'], 3)} of its torque"
+    felt = (number(told.get(key), 3) for key in ("start", "felt_ms", "felt_nm"))
+    return (str(told.get("joint", "–")), how, *felt, str(told.get("kind") or "–"), str(told.get("why") or ""))
 
 
 def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:

@@ -38,7 +38,8 @@ def _first(data: RunData) -> str:
     elif _known(worst) and data.q_des is not None:
         words += f", its tool {_distance(worst)} from where it should be"
         if _known(pushed := data.summary.get("tracking_push_max_mm")) and pushed > worst:
-            words += f" and {number(pushed, 2)} mm while it was touched"
+            when = "once a drive had failed" if data.summary.get("faults") else "while it was touched"
+            words += f" and {number(pushed, 2)} mm {when}"
     if limits := beyond(data):
         words += f", {next(iter(limits))}"
     return words + "."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tangere.report.section import link_words
 from tangere.studio.stage import Stage, words
 from tangere.types import Event
 
@@ -32,7 +33,5 @@ def sentence(event: Event) -> str:
         between = "" if event.force_interval_n is None else " ({:.0f} to {:.0f})".format(*event.force_interval_n)
         what += f": link {event.link} ({event.link_probability:.0%}), {event.force_n:.0f} N{between}{after}"
     elif event.why_no_link:
-        what += f": cannot tell which link, {words(event.why_no_link)}"
-        if event.why_no_link == "ambiguous" and (links := [one for one in event.links if one[0]]):
-            what += " (" + ", ".join(f"link {link} {share:.0%}" for link, share in links) + ")"
+        what += f": cannot tell which link, {words(link_words(event))}"
     return what + ("" if event.end_s is None else f", ended after {event.end_s - event.onset_s:.1f} s")
