@@ -42,6 +42,7 @@ def test_on_paper_nothing_runs_off_and_figures_can_be_read(page: Any) -> None:
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     page.set_viewport_size({"width": SHEET, "height": 1000})
+    page.wait_for_function(f"innerWidth === {SHEET}")
     assert page.evaluate(BEYOND) == []
     assert page.evaluate(LETTERS) >= SMALLEST
     shown = page.evaluate("document.body.innerText")
@@ -58,5 +59,6 @@ def test_on_paper_nothing_runs_off_and_figures_can_be_read(page: Any) -> None:
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(page: Any) -> None:
     page.set_viewport_size({"width": 420, "height": 800})
+    page.wait_for_function("innerWidth === 420")
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
     page.set_viewport_size({"width": 1280, "height": 800})

@@ -153,7 +153,7 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
             tiles.append((words, number(float(inner[key]), 3), " N"))
     for event, entry in [judged for judged in data.judged if judged[0].alarm][:1]:
         if entry.get("torque_nm") is not None:
-            known = entry.get("true_torque_nm") is not None and event.kind != "fault"  # nobody pushes with a drive's fault
+            known = entry.get("true_torque_nm") is not None and event.kind != "fault"  # a drive: nobody pushed
             true = f" of {number(entry['true_torque_nm'], 3)}" if known else ""
             felt = join(number(entry["torque_nm"], 3), tag("small", true))
             tiles.append((f"felt at joint {event.joint}", felt, f" {units[event.joint]}"))

@@ -81,7 +81,7 @@ SHARES = ("touch torque_share", "force within_2_percent", "arm late_share")
 _NOTHING = 1e-14  # a number that is smaller has no digit that was not rounded: quantities here are near 1
 _ROUNDING = 1e-9  # share of what stands beside it below which a number is rounding
 UNSEEN = 1e-6  # below it a figure says 0: nobody measures a nanometre, or a nanoradian a second
-LEAST, MEASURED = 1e-4, ("mm", "Nm", "N", "ms", "mrad")  # below it a figure in one of these units says just that
+LEAST, MEASURED = 1e-4, ("mm", "Nm", "N", "ms", "mrad", "rad/s")  # below it a figure in these units says just that
 _SHOWN = 40  # notes in the page; the log has all of them
 
 
@@ -221,7 +221,13 @@ def row(values: Sequence[float]) -> list[str]:
     if largest < UNSEEN:
         return ["0" if v == v else number(v) for v in values]
     decimals = max(0, 2 - math.floor(math.log10(largest)))
-    return [number(v, 3) if v != v or abs(v) >= 0.5 * 10.0**-decimals else "0" for v in values]
+
+    def one(v: float) -> str:
+        if abs(v) < 0.5 * 10.0**-decimals:
+            return "0"
+        return f"{v:.{decimals}f}".replace("-", "\N{MINUS SIGN}") if abs(v) < LEAST else number(v, 3)
+
+    return [one(v) for v in values]
 
 
 def setup(data: RunData) -> Section:

@@ -218,8 +218,8 @@ def _observers(done: Study) -> Section | None:
     joint, torque = done.plan.step
     rows: list[tuple[object, ...]] = [
         (f"{o.name}, {_title(done, o.world).lower()}", number(1e3 * o.delay, 3) if np.isfinite(o.delay) else "never",
-         f"{o.found} of {o.motions}", number(1e3 * o.half_rise, 3), number(o.peak_error, 3), number(o.rms, 3),
-         number(1e6 * o.cost, 3))
+         f"{o.found} of {o.motions}".replace(" ", "\N{NO-BREAK SPACE}"), number(1e3 * o.half_rise, 3),
+         number(o.peak_error, 3), number(o.rms, 3), number(1e6 * o.cost, 3))
         for o in done.observers
     ]  # fmt: skip
     head = ("", "delay [ms]", "found", "half rise [ms]", "peak error [Nm]", "rms [Nm]", "cost per step [µs]")
