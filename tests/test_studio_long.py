@@ -151,8 +151,8 @@ WATCH = """() => {
 def test_the_page_follows_the_arm_and_memory_is_flat(live, monkeypatch):
     """From the moment at which the server sends where the arm is to that at which the page has it.
 
-    A page takes what has come when it begins a frame: a frame that takes long to draw, as without a graphics card, is
-    not held against us. What is older than that has waited in a queue.
+    A page takes what has come when it begins a frame, so that a frame that takes long to draw, as without a graphics
+    card, is part of it; what is beyond two frames has waited in a queue.
     """
     needs_browser()
     server, door, page = live
@@ -190,8 +190,7 @@ def test_the_page_follows_the_arm_and_memory_is_flat(live, monkeypatch):
               f"{grown:.2f} MB a minute")  # fmt: skip
         assert len(lags) > 10
         assert waited < 300.0
-        if drawn < 100.0:
-            assert lag < 300.0
+        assert lag < 300.0
         assert grown < 5.0
         assert seen.outside == []
 

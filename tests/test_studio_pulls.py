@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from studio_browser import nearest_hit
 
 import tangere
@@ -85,7 +86,7 @@ def test_pulls_are_felt_at_once_and_four_of_five_that_are_named_are_right():
         late.append(event.time_s - START)  # 60 N from there on: no later than the force passes any limit
         if event.link is None:
             assert event.why_no_link
-            assert "cannot tell which link" in sentence(event)
+            assert "cannot tell which link" in sentence(event, seen.arm)
             continue
         assert event.link_probability >= 0.84
         named += 1
@@ -97,10 +98,31 @@ def test_pulls_are_felt_at_once_and_four_of_five_that_are_named_are_right():
 
 
 def test_the_sentence_of_an_event_states_the_force_between_its_ends_or_which_links_it_may_be():
+    arm = tangere.robot("ur10e")
     known = Event.sample(1.0, 2, np.array((0.0, 12.0, 0.0, 0.0, 0.0, 0.0)), kind="collision")
     one = replace(known, link=5, link_probability=0.98, force=np.array((0.0, 60.0, 0.0)), force_interval_n=(51.0, 71.0))
-    assert sentence(one).endswith("link 5 (98%), 60 N (51 to 71)")
+    assert sentence(one, arm).endswith("link 5 (98%), 60 N (51 to 71)")
     many = replace(known, why_no_link="ambiguous", links=((3, 0.64), (4, 0.32), (None, 0.02)))
-    assert sentence(many).endswith("cannot tell which link, ambiguous: link 3 64 % or link 4 32 %")
+    assert sentence(many, arm).endswith("cannot tell which link, ambiguous: link 3 64 % or link 4 32 %")
     weak = replace(known, why_no_link="too weak", links=())
-    assert sentence(weak).endswith("cannot tell which link, too weak")
+    assert sentence(weak, arm).endswith("cannot tell which link, too weak")
+
+
+def test_units_follow_the_joint():
+    """The fourth joint of a SCARA slides: it is felt in N, and stands in m."""
+    arm = tangere.robot("scara")
+    sliding = [joint for joint in (1, 2, 3, 4) if not arm.revolute[joint - 1]]
+    assert sliding == [4]
+    for joint, unit in ((1, "Nm"), (4, "N")):
+        assert sentence(Event.sample(1.0, joint, np.full(4, 12.0)), arm).endswith(f"joint {joint}, 12.0 {unit}")
+    pytest.importorskip("viser", reason="viser is not installed: pip install 'tangere[studio]'")
+    from tangere.studio.show import show
+
+    q = np.tile(np.zeros(4), (100, 1))
+    log = tangere.Log({"time": 1e-2 * np.arange(100), "q": q, "residual": q})
+    shown = show(log, robot="scara", browser=False)
+    try:
+        titles = [curves.plot.title for curves, *_ in shown.page.plots]
+    finally:
+        shown.close()
+    assert titles == ["external torque felt [Nm, joint 4: N]", "joint positions [rad, joint 4: m]"]

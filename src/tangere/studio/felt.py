@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tangere.report.section import link_words
+from tangere.robots import Robot
 from tangere.studio.stage import Stage, words
 from tangere.types import Event
 
@@ -25,9 +26,10 @@ def draw_touch(stage: Stage, event: Event | None) -> None:
         stage.felt.hide()
 
 
-def sentence(event: Event) -> str:
-    """An event in one line of the page."""
-    what = f"**{event.kind}** at {event.time_s:.2f} s, joint {event.joint}, {abs(event.torque_nm):.1f} Nm"
+def sentence(event: Event, robot: Robot) -> str:
+    """An event of an arm in one line of the page."""
+    what = f"**{event.kind}** at {event.time_s:.2f} s, joint {event.joint}, {abs(event.torque_nm):.1f} "
+    what += robot.unit(event.joint, "Nm")
     if event.link is not None and event.force_n is not None:
         after = "" if event.isolated_s is None else f" after {event.isolated_s - event.onset_s:.1f} s"
         between = "" if event.force_interval_n is None else " ({:.0f} to {:.0f})".format(*event.force_interval_n)

@@ -121,7 +121,7 @@ class LivePage:
     def _status(self, row: Array, at: dict[str, slice]) -> None:
         tempo = "" if self.speed.value == "real time" else f", {self.speed.value}"
         lines = [f"**t = {float(row[at['time']][0]):.1f} s**{tempo} · score {float(row[at['score']][0]):.2f} of 1"]
-        lines += [f"- {sentence(event)}" for event in list(self.events.values())[-5:][::-1]]
+        lines += [f"- {sentence(event, self.stage.robot)}" for event in list(self.events.values())[-5:][::-1]]
         lines += [f"- {text}" for text in self.said]
         text = "\n".join(lines)
         if text != self._told:
@@ -185,7 +185,8 @@ class LivePage:
         joints = tuple(f"joint {i + 1}" for i in range(self.stage.robot.dof))
         with panel.add_tab("Touch"):
             span, before = (-WINDOW, 0.0), "s before now"
-            self.residual = Curves(gui, "external torque felt [Nm]", joints, span, height=290, label=before)
+            felt = f"external torque felt [{self.stage.robot.units('Nm')}]"
+            self.residual = Curves(gui, felt, joints, span, height=290, label=before)
             self.score = Curves(gui, "score: 1 is a touch", ("score",), span, limit=1.0, height=210, label=before)
         panel.dock_left()
         panel.set_width(380)
@@ -199,7 +200,8 @@ class LivePage:
         joints = [str(i + 1) for i in range(self.stage.robot.dof)]
         with gui.add_folder("Torque on a joint"):
             self.joint = gui.add_dropdown("joint", joints, initial_value=joints[min(1, len(joints) - 1)])
-            self.torque = gui.add_slider("torque [Nm]", -60.0, 60.0, 1.0, 0.0, hint="acts while it is not 0")
+            torque = f"torque [{self.stage.robot.units('Nm')}]"
+            self.torque = gui.add_slider(torque, -60.0, 60.0, 1.0, 0.0, hint="acts while it is not 0")
         with gui.add_folder("Time"):
             self.speed = gui.add_dropdown("speed", ["real time", "1/4", "1/20", "paused"])
             self.step = gui.add_button("One period")

@@ -190,7 +190,7 @@ class ReplayPage:
     def _list(self, busy: str = "") -> None:
         """What was felt, in sentences; busy: what is being done about it."""
         run = self.run
-        told = [f"- {sentence(event)}" for event in run.events[:LISTED]]
+        told = [f"- {sentence(event, run.robot)}" for event in run.events[:LISTED]]
         told += [f"- and {len(run.events) - LISTED} more"] if len(run.events) > LISTED else []
         told += [f"- near at {t:.2f} s: joint {joint}, {share:.0%} of an alarm" for t, joint, share in run.near[:4]]
         told += [f"- and {len(run.near) - 4} more near misses"] if len(run.near) > 4 else []
@@ -205,18 +205,20 @@ class ReplayPage:
         first, last = float(run.time[0]), float(run.time[-1])
         joints = tuple(f"joint {i + 1}" for i in range(n))
         wanted: list[tuple[str, Array, Array]] = []
+        torque, place = run.robot.units("Nm"), run.robot.units("rad")
         if run.residual is not None:
-            wanted.append(("external torque felt [Nm]", run.time, run.residual))
+            wanted.append((f"external torque felt [{torque}]", run.time, run.residual))
         if ghost is not None and ghost.residual is not None:
-            wanted.append((f"felt by {words(ghost.name)} [Nm]", ghost.time, ghost.residual))
-        wanted.append(("joint positions [rad]", run.time, run.q))
+            wanted.append((f"felt by {words(ghost.name)} [{ghost.robot.units('Nm')}]", ghost.time, ghost.residual))
+        wanted.append((f"joint positions [{place}]", run.time, run.q))
         if ghost is not None and ghost.robot.dof == n:
             both = (run.time >= ghost.time[0]) & (run.time <= ghost.time[-1])
             at = np.array([ghost.index(t) for t in run.time[both].tolist()], dtype=int)
             if len(at) > 1:
-                wanted.append(("positions less those of the ghost [rad]", run.time[both], run.q[both] - ghost.q[at]))
+                less = f"positions less those of the ghost [{place}]"
+                wanted.append((less, run.time[both], run.q[both] - ghost.q[at]))
         elif ghost is None and run.tau is not None:
-            wanted.append(("joint torque [Nm]", run.time, run.tau))
+            wanted.append((f"joint torque [{torque}]", run.time, run.tau))
         self._panel = panel = gui.add_panel()
         self.plots: list[tuple[Curves, Array, Array]] = []
         with panel.add_tab("Curves"):

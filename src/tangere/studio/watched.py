@@ -131,7 +131,8 @@ class WatchedPage:
         joints = tuple(f"joint {i + 1}" for i in range(self.robot.dof))
         with panel.add_tab("Touch"):
             span = (-WINDOW, 0.0)
-            self.residual = Curves(gui, "external torque felt [Nm]", joints, span, height=320, label="s before now")
+            felt = f"external torque felt [{self.robot.units('Nm')}]"
+            self.residual = Curves(gui, felt, joints, span, height=320, label="s before now")
         panel.dock_left()
         panel.set_width(380)
 
@@ -145,7 +146,7 @@ class WatchedPage:
         silent = now - self.tee.at
         lines = [f"**t = {self.tee.time:.1f} s** of the controller's clock"]
         lines += [f"- nothing was heard for {silent:.0f} s"] if silent > HEARD else []
-        lines += [f"- {sentence(event)}" for event in list(self.events.values())[-6:][::-1]]
+        lines += [f"- {sentence(event, self.robot)}" for event in list(self.events.values())[-6:][::-1]]
         lines += [f"- {text}" for text in self.said]
         text = "\n".join(lines)
         if text != self.status.content:
