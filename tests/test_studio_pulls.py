@@ -104,6 +104,8 @@ def test_the_sentence_of_an_event_states_the_force_between_its_ends_or_which_lin
     assert sentence(one, arm).endswith("link 5 (98%), 60 N (51 to 71)")
     many = replace(known, why_no_link="ambiguous", links=((3, 0.64), (4, 0.32), (None, 0.02)))
     assert sentence(many, arm).endswith("cannot tell which link, ambiguous: link 3 64 % or link 4 32 %")
+    two = replace(known, why_no_link="not one push", links=((None, 0.75), (5, 0.23)))
+    assert sentence(two, arm).endswith("cannot tell which link, not one push 75 % or link 5 23 %")
     weak = replace(known, why_no_link="too weak", links=())
     assert sentence(weak, arm).endswith("cannot tell which link, too weak")
 

@@ -149,7 +149,8 @@ def link_words(event: Event) -> str:
         return f"{event.link} ({100.0 * event.link_probability:.0f} %)" if event.link_probability else str(event.link)
     rest = " or ".join(f"{link_name(link)} {100.0 * p:.0f} %" for link, p in event.links[:2])
     why = event.why_no_link or ("cannot tell" if rest else "–")
-    return f"{why}: {rest}" if rest else why
+    said = why == "not one push" and bool(event.links) and event.links[0][0] is None  # the reason is the likeliest one
+    return rest if said else f"{why}: {rest}" if rest else why
 
 
 def link_name(link: int | None) -> str:

@@ -13,6 +13,7 @@ from tangere.types import Array
 COLOURS = ("#1f77b4", "#d1495b", "#2e933c", "#c98a0b", "#7b4fa3", "#0f8b8d", "#8c564b", "#5f6c7b")  # do not repeat
 CURSOR = "#8a94a0"  # of the line at the time that is shown: as the axes, and no joint's
 POINTS = 400  # of one curve: more than the panel has pixels
+FELT = (-1.0, 1.0)  # [Nm], [N] always in sight where torques felt are shown: less than anybody feels by hand
 SEEN = 4  # digits after the point of what is drawn: rounding of 1e-14 Nm is not blown up to the height of a plot
 _AXIS = {"stroke": "#8a94a0", "grid": {"stroke": "#8a94a030"}, "ticks": {"stroke": "#8a94a060"}}
 
@@ -21,11 +22,12 @@ class Curves:
     """One plot: a line per name over [start, end] s, and a dashed one where there is a limit.
 
     The range of time is fixed: viser keeps what is shown as a share of the data, which drifts where the data does.
+    least: values that are always in sight, so that a thousandth of a Nm does not fill the plot.
     """
 
     def __init__(
         self, gui: Any, title: str, names: tuple[str, ...], span: tuple[float, float], *, height: int = 190,
-        limit: float | None = None, label: str = "",
+        limit: float | None = None, label: str = "", least: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         self.limit = limit
         series: list[dict[str, Any]] = [{"label": "t [s]"}]
@@ -35,10 +37,14 @@ class Curves:
         if limit is not None:
             series.append({"label": "limit", "stroke": "#e8920c", "width": 1.4, "dash": (6, 4)})
         x = np.array(span)
+        scales: dict[str, Any] = {"x": {"time": False, "range": span}}
+        if least is not None:
+            ends = ({"pad": 0.1, "soft": end, "mode": 1} for end in least)  # mode 1: in sight, and more where there is
+            scales["y"] = {"range": dict(zip(("min", "max"), ends, strict=True))}
         self.plot = gui.add_uplot(
             data=(x, *(np.zeros(2) for _ in names), *([] if limit is None else [np.full(2, limit)])),
             series=tuple(series), title=title, height=height, legend={"show": True, "live": False},
-            scales={"x": {"time": False, "range": span}},
+            scales=scales,
             axes=({"size": 40 if label else 28, "label": label, "labelSize": 14, **_AXIS}, {"size": 46, **_AXIS}),
         )  # fmt: skip
 

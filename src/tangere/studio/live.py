@@ -16,7 +16,7 @@ from tangere.loop.sinks import Change
 from tangere.plants.pull import Load
 from tangere.robots import robot
 from tangere.studio.body import Body
-from tangere.studio.curves import Curves
+from tangere.studio.curves import FELT, Curves
 from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.grab import Grab
 from tangere.studio.learn import Learn
@@ -32,6 +32,7 @@ PLOTS = 10.0  # [1/s] of the curves
 WINDOW = 10.0  # [s] that they show
 SHOWN = 0.5  # [N] below which no force is drawn
 ALARMS = (0.0, 60.0, 10.0, 1.0)  # [1/h] to choose from; 42 s of free motion can promise some 0.3
+LISTED = 2  # newest touches and sentences on the page: with more the tabs below them move away while one works
 FADE = 3.0  # [s] for which a touch that has ended stays on the arm
 
 
@@ -121,8 +122,8 @@ class LivePage:
     def _status(self, row: Array, at: dict[str, slice]) -> None:
         tempo = "" if self.speed.value == "real time" else f", {self.speed.value}"
         lines = [f"**t = {float(row[at['time']][0]):.1f} s**{tempo} · score {float(row[at['score']][0]):.2f} of 1"]
-        lines += [f"- {sentence(event, self.stage.robot)}" for event in list(self.events.values())[-5:][::-1]]
-        lines += [f"- {text}" for text in self.said]
+        lines += [f"- {sentence(event, self.stage.robot)}" for event in list(self.events.values())[-LISTED:][::-1]]
+        lines += [f"- {text}" for text in list(self.said)[-LISTED:]]
         text = "\n".join(lines)
         if text != self._told:
             self._told = self.status.content = text
@@ -186,8 +187,10 @@ class LivePage:
         with panel.add_tab("Touch"):
             span, before = (-WINDOW, 0.0), "s before now"
             felt = f"external torque felt [{self.stage.robot.units('Nm')}]"
-            self.residual = Curves(gui, felt, joints, span, height=290, label=before)
-            self.score = Curves(gui, "score: 1 is a touch", ("score",), span, limit=1.0, height=210, label=before)
+            self.residual = Curves(gui, felt, joints, span, height=290, label=before, least=FELT)
+            self.score = Curves(
+                gui, "score: 1 is a touch", ("score",), span, limit=1.0, height=210, label=before, least=(0.0, 1.0)
+            )
         panel.dock_left()
         panel.set_width(380)
         self._copied()

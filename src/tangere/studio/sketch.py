@@ -22,6 +22,7 @@ from tangere.types import Array
 FAST = 4.0  # times as fast as the plan: a picture of a minute is looked at in 15 s
 FRAMES = 20.0  # [1/s] of the arm that draws
 INK = (28, 34, 48)
+PAPER = (214, 196, 158)  # cream: white would not be seen on the floor of a light page
 FIRST, LAST = np.array((46, 134, 193)), np.array((232, 146, 12))  # colours of the first stroke and of the last
 ABOVE = 1.5e-3  # [m] by which lines are drawn above the paper, so that they are seen
 LARGEST = 30_000_000  # [bytes] of a picture
@@ -150,7 +151,7 @@ class Sketch:
         T, size = canvas.T_base_canvas, canvas.size
         with self.server.atomic():
             paper = scene.add_box(
-                f"{self._name}/paper", color=(250, 249, 244), dimensions=(size[0], size[1], 1e-3),
+                f"{self._name}/paper", color=PAPER, dimensions=(size[0], size[1], 1e-3),
                 position=T[:3, 3], wxyz=quaternion_from_matrix(T[:3, :3]),
             )  # fmt: skip
             points, shares = segments(strokes.lines)
@@ -162,7 +163,10 @@ class Sketch:
             )  # fmt: skip
             self._parts = [paper, lines]
             if self.handle is None:
-                self.handle = scene.add_transform_controls(f"{self._name}/move", scale=0.25, depth_test=False)
+                # without its three small planes, which cover the drawing
+                self.handle = scene.add_transform_controls(
+                    f"{self._name}/move", scale=0.25, depth_test=False, disable_sliders=True
+                )
                 self.handle.on_update(self._moved)
             self.handle.position, self.handle.wxyz = T[:3, 3], quaternion_from_matrix(T[:3, :3])
 

@@ -18,7 +18,7 @@ from tangere.robots import Robot, robot
 from tangere.rtde import primary
 from tangere.rtde.client import Address
 from tangere.rtde.rows import RtdeRows
-from tangere.studio.curves import Curves
+from tangere.studio.curves import FELT, Curves
 from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.stage import Stage, words
 from tangere.types import Array, Event
@@ -132,7 +132,7 @@ class WatchedPage:
         with panel.add_tab("Touch"):
             span = (-WINDOW, 0.0)
             felt = f"external torque felt [{self.robot.units('Nm')}]"
-            self.residual = Curves(gui, felt, joints, span, height=320, label="s before now")
+            self.residual = Curves(gui, felt, joints, span, height=320, label="s before now", least=FELT)
         panel.dock_left()
         panel.set_width(380)
 
