@@ -77,3 +77,72 @@ def test_the_law_alone_begins_and_ends_an_event() -> None:
     assert len(begins) == len(ends) == 1
     assert 0.8 < begins[0] < 0.83
     assert 1.4 + detection.RELEASE <= ends[0] < 1.4 + detection.RELEASE + 0.1
+
+
+def _started(push: float, held: float = -4.0) -> np.ndarray:
+    """Largest |change, impact, shock| [Nm] after a joint starts that stiction held at a torque, and that is pushed."""
+    signals, most = Signals(N), np.zeros(3)
+    for k in range(1000):
+        starts = k >= 600
+        residual, qd = np.zeros(N), np.full(N, 0.3)
+        gone = np.exp(-0.1 * (k - 599)) if starts else 1.0  # as an observer of 50/s follows
+        residual[1], qd[1] = push + (held - push) * gone, 0.3 * starts
+        signals.update(0.002 * k, residual, qd)
+        if starts:
+            most = np.maximum(most, np.abs(signals.values[1:, 1]))
+    return most
+
+
+def test_what_stiction_held_is_no_change_when_a_joint_starts() -> None:
+    """A residual of -4 Nm of a standing joint is gone when it moves: half of it is on the way.
+
+    A push meanwhile counts as much as without it, and never for more than it is: the mean of a turning joint follows
+    within TURN_BASELINE, so that an observer of 50/s leaves 3.7 of 8 Nm.
+    """
+    assert _started(0.0).max() < 2.0 + 1e-9
+    for push in (-8.0, 8.0):
+        free = _started(push, 0.0)
+        assert 3.5 < free[0] < 3.9
+        for held in (-4.0, -1.0, 1.0, 4.0):
+            if held * push < 0.0:
+                assert np.all(free - 1e-9 <= _started(push, held))
+            assert _started(push, held).max() < 8.0 + 1e-9
+
+
+# residual [Nm] of joints 1 and 2, 0.8 of the level's threshold each, which of them stands, and the score
+LEVELS = [
+    ((4.0, -4.0), (), 2.0 * 1.6), ((4.0, -4.0), (1,), 1.6), ((4.0, -4.0), (2,), 1.6), ((4.0, -4.0), (1, 2), 0.8),
+    ((4.0, 4.0), (), 0.8), ((4.0, 4.0), (1,), 0.8), ((4.0, 4.0), (2,), 0.8),
+    ((4.0, 2.0), (), 0.8), ((2.0, 4.0), (1,), 0.8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("felt", "stand", "score"), LEVELS)
+def test_levels_of_standing_joints_say_nothing_of_each_other(
+    felt: tuple[float, float], stand: tuple[int, ...], score: float
+) -> None:
+    """Stiction holds each of them anywhere, from 0 to what is felt: they may explain a level, but add none.
+
+    Of all joints together twice the difference of the first two counts here: a model that is wrong moves both alike.
+    """
+    arm = np.zeros((4, N, N))
+    arm[3, 0, :2] = 2.0, -2.0
+    thresholds = Thresholds(5.0 * ROWS, 3.0 * ROWS, 4.0 * ROWS, 6.0 * ROWS, ROWS, np.eye(N), arm)
+    residual, qd = np.zeros((1000, 1, N)), np.full((1000, N), 0.3)
+    residual[:, 0, :2] = felt
+    qd[:, [j - 1 for j in stand]] = 0.0
+    assert scores(thresholds, 0.002 * np.arange(1000), residual, qd)[-1, 0] == pytest.approx(score, rel=1e-6)
+
+
+@pytest.mark.parametrize(("stiction", "told"), [(6.0, 20.0), (1.0, 23.0), (0.0, 24.0)])
+def test_what_stiction_held_is_no_part_of_a_push(stiction: float, told: float) -> None:
+    """A standing joint at -4 Nm that a push takes to 20: as much of the 4 Nm as stiction can have held is left out."""
+    time = 0.002 * np.arange(1200)
+    residual, qd = np.zeros((1200, N)), np.zeros((1200, N))
+    residual[:, 1] = -4.0 + 24.0 * (time > 1.0) * -np.expm1(-50.0 * (time - 1.0))
+    wide = Thresholds(9.0 * ROWS, 9.0 * ROWS, 9.0 * ROWS, 9.0 * ROWS, ROWS, np.eye(N), np.zeros((3, N, N)))
+    detector = Detector(wide, stiction=np.full(N, stiction))
+    for k, t in enumerate(time.tolist()):
+        detector.update(State(t, 0.002, qd[k], qd[k], qd[k]), residual[k])
+    (event,) = detector.events
+    assert (event.joint, event.torque_nm) == (2, pytest.approx(told, rel=0.02))

@@ -135,6 +135,9 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
     of 20 Nm on a UR10e's joint 2, change 6.6, f 4.2). A wrong mass or a warm gear moves c and b alike: change,
     impact and shock stay quiet.
 
+    A joint that turns lets go of whatever stiction held before. So what is felt of it now counts, too, and its change,
+    impact and shock are no larger than d, f and g themselves: b is kept between 0 and 2 d.
+
     Regimes per joint, as weights that sum to 1: moving; standing, while no joint of the arm moves; turning, where
     stiction may jump: for HOLD seconds after it started, stopped or reversed, and while it stands and another moves.
 
@@ -145,9 +148,9 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
         jump_k = largest |acceleration_k - its mean over 1 / SLOW s|, fading with SLOW / 2
 
     score: the largest over channels and joints of |signal_cj| / (bound_cj excess_j^2) and of |arm z|_cj, z = signal /
-    (scale excess^2 bound / threshold), of the level signal / (bound excess^2); above 1 an event is raised. excess:
-    speed against the fastest that the thresholds know, fading, 1 at least. ready: 1 where this sample is watched. over:
-    1 where an event has been low for RELEASE seconds. held: as in the state.
+    (scale excess^2 bound / threshold), of the level signal / (bound excess^2), see `_all_levels`; above 1 an event is
+    raised. excess: speed against the fastest that the thresholds know, fading, 1 at least. ready: 1 where this sample
+    is watched. over: 1 where an event has been low for RELEASE seconds. held: as in the state.
 
     period: LAGS numbers of `lags`; residual (n,) [Nm] of an observer of that gain, qd (n,) [rad/s]. The first sample
     and one after a gap are given with a period that is none. So are one that is not finite, and the one after it. A
@@ -180,8 +183,11 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
     out: dict[str, Row] = {name: [joint.out[name] for joint in joints] for name in joints[0].out}
     for c, name in enumerate(TOGETHER):
         A = rows[LIMITS + c * n : LIMITS + (c + 1) * n]
-        sums = (sum((a * joint.scaled[c] for a, joint in zip(row, joints, strict=True)), 0.0) for row in A)
-        out[f"arm_{name}"] = [absolute(x) for x in sums]
+        shares = [[a * joint.scaled[c] for a, joint in zip(row, joints, strict=True)] for row in A]
+        if name == "level":
+            out[f"arm_{name}"] = [_all_levels(row, out["moving"]) for row in shares]
+        else:
+            out[f"arm_{name}"] = [absolute(sum(row, 0.0)) for row in shares]
     score = _largest([x for name in ROWS if name.startswith(("ratio_", "arm_")) for x in out[name]])
     watched, holding, top = settling < age, (0.5 < held) & (0.0 < h), maximum(peak, score)
     low = holding & (_largest([joint.lasts for joint in joints]) < minimum(1.0, maximum(OFF, FALLEN * top)))
@@ -254,8 +260,10 @@ def _joint(
     s, f_old, d_old = s + now.slow * (y - s), f, d
     f, d = f + now.fast * (y - f), d + now.fast * (r - d)
     g = g + now.fast * (f - g)
+    turns = 0.0 < turn
+    b = where(turns, maximum(minimum(b, maximum(2.0 * d, 0.0)), minimum(2.0 * d, 0.0)), b)
     change = where(0.5 < now.harmless, d - b, _two(d - b, d_old - b))
-    values = (s - zero, change, _two(f - b, f_old - b), g - b)
+    values = (s - zero, change, _let_go(turns, _two(f - b, f_old - b), f), _let_go(turns, g - b, g))
     faded = (excess - 1.0) * (1.0 - now.ease)
     *table, per_speed, stiction = limits
     excess = maximum(speed * per_speed, where(FORGOTTEN < faded, 1.0 + faded, 1.0))
@@ -281,9 +289,27 @@ def _joint(
     return _Joint(kept, out, [*scaled, values[LEVEL] / (bounds[LEVEL] * wide)], lasts)
 
 
+def _all_levels(shares: Row, moving: Row) -> Number:
+    """|sum of the shares|, the least that it may be: those of joints that do not move are anything from 0 to these.
+
+    Stiction holds a joint at any level, so that its own says nothing of the others; but where a model is wrong, they
+    explain each other, and one that is left out would leave the others unexplained.
+    """
+    sure = sum((m * x for m, x in zip(moving, shares, strict=True)), 0.0)
+    low = sum(((1.0 - m) * minimum(x, 0.0) for m, x in zip(moving, shares, strict=True)), sure)
+    high = sum(((1.0 - m) * maximum(x, 0.0) for m, x in zip(moving, shares, strict=True)), sure)
+    return maximum(maximum(low, -high), 0.0)
+
+
 def _two(new: Number, old: Number) -> Number:
     """The smaller of both, 0 where their signs differ."""
     return maximum(minimum(new, old), 0.0) + minimum(maximum(new, old), 0.0)
+
+
+def _let_go(turns: Number, signal: Number, residual: Number) -> Number:
+    """The signal, of a joint that turns no larger than the residual that it is made of."""
+    most = absolute(residual)
+    return where(turns, maximum(minimum(signal, most), -most), signal)
 
 
 def _largest(values: Row) -> Number:

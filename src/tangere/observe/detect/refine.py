@@ -83,7 +83,7 @@ class Refiner:
         before, during, noise = known.event, known.during, known.noise
         added = during.residual - known.baseline
         top = int(np.argmax(np.linalg.norm(added / noise, axis=1)))
-        best = felt(during.time, added, during.qd, noise, self.stiction)
+        best = felt(during.time, _let_go(added, known, self.stiction), during.qd, noise, self.stiction)
         j = before.joint - 1
         torque, sigma = float(best.added[j]), float(best.variance[j]) ** 0.5
         event = replace(
@@ -147,6 +147,20 @@ class Refiner:
             force_interval_n=None if answer.force is None else _stretched(answer.force_range, best.stretch),
             point_spread_m=None if answer.point is None else answer.spread,
         ), found.explained, best  # fmt: skip
+
+
+def _let_go(added: Array, known: Gathered, stiction: Array) -> Array:
+    """What an event added (m, n) [Nm]; of a joint that stood before it without what stiction (n,) [Nm] had held.
+
+    Stiction held the mean before it at some torque within its band, which the push has let go: what counts is the
+    residual itself where that is less, by the band at most.
+    """
+    if len(known.before.time) == 0:
+        return added
+    stood = sticking(known.before.time, known.before.qd)[-1] > 0.5
+    size = np.abs(added)
+    less = np.maximum(np.minimum(size, np.abs(known.during.residual)), size - stiction)
+    return np.where(stood, np.copysign(less, added), added)
 
 
 def _no_hand(force: Array, isolated: Added) -> bool:
