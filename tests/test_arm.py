@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from virtual_arms import virtual
+from virtual_arms import listening, until, virtual
 
 import tangere
 from tangere.apps.virtual_ur.inside import HOME
 from tangere.errors import InvalidValue, PlantLost
 from tangere.kinematics.rotation import pose_from_ur
+from tangere.plants import torque_loop as loop
 from tangere.rtde.client import Address
 from tangere.rtde.consent import ConsentNeeded
+from tangere.rtde.dashboard import Dashboard
 from tangere.types import Command
 
 GOAL = np.array((0.3, -1.3, 1.4, -1.7, -1.5, 0.2))
@@ -199,6 +201,25 @@ def test_a_scenario_runs_on_the_arm(tmp_path: Path) -> None:
     )
     assert again.returncode == 1
     assert "which no simulation repeats" in again.stderr
+
+
+@pytest.mark.parametrize("friction", ["none", "full"])
+def test_the_friction_of_an_arms_joints_is_no_touch(friction: str, tmp_path: Path) -> None:
+    """Joints stick, and drives make up for a part of their friction. 60 Nm on joint 2 are felt all the same."""
+    with virtual("--wait-for-ever", robot="ur10e", clock="lockstep") as host:
+        line = [sys.executable, "-m", "tangere", "run", "circle", "--arm", host, "--out", str(tmp_path), "--approach",
+                "--set", "duration=4", f"friction={friction}"]  # fmt: skip
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads((tmp_path / "summary.json").read_text())["events"] == []
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            with listening(host, loop.FRAMES, loop.MODE) as rtde, Dashboard(host) as desk:
+                until(rtde, lambda v: v[loop.MODE] == loop.Mode.TORQUE and 1000 < v[loop.FRAMES] < 1500, 600.0)
+                assert desk.ask("push joint=2,torque=-60,duration=0.3") == "Pushing"
+            said = process.communicate(timeout=300)[0]
+            assert process.returncode == 0, said
+        events = json.loads((tmp_path / "summary.json").read_text())["events"]
+        assert [event["joint"] for event in events] == [2], events
 
 
 @pytest.mark.parametrize(

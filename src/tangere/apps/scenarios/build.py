@@ -76,6 +76,23 @@ class OnArm:
         return RtdePlant(self.host, world.believed, consent=self.consent, friction=friction, hold=self.hold)
 
 
+def _felt_friction(world: World, arm: OnArm | None) -> tuple[Friction | None, Friction | None]:
+    """What observers take for friction, and all friction that the joints have, as far as it is known.
+
+    Those of a live arm have some whatever a controller makes up for: that of typical drives where nothing else is
+    believed. The share that its own drives do not make up for is then felt.
+    """
+    believed = world.believed_friction
+    if arm is None or believed is not None:
+        return believed, believed
+    from tangere.dynamics.friction import JointFriction
+    from tangere.model.joint_sizes import typical_drives
+    from tangere.script.compliance import COULOMB, VISCOUS
+
+    law = JointFriction.of(typical_drives(world.believed.model).drives)
+    return JointFriction(law.coulomb * (1.0 - COULOMB), law.viscous * (1.0 - VISCOUS), law.width), law
+
+
 @dataclass(frozen=True)
 class Built:
     """Everything that run() takes, and what the report and the summary want to know beside it."""
@@ -212,7 +229,7 @@ def _built(chosen: Scenario, settings: Any, told: frozenset[str], said: tuple[st
             settings = replace(settings, **{name: tuple(one for one in every if one not in late)})
             begins = f"the {name} of {chosen.name} starts at {late[0].start:g} s"
             said += (f"{nothing}: {begins}, the run ends at {end:g} s",)
-    gain, law = settings.observer_gain, world.believed_friction
+    gain, (law, rubs) = settings.observer_gain, _felt_friction(world, arm)
     observers: dict[str, Observer] = {"momentum": MomentumObserver(believed, gain, friction=law)}
     if settings.acceleration_residual:
         raw = settings.acceleration_residual == "raw"
@@ -221,7 +238,7 @@ def _built(chosen: Scenario, settings: Any, told: frozenset[str], said: tuple[st
     controller = Guarded(motion.controller, believed, period=settings.period, torque_max=torque_max)
     return Built(
         chosen, settings, world, motion, _plant(world, motion, settings, arm), controller, observers,
-        _detector(world, motion, settings), said,
+        _detector(world, motion, settings, rubs, arm is not None), said,
     )  # fmt: skip
 
 
@@ -253,22 +270,25 @@ def _plant(world: World, motion: Motion, settings: Any, arm: OnArm | None) -> Pl
     return MujocoPlant(world.true, settings.period, stiction=stiction, **options)
 
 
-def _friction_error(believed: Robot, s: Any) -> float:
+def _friction_error(believed: Robot, s: Any, live: bool) -> float:
     """Share of the believed friction that detection allows for: as told, or what is known of typical friction."""
     told: float = s.uncertainty_friction
-    return max(told, float(friction_spread(believed.model).max())) if s.friction == "typical" else told
+    return max(told, float(friction_spread(believed.model).max())) if live or s.friction == "typical" else told
 
 
-def _detector(world: World, motion: Motion, settings: Any) -> Detector:
+def _detector(world: World, motion: Motion, settings: Any, rubs: Friction | None, live: bool) -> Detector:
     """With the believed thresholds; a contact that is wanted raises no alarm."""
-    detector = _believed(world, settings)
+    detector = _believed(world, settings, rubs, live)
     if motion.presses:
         detector.wanted = wanted(world.believed.dof)
     return detector
 
 
-def _believed(world: World, settings: Any) -> Detector:
-    """Constant thresholds where they are told, those of a tuned model where it has some, else from what is declared."""
+def _believed(world: World, settings: Any, law: Any, live: bool) -> Detector:
+    """Constant thresholds where they are told, those of a tuned model where it has some, else from what is declared.
+
+    law: the friction of the joints, None for none. live: they are an arm's own, which stick.
+    """
     believed = world.believed
     dof, name = believed.dof, believed.name
     if settings.threshold is not None:
@@ -276,7 +296,6 @@ def _believed(world: World, settings: Any) -> Detector:
             raise InvalidValue(f"threshold: 1 or {dof} numbers for {name}, got {len(settings.threshold)}")
         constant = Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof)
         return Detector(constant, robot=believed)
-    law: Any = world.believed_friction
     # a push on a joint alone is what a failing drive does: it is taken at its word where it is told, and no drive fails
     fails = bool(settings.fault) or not any(isinstance(push, Push) for push in settings.push)
     if world.belief is not None and world.belief.tuned:
@@ -293,8 +312,8 @@ def _believed(world: World, settings: Any) -> Detector:
     sensors = sensors_of(believed, settings.sensors, settings.period, settings.seed)
     thresholds = Thresholds.of_noise(
         believed, settings.period, sensors, law, gain=settings.observer_gain,
-        mass_error=settings.uncertainty_mass, friction_error=_friction_error(believed, settings),
-        sticks=settings.friction == "stiction",
+        mass_error=settings.uncertainty_mass, friction_error=_friction_error(believed, settings, live),
+        sticks=live or settings.friction == "stiction",
     )  # fmt: skip
     stiction = None if law is None else law.coulomb
     isolator = ContactIsolator(believed)
