@@ -69,6 +69,47 @@ def test_the_sentence_of_other_runs() -> None:
     assert sentence(RunData("nothing")) == ""
 
 
+def test_a_false_alarm_and_a_missed_push_are_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A payload that nobody told of: nothing touched at 0.301 s, and the push at 0.8 s went under. Page, terminal."""
+    from tangere.cli.main import main
+
+    words = "run hold --plant rigid --push joint=2,torque=20,start=0.8,duration=0.2 --set duration=1.2 payload=3 --out"
+    assert main([*words.split(), str(tmp_path)]) == 0
+    page, told = (tmp_path / "report.html").read_text(), capsys.readouterr().out
+    false = r"False alarm on joint 4 from 0.301 s to the end: nothing touched the arm, its model is off by [\d.]+ Nm"
+    missed = "The push of 20 Nm on joint 2 at 0.8 s was not told apart from the alarm that had gone on since 0.301 s."
+    for text in (page, told):
+        assert re.search(false, text)
+        assert missed in text
+        assert "was felt" not in text
+    assert "touch at" not in told
+    assert "pushes felt" in page
+    assert "believed_payload" in page  # what to do
+    assert "Before 0.3 s nothing is watched" in page  # why it came when it came
+
+
+def test_a_push_below_its_threshold_is_said_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tangere.cli.main import main
+
+    words = "run hold --plant rigid --push link=4,force=0/0/5,start=0.5,duration=0.2 --set duration=0.9"
+    assert main([*words.split(), "threshold=40", "--out", str(tmp_path)]) == 0
+    missed = r"The push of 5 N on link 4 at 0.5 s was not felt \([\d.]+ Nm on joint [23], threshold there: 40 Nm\)\."
+    assert re.search(missed, capsys.readouterr().out)
+    assert re.search(missed, (tmp_path / "report.html").read_text())
+
+
+def test_a_curve_below_its_threshold_says_what_alarmed_instead() -> None:
+    """An alarm by impact: the dashed level is another threshold, and the page says when the curve crossed that one."""
+    time = np.linspace(0.0, 2.0, 201)
+    curve = np.zeros((201, 6))
+    curve[time >= 1.0, 1] = np.clip(20.0 * (time[time >= 1.0] - 1.0) / 0.5, 0.0, 20.0)
+    event = Event.sample(1.0, 2, np.ones(6), channel="impact", reason="joint 2: impact of 2.77 Nm", end_s=2.0)
+    data = made(time=time, residuals={"": curve}, thresholds=np.full(6, 8.0), events=(event,), q=None, q_des=None)
+    assert "is that of the level, 8 Nm, which the curve crossed at 1.21 s." in report_html(data)
+    assert "which the curve did not cross." in report_html(replace(data, thresholds=np.full(6, 30.0)))
+    assert "of the level" not in report_html(replace(data, events=(replace(event, channel="level"),)))
+
+
 def test_without_a_detector_nothing_is_said_of_thresholds() -> None:
     quiet = made(events=(), summary={"events": []})
     assert "nothing rose above its threshold" in report_html(quiet)

@@ -130,7 +130,7 @@ def test_a_push_is_recorded_felt_and_handed_to_the_reaction(robot):
     assert touch.end_s == log.time[int(np.argmax((log["residual"][:, 1] < 0.5) & (log.time > 0.3)))]
     ((event, steps),) = controller.events
     assert (event.time_s, event.phase, steps) == (touch.time_s, "raised", first)
-    assert [note.text for note in log.notes] == [f"touch: joint 2, {touch.residual_nm[1]:.3g} Nm", "touch: ended"]
+    assert [note.text for note in log.notes] == [f"touch: {touch.reason}", "touch: ended"]
     # cost of each period
     assert np.all(log["cost"] > 0.0)
     assert result.timing.periods == 400

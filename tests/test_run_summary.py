@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +12,11 @@ from tangere.logs.log import Log
 from tangere.loop.folder import write_json
 from tangere.loop.result import RunResult, Timing
 from tangere.loop.summary import summarise, tracking_error
+from tangere.plants.pushes import Push
 from tangere.types import Event
 
 K, H, N = 50.0, 1e-3, 10_000
-PUSH = SimpleNamespace(start=3.0, duration=2.0)
+PUSH = Push(2, 20.5, start=3.0, duration=2.0)
 
 
 def made(detections=(), truth=True):
@@ -62,6 +62,30 @@ def test_every_number(tmp_path):
     assert summary["interventions"] == {"limited": 3}
     assert (event["kind"], event["alarm"]) == ("unknown", True)
     write_json(summary, tmp_path / "summary.json")
+
+
+def test_an_alarm_is_false_where_nothing_touched_and_hides_the_push_within_it():
+    """An alarm two seconds before the push: by the truth nothing touched; its mean ends where the push begins."""
+    early = Event.sample(1.0, 2, np.array([0, 0.3, 0, 0, 0, 0.0]))
+    summary = summarise(made([early]), pushes=[PUSH])
+    (event,), (push,) = summary["events"], summary["pushes"]
+    assert event["false"] is True
+    assert event["true_torque_nm"] == 0.0
+    assert event["torque_nm"] == 0.0  # the 20 Nm of the push are not in it
+    assert (push["joint"], push["torque_nm"], push["felt_ms"], push["hidden_s"]) == (2, PUSH.torque, None, 1.0)
+    over = replace(early, end_s=2.5)  # the push is then missed for its own sake
+    assert summarise(made([over]), pushes=[PUSH])["pushes"][0]["hidden_s"] is None
+    assert summarise(made([early], truth=False), pushes=[PUSH])["events"][0]["false"] is None
+
+
+def test_a_push_that_was_felt_is_none_that_was_missed():
+    summary = summarise(made([TOUCH]), pushes=[PUSH])
+    assert summary["events"][0]["false"] is False
+    assert summary["pushes"][0]["felt_ms"] == pytest.approx(2.0)
+    assert summarise(made([TOUCH]))["events"][0]["false"] is False  # nobody told of the push: the truth has it
+    masked = replace(TOUCH, kind="stop", masked=True)
+    (push,) = summarise(made([masked]), pushes=[PUSH])["pushes"]
+    assert (push["felt_ms"], push["taken_for"]) == (None, "stop")
 
 
 def test_a_touch_that_no_push_explains(tmp_path):

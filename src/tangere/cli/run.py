@@ -249,6 +249,7 @@ _SHOWN = {
 def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
     """The few numbers that matter, and where the rest is."""
     from tangere.report.sections_run import UNSEEN
+    from tangere.report.sentence import false_words, missed_words
 
     lines = [f"aborted: {summary['aborted']}"] if summary["aborted"] else []
     if summary["log_error"]:
@@ -263,9 +264,13 @@ def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
         if value is not None and not (key == "realtime_factor" and "arm" in summary):
             rows.append((label, "0" if abs(value) < UNSEEN else f"{value:.4g}", unit))
     lines += table(rows, ("", "", ""), "lrl", indent=0)[2:]
+    units = {j: arm.unit(j, "Nm") for j in range(1, arm.dof + 1)}
     for event in summary["events"]:
         if not event.get("alarm", True):
             continue  # a stop, a wanted contact
+        if event["false"]:
+            lines.append(false_words(event, units))
+            continue
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
         unit = arm.unit(event["joint"], "Nm")
         torque = "" if event["torque_nm"] is None else f", {event['torque_nm']:.2f} {unit}"
@@ -273,6 +278,7 @@ def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
         what = "fault" if event["kind"] == "fault" else "touch"
         link = "" if event["link"] is None or what == "fault" else f", link {event['link']}"
         lines.append(f"{what} at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
+    lines += missed_words(summary.get("pushes", ()), units)
     for fault in summary.get("faults", ()):
         if fault["why"]:
             lines.append(f"the fault of joint {fault['joint']} was not told from a touch: {fault['why']}")

@@ -138,7 +138,7 @@ def run(
         if refining is not None:
             stack.callback(refining.close)
         loop = _Loop(origin, plant, controller, tuple(named.values()), felt, reaction, trajectory, live, recorder,
-                     parts, feeds, refining, end, robot)  # fmt: skip
+                     parts, feeds, refining, end)  # fmt: skip
         # Collection stays on, but where a clock counts what exists already (modules, models: some 1e5 objects) is set
         # aside for the run: a full pass over it takes 13 ms, seen once in 10 minutes at 500 Hz.
         if clocked:
@@ -202,7 +202,6 @@ class _Loop:
     feeds: tuple[Feed, ...]
     refining: Refining | None
     ends: ends.Ends
-    robot: Robot | None
 
     def __post_init__(self) -> None:
         self.aborted = self._said = ""
@@ -357,9 +356,7 @@ class _Loop:
         for event in events:
             if event.begins:
                 word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
-                size = float(event.residual_nm[event.joint - 1])
-                unit = "Nm" if self.robot is None else self.robot.unit(event.joint, "Nm")
-                self.recorder.note(time, f"{word}: joint {event.joint}, {size:.3g} {unit}")
+                self.recorder.note(time, f"{word}: {event.reason or f'joint {event.joint}'}")
             if self.reaction is not None and event.alarm and event.phase != "ended":
                 self.reaction.on_event(event)
             self._tell(event)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from tangere.logs.log import Log
 from tangere.loop.result import Push, RunResult
 from tangere.observe.momentum import GAIN
+from tangere.plants.pushes import Push as TorquePush
+from tangere.plants.pushes import PushForce
 from tangere.robots import Robot
 from tangere.types import Array, Event
 
@@ -18,6 +20,7 @@ from tangere.types import Array, Event
 AFTER_PUSH = 1.0
 # time constants after which exp(-5) = 0.7 % of a step is still missing from a residual
 SETTLED = 5.0
+UNTOUCHED = 1e-6  # [Nm] true external torque below which nothing touches the arm: rounding of a simulated contact
 
 Mask = NDArray[np.bool_]
 
@@ -40,7 +43,9 @@ def summarise(
     push; where none is known, until five time constants before the first event. events: time_s is the stamp of the
     sample that raised it, delay_ms counts from the start of the push that it answers, torque_nm is the mean residual of
     its joint from five time constants after the onset until the end (of the push; where no push is known, until five
-    time constants before the end was seen), true_torque_nm the truth there.
+    time constants before the end was seen), true_torque_nm the truth there; false: whether nothing touched the arm when
+    the alarm was raised (its means then end where a push begins), None where that is not known. pushes: what became of
+    each that the simulation gave (`_became`).
     step_us: median time of controller and observers; blocks: who took part, for the block diagram.
     """
     log = result.log
@@ -48,12 +53,15 @@ def summarise(
     pushed = _pushed(log, pushes)
     counted = ~pushed & (log.time >= settle)
     timing = result.timing
+    events = _events(log, result.events, pushes, gain)
+    gave = [push for push in pushes if isinstance(push, TorquePush | PushForce)]
     return {
         "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
         "tracking_max_mm": _millimetres(error, counted, np.max),
         "tracking_push_max_mm": _millimetres(error, pushed, np.max),
         "residual_rms_nm": _quiet_rms(log, _first_touch(result.events, pushes, gain)),
-        "events": _events(log, result.events, pushes, gain),
+        "events": events,
+        **({"pushes": [_became(push, log, events, result.setup.thresholds) for push in gave]} if gave else {}),
         "realtime_factor": result.realtime_factor,
         "duration_s": result.duration,
         "samples": len(log),
@@ -132,7 +140,8 @@ def _millimetres(error: Array | None, where: Mask, reduce: Any) -> float | None:
 def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> list[dict[str, Any]]:
     """The entries of all events, in one pass over the log."""
     windows: list[tuple[int, float, float]] = []  # joint, from, to [s]: where an event's torque is a steady one
-    answered = []
+    answered: list[Push | None] = []
+    false: list[bool | None] = []
     for event in events:
         j = event.joint - 1
         settling = SETTLED / float(np.broadcast_to(np.asarray(gain, dtype=float), (event.residual_nm.size,))[j])
@@ -143,9 +152,57 @@ def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: Arr
         elif event.end_s is not None:
             end -= settling
         answered.append(push)
+        false.append(_false(log, event, push, settling))
+        if false[-1]:  # what is felt is all error, until something does touch
+            end = min([end, *(one.start for one in pushes if one.start > event.time_s)])
         windows.append((j, event.time_s + settling, end))
     felt, true = _means(log, ("residual", "tau_ext_true"), windows)
-    return [_entry(*one) for one in zip(events, answered, felt, true, strict=True)]
+    return [_entry(*one) for one in zip(events, answered, felt, true, false, strict=True)]
+
+
+def _false(log: Log, event: Event, push: Push | None, settling: float) -> bool | None:
+    """Whether nothing touched the arm when an alarm was raised; None where the truth is not known."""
+    if not event.alarm or "tau_ext_true" not in log:
+        return None
+    first, end = np.searchsorted(log.time, (event.onset_s - settling, event.time_s), side="right").tolist()
+    touched = np.abs(log[max(first - 1, 0) : end]["tau_ext_true"]) > UNTOUCHED
+    return push is None and not bool(touched.any())
+
+
+def _became(
+    push: TorquePush | PushForce, log: Log, events: Sequence[dict[str, Any]], levels: Array | None
+) -> dict[str, Any]:
+    """What became of a push: felt_ms after its start, or hidden_s, since when another alarm went on, or neither.
+
+    joint, torque_nm: where it pressed most against the thresholds, and how much; threshold_nm: of that joint.
+    taken_for: the kind of an event that it was and that raises no alarm.
+    """
+    end = push.start + push.duration
+    joint, torque, link, force = None, None, None, None
+    if isinstance(push, TorquePush):
+        joint, torque = push.joint, push.torque
+    else:
+        link, force = push.link, float(np.linalg.norm(push.force))
+        first, last = np.searchsorted(log.time, (push.start, end)).tolist()
+        if "tau_ext_true" in log and first < last:
+            true = np.abs(log[first:last]["tau_ext_true"]).max(axis=0)
+            joint = 1 + int(np.argmax(true if levels is None else true / levels))
+            torque = float(true[joint - 1])
+    mine = [event for event in events if event["push_s"] == push.start]
+    alarms = [event for event in mine if event["alarm"]]
+    on = [e for e in events if e["alarm"] and e["time_s"] < push.start and (e["end_s"] or np.inf) > push.start]
+    return {
+        "start_s": push.start,
+        "end_s": end if np.isfinite(end) else None,
+        "joint": joint,
+        "torque_nm": torque,
+        "link": link,
+        "force_n": force,
+        "threshold_nm": None if levels is None or joint is None else float(levels[joint - 1]),
+        "felt_ms": 1e3 * (alarms[0]["time_s"] - push.start) if alarms else None,
+        "hidden_s": on[-1]["time_s"] if on and not alarms else None,
+        "taken_for": mine[0]["kind"] if mine and not alarms else "",
+    }
 
 
 def _means(
@@ -170,11 +227,15 @@ def _means(
     ]
 
 
-def _entry(event: Event, push: Push | None, felt: float | None, true: float | None) -> dict[str, Any]:
+def _entry(
+    event: Event, push: Push | None, felt: float | None, true: float | None, false: bool | None
+) -> dict[str, Any]:
     return {
         "time_s": event.time_s,
         "end_s": event.end_s,
+        "push_s": None if push is None else push.start,
         "delay_ms": None if push is None else 1e3 * (event.time_s - push.start),
+        "false": false,
         "joint": event.joint,
         "torque_nm": felt,
         "true_torque_nm": true,

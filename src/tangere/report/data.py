@@ -263,7 +263,7 @@ def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) 
     entries = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else [*newest.values()]
     out: list[Event] = []
     for entry in entries:
-        told = {**newest.get(entry.get("time_s"), {}), **entry}
+        told = {"channel": "residual", **newest.get(entry.get("time_s"), {}), **entry}
         time, joint = _number(told.get("time_s")), told.get("joint")
         if time is not None and isinstance(joint, int) and 1 <= joint <= dof:
             residual = np.zeros(dof)
@@ -273,7 +273,7 @@ def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) 
             if isinstance(told.get("link"), int) and 1 <= told["link"] <= dof:
                 more |= {"link": told["link"], "link_probability": _number(told.get("link_probability")) or 0.0}
                 more |= {name: _vector(told.get(name)) for name in ("point", "force")}
-            more |= {name: str(told.get(name) or "") for name in ("why_no_link", "reason")}
+            more |= {name: str(told.get(name) or "") for name in ("why_no_link", "reason", "channel")}
             out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
 

@@ -37,6 +37,13 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
 )
 
 
+# what to do about an alarm though nothing touched
+FALSE = (
+    "What the model does not explain looks like a touch. Give controller and observer the arm's own model, tell them "
+    "the payload (believed_payload), or allow for more (uncertainty_mass, uncertainty_friction, threshold)."
+)
+
+
 def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> Path:
     """Write the report of a run to `path` and say where it is. The file is whole or not there.
 
@@ -131,7 +138,9 @@ def head(data: RunData) -> Raw:
         alarm = ("The log is empty", "Nothing to draw.")
     elif beyond(data):
         alarm = ("The arm went beyond its limits", beyond_words(data))
-    return page_head(data.name, line, _tiles(data), alarm, sentence=sentence(data), about=data.about)
+    false = any(entry.get("false") for event, entry in data.judged if event.alarm)
+    caution = ("False alarm", FALSE) if false else None
+    return page_head(data.name, line, _tiles(data), alarm, caution, sentence=sentence(data), about=data.about)
 
 
 def _tiles(data: RunData) -> list[tuple[str, object, str]]:
@@ -151,14 +160,22 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
         inner = told.get(part)
         if isinstance(inner, Mapping) and _known(inner, key):
             tiles.append((words, number(float(inner[key]), 3), " N"))
-    for event, entry in [judged for judged in data.judged if judged[0].alarm][:1]:
-        if entry.get("torque_nm") is not None:
+    alarms = sorted((judged for judged in data.judged if judged[0].alarm), key=lambda one: bool(one[1].get("false")))
+    for event, entry in alarms[:1]:  # a true one, where there is any
+        if entry.get("torque_nm") is not None and entry.get("false"):
+            off = number(abs(entry["torque_nm"]), 3)
+            tiles.append((f"false alarm at joint {event.joint}", off, f" {units[event.joint]}"))
+        elif entry.get("torque_nm") is not None:
             known = entry.get("true_torque_nm") is not None and event.kind != "fault"  # a drive: nobody pushed
             true = f" of {number(entry['true_torque_nm'], 3)}" if known else ""
             felt = join(number(entry["torque_nm"], 3), tag("small", true))
             tiles.append((f"felt at joint {event.joint}", felt, f" {units[event.joint]}"))
         if entry.get("delay_ms") is not None:
             tiles.append(("noticed after", number(entry["delay_ms"], 3), " ms"))
+    pushes = [push for push in told.get("pushes") or () if isinstance(push, Mapping)]
+    felt_of = sum(_known(push, "felt_ms") for push in pushes)
+    if felt_of < len(pushes):
+        tiles.append(("pushes felt", f"{felt_of} of {len(pushes)}", ""))
     return tiles
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.stills import histogram, path_view
+from tangere.kernels.laws.detection import SETTLING
 from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
@@ -32,7 +33,7 @@ from tangere.report.section import (
     tool_paths,
     unit_words,
 )
-from tangere.types import Array
+from tangere.types import Array, Event
 
 
 def joints(data: RunData) -> Section | None:
@@ -175,10 +176,31 @@ def residual(data: RunData) -> Section | None:
 
 def _raised(data: RunData) -> Raw | None:
     """What raised each event, in a sentence, and which links are meant."""
-    said = [tag("li", f"{e.name} at {e.time_s:.3f} s: {e.reason}.") for e in data.events if e.reason]
+    said = [
+        tag("li", f"{'false alarm' if entry.get('false') else e.name} at {e.time_s:.3f} s: {e.reason}.{_by(data, e)}")
+        for e, entry in data.judged
+        if e.reason
+    ]
     robot, _ = robot_of(data)
     meant = links_meant(robot, data.events) if robot is not None else ""
     return join(tag("ul", *said) if said else None, tag("p", meant) if meant else None) if said or meant else None
+
+
+def _by(data: RunData, event: Event) -> str:
+    """What the curve and its dashed threshold do not show of an alarm: why it came when it did, and when they cross."""
+    if event.channel == "residual" or not len(data.time):
+        return ""
+    began = float(data.time[0])
+    if event.time_s <= began + SETTLING + 2.0 * (data.period or 0.0):
+        return f" Before {number(began + SETTLING, 3)} s nothing is watched: the mean of the residual is learned."
+    j, levels, curve = event.joint - 1, data.thresholds, next(iter(data.residuals.values()), None)
+    if event.channel == "level" or levels is None or curve is None or not j < min(len(levels), curve.shape[1]):
+        return ""
+    last = np.inf if event.end_s is None else event.end_s
+    above = (data.time >= event.time_s) & (data.time <= last) & (np.abs(curve[:, j]) > levels[j])
+    when = f"crossed at {number(float(data.time[np.argmax(above)]), 4)} s" if above.any() else "did not cross"
+    unit = joint_units(data, "Nm")[event.joint]
+    return f" The dashed threshold is that of the level, {number(float(levels[j]), 3)} {unit}, which the curve {when}."
 
 
 def _score(data: RunData) -> list[TimeFigure | Raw]:

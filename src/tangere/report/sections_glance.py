@@ -118,10 +118,10 @@ def _curve(data: RunData) -> TimeFigure | None:
         panel = Panel("Force on the tool", "N", sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
         caption = "Force of the environment on the tool."
         return TimeFigure("glance-force", caption, data.time, (panel,), bands, tuple("xyz"), same=("contact-force", 0))
-    alarms = [event.joint - 1 for event in data.events if event.alarm and event.joint <= dof]
+    alarms = [(e.joint - 1, entry.get("false")) for e, entry in data.judged if e.alarm and e.joint <= dof]
     if alarms and data.residuals:
-        i = alarms[0]
-        caption = f"What joint {i + 1} felt. Shaded: while the touch lasted."
+        i, false = alarms[0]
+        caption = f"What joint {i + 1} felt. Shaded: while the {'false alarm' if false else 'touch'} lasted."
         panel = residual_panel(data, i, titles[i])
         return TimeFigure("glance-residual", caption, data.time, (panel,), bands, same=("residual-torque", i))
     tcp, tcp_des = tool_paths(data)

@@ -266,7 +266,7 @@ def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[s
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
         if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
-                                 "notes", "faults", "step_us", "realtime_factor"):  # fmt: skip
+                                 "notes", "faults", "step_us", "realtime_factor", "pushes"):  # fmt: skip
             continue
         if isinstance(value, Mapping):
             inner = {name: one for name, one in value.items() if not isinstance(one, Mapping)}
@@ -296,6 +296,7 @@ def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
     end = "not ended" if event.end_s is None else number(event.end_s, 6)
     felt = (number(entry.get(key), 3) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
     joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
+    joint += " (false alarm)" if entry.get("false") else ""
     return (joint, number(event.time_s, 6), end, *felt, link_words(event))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from tangere.figures.markup import number
@@ -10,6 +10,7 @@ from tangere.report.data import RunData
 from tangere.report.section import joint_units, robot_of
 from tangere.types import BEYOND
 
+TAKEN = {"stop": "a stop", "wanted": "a wanted contact", "payload": "a payload"}  # what a push may be taken for
 WITHIN = 3  # touches that are told one by one
 MOST_LIMITS = 6  # limits that are told one by one above everything else; the figures have all of them
 
@@ -67,22 +68,69 @@ def beyond_words(data: RunData) -> str:
 def _touches(data: RunData) -> Iterator[str]:
     """What was felt, and when; that nothing was, where events were looked for."""
     impact = data.summary.get("touch")
+    units, pushes = joint_units(data, "Nm"), _entries(data.summary, "pushes")
+    alarms = [(event, entry) for event, entry in data.judged if event.alarm]
     if isinstance(impact, Mapping) and _known(impact.get("peak_n")):
         yield _impact(impact)
-        return
-    alarms = [(event, entry) for event, entry in data.judged if event.alarm]
-    units = joint_units(data, "Nm")
+        alarms = [one for one in alarms if one[1].get("false")]
     for event, entry in alarms[:WITHIN]:
+        if entry.get("false"):
+            yield false_words(entry, units)
+            continue
         size, after = entry.get("torque_nm"), entry.get("delay_ms")
         strong = f" of {number(abs(size), 3)} {units[event.joint]}" if _known(size) and abs(size) >= 0.01 else ""
         late = f" after {number(after, 2)} ms" if _known(after) else ""
         kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
         yield f"A {kind}{strong} on joint {event.joint} at {number(event.time_s, 3)} s was felt{late}."
     if len(alarms) > WITHIN:
-        yield f"{len(alarms) - WITHIN} more touches followed."
-    if not alarms and data.residuals and "events" in data.summary:
+        false = sum(bool(entry.get("false")) for _, entry in alarms[WITHIN:])
+        yield f"{len(alarms) - WITHIN} more {f'alarms ({false} of them false)' if false else 'touches'} followed."
+    missed = missed_words(pushes, units)
+    yield from missed
+    if impact is None and not alarms and not missed and data.residuals and "events" in data.summary:
         wanted = any(event.kind == "wanted" for event in data.events)
         yield "The contact was wanted and raised no alarm." if wanted else "No touch was felt."
+
+
+def false_words(entry: Mapping[str, Any], units: Mapping[int, str]) -> str:
+    """An alarm though nothing touched the arm, by its entry in the summary; units of the joints' torques, by joint."""
+    joint, felt, end = int(entry["joint"]), entry.get("torque_nm"), entry.get("end_s")
+    until = "to the end" if not _known(end) else f"to {number(end, 3)} s"
+    words = f"False alarm on joint {joint} from {number(entry['time_s'], 3)} s {until}: nothing touched the arm"
+    true = entry.get("true_torque_nm")
+    off = abs(felt - (true if _known(true) else 0.0)) if _known(felt) else 0.0
+    return words + (f", its model is off by {number(off, 3)} {units[joint]} there." if off >= 0.01 else ".")
+
+
+def missed_words(pushes: Iterable[Mapping[str, Any]], units: Mapping[int, str]) -> list[str]:
+    """A sentence for each push that was given and raised no alarm of its own; the last for all that are too many."""
+    told = []
+    for push in pushes:
+        if _known(push.get("felt_ms")):
+            continue
+        joint, torque, link = push.get("joint"), push.get("torque_nm"), push.get("link")
+        pressed, limit, unit = "", push.get("threshold_nm"), ""
+        if isinstance(joint, int) and _known(torque):
+            unit = units[joint]
+            pressed = f"{number(abs(torque), 3)} {unit} on joint {joint}"
+        size = f" of {pressed}" if link is None else f" of {number(push.get('force_n'), 3)} N on link {link}"
+        became = "was not felt"
+        if _known(push.get("hidden_s")):
+            became = f"was not told apart from the alarm that had gone on since {number(push['hidden_s'], 3)} s"
+        elif push.get("taken_for"):
+            became = f"raised no alarm: it was taken for {TAKEN.get(str(push['taken_for']), push['taken_for'])}"
+        elif _known(limit) and pressed:
+            there = f"threshold there: {number(limit, 3)} {unit}"
+            became += f" ({there if link is None else f'{pressed}, {there}'})"
+        told.append(f"The push{size} at {number(push.get('start_s'), 3)} s {became}.")
+    more = len(told) - WITHIN
+    return told if more <= 0 else [*told[:WITHIN], f"{more} more pushes were not felt."]
+
+
+def _entries(summary: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The mappings of a list in the summary, which may come from a file."""
+    listed = summary.get(key)
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
 
 
 def _impact(impact: Mapping[str, Any]) -> str:
