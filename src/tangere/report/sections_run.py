@@ -242,7 +242,7 @@ def setup(data: RunData) -> Section:
             "figure",
             diagram(names),
             diagram(names, tall=True),
-            tag("figcaption", "Who hands what to whom in this run.", again(data.command, "setup")),
+            tag("figcaption", "The parts of this run, and what each gives to the next.", again(data.command, "setup")),
             class_="diagram",
         )
     ]
