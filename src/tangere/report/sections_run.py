@@ -215,12 +215,12 @@ def short(value: float, beside: Sequence[float] = ()) -> str:
 
 
 def row(values: Sequence[float]) -> list[str]:
-    """Numbers of one unit side by side: as many digits behind the point as the largest needs to have three."""
+    """Numbers of one unit side by side: digits behind the point as the largest needs to have three, five at most."""
     known = [abs(v) for v in values if v == v and abs(v) != float("inf")]
     largest = max(known, default=0.0)
     if largest < UNSEEN:
         return ["0" if v == v else number(v) for v in values]
-    decimals = max(0, 2 - math.floor(math.log10(largest)))
+    decimals = min(max(0, 2 - math.floor(math.log10(largest))), 5)  # five: a hundredth of what is measured
 
     def one(v: float) -> str:
         if abs(v) < 0.5 * 10.0**-decimals:
