@@ -42,6 +42,7 @@ help:
 	@echo "make clean   remove everything that was built, $(VENV) too"
 
 demo: $(VENV)/.core
+	@echo "A simulated UR10e draws a circle and is pushed: a few seconds"
 	@$(BIN)/tangere run circle --push joint=2,torque=20,start=3,duration=2 --out out/demo
 
 # one thread for linear algebra: the matrices are small, and threads that wait for each other cost most of the time
@@ -99,10 +100,12 @@ clean:
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.core: $(INPUTS) | $(BIN)/python
+	@echo "Packages are fetched, then the C kernels are compiled: one to three minutes, in which pip says nothing"
 	$(PIP) install -q -c constraints.txt -e '.[sim,plan]'
 	@touch $@
 
 $(VENV)/.docs: $(INPUTS) | $(BIN)/python
+	@echo "Packages are fetched and the C kernels are compiled: some minutes, in which pip says nothing"
 	$(PIP) install -q -c constraints.txt -e '.[docs,sim,plan,log,video,draw,fmu,jax,gym]'
 	@touch $(VENV)/.core $@
 
@@ -122,5 +125,6 @@ $(BIN)/python:
 	  echo "No C compiler found (Debian: package gcc): the slower Python kernels will serve until 'make clean' and a new start." >&2
 	@$(PYTHON) -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_paths()["include"] + "/Python.h"))' || \
 	  echo "Python.h not found (Debian: package python3-dev): the slower Python kernels will serve." >&2
+	@echo "An environment for Python is made in $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q -c constraints.txt --upgrade pip || echo "pip could not be upgraded; going on with the one that is there." >&2

@@ -14,6 +14,7 @@ from virtual_arms import listening, until, virtual
 
 import tangere
 from tangere.apps.virtual_ur.inside import HOME
+from tangere.cli.main import main
 from tangere.errors import InvalidValue, PlantLost
 from tangere.kinematics.rotation import pose_from_ur
 from tangere.plants import torque_loop as loop
@@ -106,6 +107,37 @@ def test_the_end_of_the_with_stops_it() -> None:
             with arm.freedrive():
                 assert arm.moving
             assert not arm.moving
+
+
+def test_programs_are_sent_and_the_dashboard_is_asked_by_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "go.script"
+    program.write_text(f"def go():\n  movej({GOAL.tolist()}, a=4, v=2)\n  while True:\n    sync()\n  end\nend\n")
+    with virtual("--sensors", "ideal") as host, tangere.arm(host) as arm:
+        assert main(["dashboard", host, "robotmode"]) == 0
+        assert capsys.readouterr().out == "Robotmode: RUNNING\n"
+        assert main(["script", "send", str(program), host]) == 0
+        assert capsys.readouterr().out == f"{program}: runs at {host}\n"
+        assert arm._until(lambda values: bool(np.abs(values["q"] - GOAL).max() < 1e-3), 60.0)
+        assert arm.moving  # the program goes on
+        arm.stop()
+        before = arm.state.time
+        assert main(["dashboard", host, "push joint=2,torque=60,start=1,duration=60"]) == 0
+        assert arm._until(lambda values: bool(np.abs(values["q"][1] - GOAL[1]) > 1e-4), 60.0)
+        assert arm.state.time - before > 1.0  # [s] start counts from now
+        program.write_text("movej([0, 0, 0], v=)\n")
+        assert main(["script", "send", str(program), host]) == 1
+        assert "line 1: " in capsys.readouterr().err
+    with virtual("--profile", "remote-off") as host:
+        program.write_text("sleep(1)\n")
+        assert main(["script", "send", str(program), host]) == 1
+        assert f"{host} did not run the program: " in capsys.readouterr().err
+
+
+def test_commands_that_move_an_arm_elsewhere_ask_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dashboard", "192.0.2.1", "brake release"]) == 1
+    assert "--yes-i-stand-beside-it" in capsys.readouterr().err
 
 
 def test_remote_control_off_is_said() -> None:

@@ -24,7 +24,8 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 # What is not run line by line: it stays until it is ended, needs an arm at the other end or files of the reader's, or
 # takes a minute.
 NOT_RUN = re.compile(
-    r"tangere (virtual|studio|doctor|calibration|excite|script run|record|identify|tune|watch|draw|write)|.*--foxglove"
+    r"tangere (virtual|studio|doctor|calibration|excite|script (run|send)|dashboard|record|identify|tune|watch|draw|"
+    r"write)|.*--foxglove"
 )
 SOAK = os.environ.get("TANGERE_SOAK") == "1"
 
@@ -49,36 +50,36 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     assert kinds <= {"python", "console", "text", "toml", "xml"}, kinds
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem)
-def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page.parent.name == "howto" and page.stem == "gym":
-        pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": page.stem}
-    for text in blocks(page, "python"):
-        code = compile(text, page.name, "exec")
-        if page.name not in OTHER_END:
-            exec(code, names)
-
-
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda page: page.stem)
 def test_commands_of_a_page_are_understood(page: Path) -> None:
     lines = [line for text in blocks(page, "console") for line in text.splitlines() if line.startswith("tangere ")]
     assert [line for line in lines if refused(line)] == []
 
 
-def cheap(page: Path) -> list[str]:
-    lines = [line for text in blocks(page, "console") for line in text.splitlines() if line.startswith("tangere ")]
-    return [line for line in lines if not NOT_RUN.match(line)]
+def cheap(text: str) -> list[str]:
+    """The commands of a block that are run."""
+    return [line for line in text.splitlines() if line.startswith("tangere ") and not NOT_RUN.match(line)]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if cheap(p)], ids=lambda page: page.stem)
-def test_commands_of_a_page_run(
+def runs(page: Path) -> bool:
+    return bool(blocks(page, "python") or any(cheap(text) for text in blocks(page, "console")))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if runs(p)], ids=lambda page: page.stem)
+def test_python_and_commands_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if page.parent.name == "howto" and page.stem == "gym":
+        pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
     monkeypatch.chdir(tmp_path)
-    for line in cheap(page):
-        assert main(shlex.split(line)[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+    names: dict[str, object] = {"__name__": page.stem}
+    for kind, text in FENCE.findall(page.read_text()):
+        if kind == "python":
+            code = compile(text, page.name, "exec")
+            if page.name not in OTHER_END:
+                exec(code, names)
+        for line in cheap(text) if kind == "console" else ():
+            assert main(shlex.split(line)[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

@@ -36,7 +36,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tangere.cli.export": ("export",),
     "tangere.cli.symbolic": ("symbolic",),
     "tangere.cli.script": ("script",),
-    "tangere.apps.arm.command": ("doctor", "record", "calibration"),
+    "tangere.apps.arm.command": ("doctor", "record", "calibration", "dashboard"),
     "tangere.apps.virtual_ur.command": ("virtual",),
     "tangere.ros2.face": ("virtual",),
     "tangere.ros2.command": ("ros2",),

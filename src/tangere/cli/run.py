@@ -180,14 +180,10 @@ def _live(arguments: argparse.Namespace) -> tuple[OnArm | None, Callable[[Built]
     from tangere.apps.scenarios.build import OnArm
     from tangere.rtde import primary
     from tangere.rtde.client import address_of
-    from tangere.rtde.consent import CHECKLIST, WORDS, consent
+    from tangere.rtde.consent import asked
 
     address = address_of(arguments.arm)
-    given = None
-    if not address.loopback:
-        if arguments.beside:
-            print(CHECKLIST.format(host=address.host), file=sys.stderr)
-        given = consent(WORDS if arguments.beside else None, host=address.host)
+    given = asked(address, arguments.beside)
     name = primary.arm_name(primary.introduction(address.host, wait=5.0))
 
     def approach(built: Built) -> None:

@@ -1,4 +1,4 @@
-"""The commands about URScript: script check, script run, script emit, script bench."""
+"""The commands about URScript: script check, script run, script send, script emit, script bench."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from tangere import foreign
 from tangere.errors import InvalidValue
+from tangere.rtde.consent import OPTION
 
 EXAMPLES = """examples:
   tangere script check program.script       every error with its line and column
@@ -19,6 +20,8 @@ EXAMPLES = """examples:
                                             a simulated arm does it: log, summary and report
   tangere script run program.script --push joint=2,torque=20,start=3,duration=2 --set friction=full
                                             the same with friction, and something pushes
+  tangere script send program.script 127.0.0.1
+                                            an arm does it, here a virtual one
   tangere script emit observer --robot ur5e --model model.toml --out observer.script
                                             touch inside the controller, without a computer
   tangere script bench                      what a frame of 2 ms costs"""
@@ -28,9 +31,9 @@ def add(commands: Any) -> None:
     """Add the command to the parser's."""
     p = commands.add_parser(
         "script",
-        help="check, run and write URScript programs",
-        description="Programs of Universal Robots arms: look for errors, run them on a simulated arm, write\n"
-        "those that bring observer and controllers into the arm's own controller.",
+        help="check, run, send and write URScript programs",
+        description="Programs of Universal Robots arms: look for errors, run them on a simulated arm, send them to\n"
+        "one, write those that bring observer and controllers into the arm's own controller.",
         epilog=EXAMPLES,
     )
     p.set_defaults(run=lambda arguments: p.print_help() or 2)
@@ -62,6 +65,19 @@ def add(commands: Any) -> None:
     _add_program(one)
     add_run_options(one, "PROGRAM")
     one.set_defaults(run=run)
+
+    one = kinds.add_parser(
+        "send",
+        help="let an arm run a program",
+        description="Send a program to an arm's controller and say when it has begun; the program that runs is\n"
+        "replaced. Errors that `script check` finds are refused. The arm moves: outside this computer that needs the\n"
+        "confirmation of somebody who stands beside it. Not a safety function.",
+        epilog=EXAMPLES,
+    )
+    _add_program(one)
+    one.add_argument("host", metavar="HOST", help="the arm: an IPv4 address, or rtde://HOST[:PORT]")
+    one.add_argument(OPTION, action="store_true", dest="beside", help="the confirmation, said in advance")
+    one.set_defaults(run=send)
 
     _add_emit(kinds)
 
@@ -200,6 +216,23 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Any]:
         print(f"error: {words}", file=sys.stderr)
         raise SystemExit(2) from None
     return text, running
+
+
+def send(arguments: argparse.Namespace) -> int:
+    """Let an arm run a program."""
+    from tangere.rtde import programs
+    from tangere.rtde.client import address_of
+    from tangere.rtde.consent import asked
+    from tangere.script.resolve import check as problems_of
+
+    text, running = _read(arguments)
+    wrong = next((problem for problem in problems_of(text, running) if problem.error), None)
+    if wrong is not None:
+        raise InvalidValue(f"{arguments.program}: line {wrong.line}: {wrong.message}; nothing was sent")
+    address = address_of(arguments.host)
+    programs.send(address, text, asked(address, arguments.beside))
+    print(f"{arguments.program}: runs at {address.host}")
+    return 0
 
 
 def check(arguments: argparse.Namespace) -> int:

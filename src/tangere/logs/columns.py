@@ -85,11 +85,11 @@ _ALIASES = {
     "current": "actual_current", "currents": "actual_current", "effort": "tau", "torque": "tau", "efforts": "tau",
     "torques": "tau", "joint_torque": "tau", "joint_effort": "tau", "position": "q", "positions": "q",
     "joint_position": "q", "joint_positions": "q", "velocity": "qd", "velocities": "qd", "joint_velocity": "qd",
-    "joint_velocities": "qd", "dq": "qd", "qdot": "qd",
+    "joint_velocities": "qd", "dq": "qd", "qdot": "qd", "pos": "q", "vel": "qd",
 }  # fmt: skip
 _OURS = {name.lower(): ours for ours, name in RTDE_NAMES.items()}
 # What to do where no column has a name that is known.
-RENAME = "name them time [ms], q_1 [deg], tau_1 [Nm] and so on, or list them: --columns t,q,qd,tau"
+RENAME = "name them time [ms], q_1 [deg], tau_1 [Nm] and so on, or list them: --columns 't [ms],q [deg],qd [deg/s],tau'"
 # Without a number in each of these a line is no use; in another column it is nan.
 NEEDED = frozenset(
     {
@@ -101,6 +101,11 @@ NEEDED = frozenset(
 _SPELT_UNITS = {
     "deg": ("rad", math.pi / 180.0), "deg/s": ("rad/s", math.pi / 180.0), "ms": ("s", 1e-3), "us": ("s", 1e-6),
     "ns": ("s", 1e-9), "mm": ("m", 1e-3), "mA": ("A", 1e-3),
+}  # fmt: skip
+# the same at the end of a name, such as `time_ms` and `joint1_pos_deg`; read so where the rest is a name that we know
+_ENDINGS = {
+    "deg": "deg", "rad": "rad", "deg_s": "deg/s", "rad_s": "rad/s", "degps": "deg/s", "ms": "ms", "us": "us",
+    "ns": "ns", "s": "s", "sec": "s", "nm": "Nm", "a": "A", "ma": "mA",
 }  # fmt: skip
 
 
@@ -125,16 +130,19 @@ class Arrangement:
 
 
 def listed(columns: str, count: int, where: str) -> Arrangement:
-    """The arrangement of a column list such as "t,q,qd,current,_:6" for lines of `count` cells.
+    """The arrangement of a column list such as "t [ms],q [deg],qd,current,_:6" for lines of `count` cells.
 
     Every name but t stands for six columns, NAME:K for K, `_` for columns to skip, `...` at the end for all that
-    follow. where: what an error is about.
+    follow. A unit in brackets is that of the numbers; without one they are in s, rad, rad/s, Nm, A. where: what an
+    error is about.
     """
     text, rest = (columns.rstrip()[:-3].rstrip(", "), True) if columns.rstrip().endswith("...") else (columns, False)
     found: dict[str, int | Sequence[int]] = {}
+    units: dict[str, str] = {}
     at = 0
     for entry in text.split(","):
-        name, _, size = entry.strip().partition(":")
+        spelt = re.search(r"\s*\[([^\]]*)\]\s*", entry)
+        name, _, size = entry.replace(spelt[0] if spelt else "", "", 1).strip().partition(":")
         if not name or (size and not size.isdigit()):
             raise InvalidValue(f"{where}: columns are NAME or NAME:COUNT with commas between, got {columns!r}")
         name = "time" if name in _STAMPS else _OURS.get(name.lower()) or _ALIASES.get(name.lower(), name)
@@ -143,17 +151,21 @@ def listed(columns: str, count: int, where: str) -> Arrangement:
         k = int(size) if size else 1 if name in ("time", "_") else 6
         if name != "_":
             found[name] = at if name == "time" else range(at, at + k)
+            units |= {name: spelt[1].strip()} if spelt else {}
         at += k
     if at > count or (at < count and not rest):
-        raise InvalidValue(f"{where}: {columns!r} stands for {at} columns, the first line has {count}")
-    return Arrangement(count, found)
+        raise InvalidValue(
+            f"{where}: {columns!r} stands for {at} columns, the first line has {count}: every name but t counts for "
+            "six; leave out what is not there, and skip six with _:6"
+        )
+    return _ours(found, units, count)
 
 
 def named(header: Sequence[str], where: str) -> Arrangement:
     """The arrangement that a header says: names of ours, of RTDE or of others, vectors by their numbers.
 
-    name_0, name_1, ... (also from 1, also name0, name[0]) are one column (N, k); numbers with gaps are none. A unit in
-    brackets is understood. A name that nobody knows is kept.
+    name_0, name_1, ... (also from 1, also name0, name[0], joint1_name) are one column (N, k); numbers with gaps are
+    none. A unit in brackets is understood, or at the end (time_ms). A name that nobody knows is kept.
     """
     names = [foreign.clean(name.strip()) for name in header]  # they are shown in terminals
     given = [name for name in names if name]
@@ -164,7 +176,9 @@ def named(header: Sequence[str], where: str) -> Arrangement:
     singles: dict[str, int] = {}
     for cell, full in enumerate(names):
         match = re.fullmatch(r"(.+?)\s*[\[(]([^\d\])][^\])]*)[\])]", full)
-        name, unit = (match[1], match[2].strip()) if match else (full, "")
+        name, unit = (match[1], match[2].strip()) if match else _ending(full)
+        if of_joint := re.fullmatch(r"(?:joint|axis|j)_?(\d)_([a-z]+)", name, re.I):
+            name = f"{of_joint[2]}_{of_joint[1]}"
         vector = re.fullmatch(r"(.*\D)_(\d{1,6})|(.*\D)\[(\d{1,6})\]|(.*[^\W\d_])([1-9]?\d)|(.*\d)_(\d{1,6})", name)
         if vector:
             base, number = [part for part in vector.groups() if part is not None]
@@ -183,6 +197,17 @@ def named(header: Sequence[str], where: str) -> Arrangement:
     found |= singles
     found.pop("", None)  # a column without a name is an index
     return _ours(dict(sorted(found.items(), key=lambda item: _first(item[1]))), units, len(names))
+
+
+def _ending(name: str) -> tuple[str, str]:
+    """A name and the unit that it ends with, where what stands before is a name that we know."""
+    for ending, unit in _ENDINGS.items():
+        if name.lower().endswith(f"_{ending}"):
+            rest = name[: -len(ending) - 1]
+            words = re.sub(r"\d", "", rest.lower()).strip("_").removeprefix("joint_")
+            if words in {*_STAMPS, *_OURS, *_ALIASES, *UNITS, "q", "qd", "tau"}:
+                return rest, unit
+    return name, ""
 
 
 def _ours(found: Mapping[str, int | Sequence[int]], units: Mapping[str, str], width: int) -> Arrangement:

@@ -20,7 +20,7 @@ from tangere.robots import Robot, robot
 from tangere.rtde import primary
 from tangere.rtde.client import InputsTaken, Rtde, address_of
 from tangere.rtde.consent import Consent, permit
-from tangere.rtde.programs import Programs
+from tangere.rtde.programs import STARTING, Programs
 from tangere.rtde.rows import SILENT
 from tangere.types import Array, Command, State
 
@@ -33,7 +33,6 @@ SLOW = 0.02  # [rad/s] below which the arm counts as at rest
 # Share of a joint's limit, and Nm, by which the controller's own torque at rest may differ from our gravity: 1.6 Nm of
 # a UR5e's shoulder. Beyond it payload, mounting or model differ, and torques would be wrong by as much.
 GRAVITY_SHARE, GRAVITY_OFF = 0.01, 0.1
-STARTING = 10.0  # [s] that a program may take to run, once it was sent: a second on a busy computer, ten on a hung one
 SAYING = 0.5  # [s] after its end for what a program has to say: another port, which may be slower
 ENDING = 3.0  # [s] that the loop may take to stop the arm; it takes 0.3 s
 RAMP = 1.0  # [s] in which torques grow from zero outside this computer: long enough to reach for the stop

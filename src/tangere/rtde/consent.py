@@ -56,6 +56,15 @@ def consent(words: str | None = None, *, host: str = "the arm", ask: Callable[[s
     return Consent()
 
 
+def asked(address: Address, beside: bool) -> Consent | None:
+    """The consent of a command that moves an arm: none on this computer; beside: the words were said as an option."""
+    if address.loopback:
+        return None
+    if beside:
+        sys.stderr.write(CHECKLIST.format(host=address.host) + "\n")
+    return consent(WORDS if beside else None, host=address.host)
+
+
 def permit(address: Address, given: Consent | None, what: str) -> None:
     """Raise ConsentNeeded where `what` would move an arm outside this computer without consent."""
     if address.loopback:

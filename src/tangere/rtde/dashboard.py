@@ -13,6 +13,12 @@ ANSWER_BYTES = 4096  # [bytes] of one answer; a longer line is no answer of a da
 MOVING = ("power on", "brake release", "play", "unlock protective stop", "restart safety", "load", "shutdown")
 
 
+def moves(command: str) -> bool:
+    """Whether a command can lead to motion."""
+    words = " ".join(command.casefold().split())
+    return any(words == moving or words.startswith(moving + " ") for moving in MOVING)
+
+
 class Dashboard:
     """One connection to the dashboard. A context manager. PolyScope X has none.
 
@@ -27,9 +33,8 @@ class Dashboard:
 
     def ask(self, command: str) -> str:
         """The answer to one command."""
-        words = " ".join(command.casefold().split())
-        if any(words == moving or words.startswith(moving + " ") for moving in MOVING):
-            permit(Address(self.host), self._consent, f"`{words}`")
+        if moves(command):
+            permit(Address(self.host), self._consent, f"`{' '.join(command.casefold().split())}`")
         try:
             self._sock.sendall(command.strip().encode() + b"\n")
         except OSError as error:

@@ -8,9 +8,31 @@ import time
 
 from tangere.errors import PlantLost
 from tangere.rtde import primary
-from tangere.rtde.client import WAIT, Address, connect
+from tangere.rtde.client import WAIT, Address, Rtde, connect
 from tangere.rtde.consent import Consent, permit
 from tangere.rtde.wire import ProtocolError
+
+RUNNING = 2  # runtime_state of a controller that runs a program
+STARTING = 10.0  # [s] that a program may take to run, once it was sent: a second on a busy computer, ten on a hung one
+
+
+def send(address: Address, text: str, consent: Consent | None = None) -> None:
+    """Let a controller run a program, and let go when it has begun. PlantLost says why where it did not."""
+    programs = Programs(address, consent)
+    try:
+        with Rtde(address.host, address.port) as listening:
+            listening.outputs(("runtime_state",))
+            listening.start()
+            programs.send(text)
+            deadline = time.monotonic() + STARTING
+            while time.monotonic() < deadline and not programs.said():
+                values, _ = listening.newest()
+                if values is not None and values["runtime_state"] == RUNNING:
+                    return
+        why = programs.said() or "is it in remote control, with its brakes released? (tangere doctor says more)"
+        raise PlantLost(f"{address.host} did not run the program: {why}")
+    finally:
+        programs.close()
 
 
 class Programs:

@@ -1,4 +1,4 @@
-"""The commands that listen to a live arm: doctor, record, calibration."""
+"""The commands about a live arm: doctor, record and calibration listen, dashboard asks and tells."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tangere.errors import InvalidValue
 from tangere.options import add_options, group_from, size_of
 from tangere.report.terminal import Bar, paint, wants_colour
+from tangere.rtde.consent import OPTION
 from tangere.settings import flag, setting, word
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ CALIBRATION = """examples:
   tangere calibration 192.168.0.10 --out calibration.yaml
   tangere doctor 192.168.0.10 --robot ur5e --calibration calibration.yaml
   tangere check ur5e --calibration calibration.yaml"""
+
+DASHBOARD = """examples:
+  tangere dashboard 192.168.0.10 robotmode
+  tangere dashboard 192.168.0.10 "brake release"    asks for consent: it can move
+  tangere dashboard 127.0.0.1 "push joint=2,torque=20,duration=1"
+                                                    a virtual arm is pushed; start=5 among it: in 5 s"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,15 @@ def add(commands: Any) -> None:
     p.add_argument("--out", default="calibration.yaml", metavar="FILE", help="the file (default: calibration.yaml)")
     p.add_argument("--robot", metavar="NAME", help="the arm, where the controller does not say which it drives")
     p.set_defaults(run=calibration)
+    p = commands.add_parser(
+        "dashboard", help="say a line to the dashboard of a live arm, such as power on",
+        description="Say one line to the arm's dashboard (port 29999) and print its answer. PolyScope X has none.",
+        epilog=DASHBOARD,
+    )  # fmt: skip
+    p.add_argument("host", metavar="HOST", help=HOST)
+    p.add_argument("line", metavar="LINE", nargs="+", help="as UR's manual of the dashboard has it")
+    p.add_argument(OPTION, action="store_true", dest="beside", help="the confirmation of a line that can move the arm")
+    p.set_defaults(run=dashboard)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -141,6 +157,19 @@ def calibration(arguments: argparse.Namespace) -> int:
     path, told, name = read(address_of(arguments.host), arguments.out, arguments.robot)
     version = "" if told.version is None else f", PolyScope {'.'.join(map(str, told.version[:3]))}"
     print(f"{path}: calibration of a {name}{version}")
+    return 0
+
+
+def dashboard(arguments: argparse.Namespace) -> int:
+    """One line and its answer."""
+    from tangere.rtde.client import address_of
+    from tangere.rtde.consent import asked
+    from tangere.rtde.dashboard import Dashboard, moves
+
+    line, address = " ".join(arguments.line), address_of(arguments.host)
+    given = asked(address, arguments.beside) if moves(line) else None
+    with Dashboard(address.host, consent=given) as desk:
+        print(desk.ask(line))
     return 0
 
 

@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, PlantLost, TangereError
 from tangere.kinematics.rotation import pose_from_ur, ur_from_pose
 from tangere.model.frames import inverse
-from tangere.plants.rtde_plant import SAYING, SLOW, STARTING, RtdePlant, controllers_arm
+from tangere.plants.rtde_plant import SAYING, SLOW, RtdePlant, controllers_arm
 from tangere.plants.torque_loop import STOP
 from tangere.robots import Robot, as_robot
 from tangere.rtde import primary
 from tangere.rtde.client import Address, Rtde, address_of
 from tangere.rtde.consent import Consent, permit
 from tangere.rtde.dashboard import Dashboard
-from tangere.rtde.programs import Programs
+from tangere.rtde.programs import STARTING, Programs
 from tangere.rtde.rows import FIELDS, SILENT, RtdeRows
 from tangere.rtde.wire import Value
 from tangere.types import Array, State

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tangere.identification.findings import ALIEN
 from tangere.loop.watching import Watched
 from tangere.report.terminal import table
 
@@ -83,6 +84,12 @@ def reasons(seen: Watched) -> list[str]:
     """What raised each event, a sentence each."""
     first = float(seen.log.motion.time[0])
     return [f"{e.name} at {e.time_s - first:.3f} s: {e.reason}" for e in seen.events if e.reason]
+
+
+def alien(seen: Watched) -> str:
+    """Why the events of a log mean little: its torques are not those of this arm; "": they are."""
+    told = (*seen.log.findings, *seen.belief.findings, *seen.findings)
+    return next((str(finding) for finding in told if finding.kind in ALIEN), "")
 
 
 def record(seen: Watched) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tangere.apps.touch.explained import besides, reasons
+from tangere.apps.touch.explained import alien, besides, reasons
 from tangere.apps.touch.options import extrapolated
 from tangere.figures.arm import scene
 from tangere.figures.markup import Raw, join, number, tag
@@ -86,14 +86,16 @@ def _head(done: Sequence[Watched], learned: bool) -> Raw:
     known = (
         "an identified and tuned model" if believed.tuned
         else "an identified model, thresholds not tuned" if believed.model is not None
-        else "the data sheet and the friction of other arms: no model was given"
+        else "its data sheet: no model was given"
     )  # fmt: skip
     problems = [f"{seen.log.name}: {text}" for seen in done for text in (*seen.log.problems, *seen.said)]
     more = [f"and {len(problems) - 8} more, under Logs"] if len(problems) > 8 else []
     limits = ("What these logs cannot tell", "\n".join([*problems[:8], *more])) if problems else None
     line = f"{believed.robot.model.title}, held against {known}"
     said = _learned(done, seconds) if learned else _sentence(done, seconds)
-    return page_head(_title(done, learned), line, tiles, None, limits, sentence=said)
+    doubt = next((f"{seen.log.name}: {why}" for seen in done if (why := alien(seen))), "")
+    wrong = ("Not to be trusted: these are not the torques of this arm", doubt) if doubt else None
+    return page_head(_title(done, learned), line, tiles, wrong, limits, sentence=said)
 
 
 def _learned(done: Sequence[Watched], seconds: float) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
 from tangere.apps.touch.event_table import ALIGN, HEAD, EventTable, cells, json_line, stream_line
-from tangere.apps.touch.explained import besides, reasons, record
+from tangere.apps.touch.explained import alien, besides, reasons, record
 from tangere.apps.touch.options import (
     LOGS,
     arm_of,
@@ -371,6 +371,8 @@ def summary(done: list[Watched], colour: bool = False, explain: bool = False) ->
         if not seen.events and seen.period is None and (nearest := seen.traces.nearest) is not None:
             said += f", largest score {nearest[0]:.2g} of 1 on joint {nearest[1]}"
         lines.append(paint(f"{seen.log.name}: {said}", "heading", colour))
+        if doubt := alien(seen):
+            lines.append(f"  not to be trusted: {doubt}")
         if seen.events:
             rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
             same = all(row[0] == row[1] for row in rows)  # stamps that count from the first sample say nothing new

@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   tangere virtual ur5e --wall 0.6                     something to touch: contact, force mode
   tangere virtual ur5e --polyscope 5.9.0 --profile remote-off,ethernet-ip
 
-While it runs, the line `push joint=2,torque=20,duration=1` on the dashboard's port pushes the arm.
+While it runs, `tangere dashboard 127.0.0.1 "push joint=2,torque=20,duration=1"` pushes the arm (start=5: in 5 s).
 Clients on this computer find RTDE (30004), dashboard (29999), primary, secondary and realtime interfaces (30001-30003,
 read only: 30011-30013) at that address. What is not known of real controllers is listed in the documentation as
 modelled. Not a safety function, and no substitute for trying with a real arm."""

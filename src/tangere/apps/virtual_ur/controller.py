@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -329,10 +329,10 @@ class Controller:
         self.said.append((self.time, "log", text))
 
     def push(self, text: str) -> str:
-        """Something pushes the arm from now on, as `tangere run --push` has it, without start; "" or what is wrong."""
-        started = self.inside.state.time
+        """Something pushes the arm, as `tangere run --push` has it; start counts from now. "", or what is wrong."""
         try:
-            self.inside.plant.push(push_of(f"{text},start={started!r}" if "start" not in text else text))
+            push = push_of(text if "start" in text else f"{text},start=0")
+            self.inside.plant.push(replace(push, start=push.start + self.inside.state.time))
         except TangereError as problem:
             return str(problem)
         return ""

@@ -213,6 +213,7 @@ def _notes(
     if rate < supported:
         notes.append(
             f"{rate:g}/h cannot be promised from {hours:.2g} h: at most {supported:.2g}/h; for {rate:g}/h record "
-            f"{1.0 / (REACH * rate):.2g} h of free motion"
+            f"{1.0 / (REACH * rate):.2g} h of free motion at least. Either is extrapolated from peaks: that {rate:g}/h "
+            f"holds is shown by {3.0 / rate:.2g} h without a false alarm"
         )
     return notes
