@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.touch.watch_command import summary
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.identification import Motion, drive_gains, prior_drive
 from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import touch_log
+from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
 from tangere.logs.recordings import cleaned, recordings
 from tangere.loop.tuning import Tuned
@@ -70,6 +72,18 @@ def test_torques_of_the_wrong_sign_are_told_joint_by_joint(name: str) -> None:
 def test_of_wrong_signs_no_model_is_made() -> None:
     with pytest.raises(InvalidValue, match=r"wrong sign.*no model was made"):
         identification(tangere.robot("ur5e"), [_recording(_turned(_log("ur5e"), -np.ones(6)))], inertial="none")  # type: ignore[list-item]
+
+
+def test_events_of_wrong_signs_are_marked(tmp_path: Path) -> None:
+    motion = _log("ur5e")
+    for sign, marked in ((-1.0, True), (1.0, False)):
+        path = tmp_path / "log.csv"
+        columns = {"time": motion.time, "q": motion.q, "qd": motion.qd, "tau": sign * motion.tau}
+        write_csv(Log(columns), path)
+        done = tangere.watch(path, robot="ur5e")
+        page = done.report(tmp_path / "page.html").read_text()
+        assert ("not to be trusted: the torques of all joints have the wrong sign" in summary(list(done.logs))) == marked
+        assert ("Not to be trusted: these are not the torques of this arm" in page) == marked
 
 
 def test_an_arm_that_hangs_is_no_wrong_sign() -> None:

@@ -206,6 +206,22 @@ def test_every_unit_that_is_understood(tmp_path, unit, ours, factor):
     assert log.unit("x") == ours
 
 
+def test_units_of_a_column_list_and_at_the_end_of_names(tmp_path):
+    cells = ",".join(str(k) for k in range(1, 14))
+    path = tmp_path / "plain.csv"
+    path.write_text(f"{cells}\n{cells.replace('1,', '2,', 1)}\n")
+    listed = read_csv(path, columns="t [ms],q [deg],tau:6")
+    joints = range(1, 7)
+    header = ",".join(["time_ms", *(f"joint{j}_pos_deg" for j in joints), *(f"joint{j}_torque_Nm" for j in joints)])
+    for log in (listed, _read(tmp_path, header, cells, cells.replace("1,", "2,", 1))):
+        np.testing.assert_allclose(log.time, [1e-3, 2e-3], rtol=1e-15)
+        np.testing.assert_allclose(log["q"][0], np.radians(np.arange(2.0, 8.0)), rtol=1e-15)
+        np.testing.assert_allclose(log["tau"][0], np.arange(8.0, 14.0))
+    kept = _read(tmp_path, "t,load_ms,q_rad", "0,1,2")  # the first is no name that we know
+    assert kept["load_ms"][0] == 1.0
+    assert kept["q"][0] == 2.0
+
+
 @pytest.mark.parametrize("bad", [10, 11])
 def test_a_tenth_of_the_lines_may_be_bad(tmp_path, bad):
     rows = [f"{k},1" for k in range(100)]
