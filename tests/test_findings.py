@@ -82,7 +82,8 @@ def test_events_of_wrong_signs_are_marked(tmp_path: Path) -> None:
         write_csv(Log(columns), path)
         done = tangere.watch(path, robot="ur5e")
         page = done.report(tmp_path / "page.html").read_text()
-        assert ("not to be trusted: the torques of all joints have the wrong sign" in summary(list(done.logs))) == marked
+        said = summary(list(done.logs))
+        assert ("not to be trusted: the torques of all joints have the wrong sign" in said) == marked
         assert ("Not to be trusted: these are not the torques of this arm" in page) == marked
 
 
