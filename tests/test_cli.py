@@ -71,6 +71,8 @@ def test_alone_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["fmu", "dynamic"], "did you mean 'dynamics'?"),
         (["run", "hold", "--push", "joint=2", "torque=20"], "with commas and without blanks: joint=2,torque=20"),
         (["export", "ur5e", "--format", "urdf"], "an arm is given as --robot ur5e"),
+        (["run", "circle", "--kp", "400"], "a setting is given as --set kp=400"),
+        (["write", "Nguyen", "Linh"], "a text of several words stands in quotes"),
         (["check", "ur5e", "--tpi", "x"], "usage: tangere check"),  # of the command that was typed
     ],
 )

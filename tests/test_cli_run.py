@@ -235,6 +235,8 @@ def test_a_wrong_scenario_file_is_one_line(tmp_path: Path, content: str, words: 
         (["run", "hold", "--set", "duration=3 m"], "valid units: s, ms, us, min"),
         (["run", "hold", "--push", "joint=9,torque=1,start=0"], "joint of a push: got 9, valid are 1 to 6"),
         (["run", "hold", "--push", "jont=2"], "push: unknown 'jont'; known: joint"),
+        (["run", "hold", "--push", "20"], "unknown '20'; known: joint, torque, "),
+        (["run", "hold", "--push", "20"], "such as joint=2,torque=20,start=3,duration=2"),
         (["run", "hold", "--robot", "kuka"], "unknown robot 'kuka'; known: ur3e"),
         (["run", "hold", "--model", "000-X"], "unknown parameters '000-X'"),
         (["run", "circle", "--set", "centre=1.3,0,0.3"], "is out of reach by 0.156 m"),

@@ -47,8 +47,13 @@ class Parser(argparse.ArgumentParser):
             message += "; parts of one value stand together, with commas and without blanks: joint=2,torque=20"
         elif stray and "--robot" in self._option_string_actions and re.fullmatch(r"ur\d+\w*|\S+\.urdf", stray[1]):
             message += f"; an arm is given as --robot {stray[1]}"
+        elif stray and self.prog.endswith(" write"):
+            message += "; a text of several words stands in quotes"
         bare = {name.lstrip("-"): name for name in names}  # the dashes make any two options alike
         close = difflib.get_close_matches(word.lstrip("-"), bare, 1)
+        if wrong and not close and "--set" in names:
+            value = re.search(r"--[\w-]+[ =]([^- ]\S*)", message)
+            message += f"; a setting is given as --set {word[2:].replace('-', '_')}={value[1] if value else 'VALUE'}"
         super().error(f"{message}; did you mean {bare[close[0]]!r}?" if close else message)
 
 

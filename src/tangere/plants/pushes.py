@@ -80,7 +80,7 @@ def _values(what: str, given: Any, parts: Mapping[str, Setting], example: str) -
     unknown_names = [name for name in given if name not in parts]
     if unknown_names:
         name = unknown_names[0]
-        raise unknown(what, name, parts, f"{what}: unknown {name!r}; known: {', '.join(parts)}")
+        raise unknown(what, name, parts, f"{what}: unknown {name!r}; known: {', '.join(parts)}; such as {example}")
     return {name: parts[name].read(value, f"{what} {name}") for name, value in given.items()}
 
 
