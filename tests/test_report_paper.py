@@ -61,4 +61,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page: Any) -> None:
     page.set_viewport_size({"width": 420, "height": 800})
     page.wait_for_function("innerWidth === 420")
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    # equations of a data sheet: one long line, which scrolls by itself
+    page.evaluate("document.querySelector('section').append(Object.assign(document.createElement('pre'), "
+                  "{id: 'long', textContent: 'M(q) qdd + '.repeat(30)}))")  # fmt: skip
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    page.evaluate("document.getElementById('long').remove()")
     page.set_viewport_size({"width": 1280, "height": 800})
