@@ -82,12 +82,15 @@ def kernels(arm: tangere.Robot, out: dict[str, Any]) -> None:
         few = arm.batch(device="cuda", dtype=dtype)
         q = states[0][:1000].contiguous()
         place = few.gravity_torque(q)
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(200):
-            few.gravity_torque(q, out=place)
-        torch.cuda.synchronize()
-        out[f"launch us {dtype}"] = 1e6 * (time.perf_counter() - begin) / 200
+        for word, given in (("", {"out": place}), (", an array made", {})):
+            for _ in range(100):
+                few.gravity_torque(q, **given)
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(2000):
+                few.gravity_torque(q, **given)
+            torch.cuda.synchronize()
+            out[f"call us {dtype}{word}"] = 1e6 * (time.perf_counter() - begin) / 2000
 
 
 def inverse(arm: tangere.Robot, out: dict[str, Any]) -> None:
@@ -166,19 +169,42 @@ def environments(arm: tangere.Robot, out: dict[str, Any]) -> None:
         hold = np.tile(here.robot.gravity_torque(here.posture), (300, 1)) * 0.99
         last = [envs.step(hold)[0] for envs in (here, there)]
     out["environments, CPU's bits"] = bool(np.array_equal(*first) and np.array_equal(*last))
+    for name in tangere.gym.ENVIRONMENTS:
+        same = True
+        options: dict[str, Any] = {"sensors": noise, "seconds": 0.2, "payload": (0.0, 3.0)}
+        here, there = make(name, 300, **options), make(name, 300, "cuda", arrays="torch", **options)
+        same &= np.array_equal(here.reset(seed=3)[0], there.reset(seed=3)[0].cpu().numpy())
+        rng, hold = np.random.default_rng(0), here.robot.gravity_torque(here.posture)
+        for _ in range(150):
+            torque = hold + rng.normal(0.0, 30.0, (300, 6))
+            ours, theirs = here.step(torque), there.step(torch.tensor(torque, device="cuda"))
+            same &= all(np.array_equal(a, b.cpu().numpy()) for a, b in zip(ours[:4], theirs[:4], strict=True))
+        out[f"{name} in tensors, CPU's bits"] = bool(same)
     for count in (4096, 65536):
-        envs = tangere.gym.make_vec("Tangere/Press-v0", count, "cuda", periods=20, seconds=60.0)
+        for dtype in ("float32", "float64"):
+            for seconds in (60.0, 2.0):  # without an end in between, and with 2 s as every episode's length
+                word = {"arrays": "torch", "dtype": dtype, "periods": 20, "seconds": seconds}
+                envs = make(press, count, "cuda", **word)
+                envs.reset(seed=0)
+                one = torch.tensor(envs.robot.gravity_torque(envs.posture), dtype=getattr(torch, dtype), device="cuda")
+                hold = one.repeat(count, 1)
+                for _ in range(30):
+                    envs.step(hold)
+                torch.cuda.synchronize()
+                begin = time.perf_counter()
+                for _ in range(300):
+                    envs.step(hold)
+                torch.cuda.synchronize()
+                spent = 1e3 * (time.perf_counter() - begin) / 300
+                out[f"ms a step of 20 periods, {count} environments, {dtype}, episodes of {seconds} s"] = spent
+        envs = make(press, count, "cuda", periods=20, seconds=60.0)
         envs.reset(seed=0)
         hold = np.tile(envs.robot.gravity_torque(envs.posture), (count, 1))
         envs.step(hold)
         begin = time.perf_counter()
         for _ in range(20):
             envs.step(hold)
-        out[f"ms a step of 20 periods, {count} environments"] = 50.0 * (time.perf_counter() - begin)
-        begin = time.perf_counter()
-        for _ in range(20):
-            envs._steps.advance(hold, 20)
-        out[f"ms of it in the kernel and transfers, {count}"] = 50.0 * (time.perf_counter() - begin)
+        out[f"ms a step of 20 periods, {count} environments, numpy"] = 50.0 * (time.perf_counter() - begin)
 
 
 def shared(arm: tangere.Robot, out: dict[str, Any]) -> None:

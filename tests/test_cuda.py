@@ -18,7 +18,7 @@ from test_rollouts import parts as closed_loop
 import tangere
 from tangere.apps.bench import bench
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.kernels import batch, cuda_ik, device, rollouts, rollouts_cuda, ur
+from tangere.kernels import batch, batch_inverse, cuda_ik, device, launches, rollouts, rollouts_cuda, ur
 from tangere.kernels.device import DeviceError
 from tangere.kernels.emit import cuda
 from tangere.kernels.environments_cuda import Envs
@@ -154,7 +154,7 @@ def inverse_on_the_host(folder: Path, arm: tangere.Robot, T: Array, reference: A
     at, listed = [a.ctypes.data for a in out], lists.ctypes.data
     held = None if reference is None else reference.ctypes.data
     step = 0 if reference is None or reference.ndim == 1 else 6
-    poses = batch._Poses(T.ctypes.data, held, *at, listed + 8, listed, listed + 4 * (n + 2), listed + 4, n, step)
+    poses = batch_inverse.Poses(T.ctypes.data, held, *at, listed + 8, listed, listed + 4 * (n + 2), listed + 4, n, step)
     run(ctypes.byref(poses), u)
     return [*out[:3], out[3].astype(bool), out[4], lists.ravel()[:2].tolist()]
 
@@ -218,6 +218,124 @@ def test_environments_on_the_host_have_the_same_bits(tmp_path: Path) -> None:
     assert out[:, 26].max() > 1.0  # they touch
 
 
+@pytest.mark.skipif(not rollouts.COMPILED, reason="the compiled rollouts are not built")
+@pytest.mark.parametrize("name", ["Tangere/Press-v0", "Tangere/Reach-v0"])
+def test_lessons_on_the_host_have_the_same_bits(name: str, tmp_path: Path) -> None:
+    """What a learner is given by the text that a GPU runs, against environments of the CPU: ends and beginnings too."""
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
+    import tangere.gym
+    from tangere.apps.gym import tensors, vector
+    from tangere.kernels import lessons_cuda
+
+    noise = SensorModel(noise_q=1e-5, noise_qd=1e-3, noise_tau=0.5)
+    options: dict[str, Any] = {"sensors": noise, "seconds": 0.1, "payload": (0.0, 3.0)}
+    here, there = (tangere.gym.make_vec(name, 6, **options) for _ in range(2))
+    steps, count, goals = there._steps, 6, there.GOAL
+    run = built(tmp_path, lessons_cuda.text(7, False, tensors.judge_of(type(there)), goals, True)).tg_lesson_steps
+    limits = np.append(there.robot.qd_max, [vector.FORCE_MAX, vector.CRASH])
+    taught = lessons_cuda.taught(steps, limits, False)
+    robots = steps._robots.shape[1]
+    table = np.zeros((count, robots + 37 + goals + 1))
+    seen, numbers = np.empty((count, 30 + goals)), np.empty((1 + len(there.TOLD), count))
+    flags, any_over = np.zeros((3, count), np.uint8), np.zeros(1, np.int32)
+
+    def lesson(torque: Array | None, rows: Any, periods: int) -> None:
+        if len(rows):
+            plants, surfaces, q, goal = there.episodes(rows)
+            steps.change(rows, plants, surfaces)
+            table[rows] = 0.0
+            table[rows, :robots], table[rows, robots : robots + 6] = steps._robots[rows], q
+            table[rows, -1 - goals : -1], table[rows, -1] = goal, -1.0
+            there._episodes[rows] += 1
+        steps.sample += periods
+        given = None if torque is None else torque.ctypes.data
+        places = [a.ctypes.data for a in (seen, numbers[0], numbers[1], *flags, any_over)]
+        job = lessons_cuda.Lesson(
+            table.ctypes.data, given, *places, count, periods, steps.sample, there.horizon, steps.seed
+        )
+        run(ctypes.byref(job), taught)
+
+    observation, info = here.reset(seed=4)
+    steps.seed = 4
+    lesson(None, np.arange(count), 0)
+    assert np.array_equal(seen, observation)
+    hold = np.tile(here.robot.gravity_torque(here.posture), (count, 1))
+    hold[1] = here.robot.tau_max  # too fast soon
+    ended = np.zeros((2, count), int)
+    for _ in range(60):
+        observation, reward, terminated, truncated, info = here.step(hold)
+        lesson(hold, np.flatnonzero(flags[2]), here.periods)
+        assert np.array_equal(seen, observation)
+        assert np.array_equal(numbers[0], reward)
+        assert np.array_equal(numbers[1:], [info[word] for word in here.TOLD])
+        assert np.array_equal(flags[:2], [terminated, truncated])
+        ended += [terminated, truncated]
+    assert ended[0, 1] >= 1
+    assert ended[1, 0] == 2
+    assert any_over[0] == 1
+
+
+class _Tensor:
+    """A numpy array that answers as a tensor of torch on a GPU does."""
+
+    dtype = "float64 of torch"
+
+    def __init__(self, array: Array) -> None:
+        self.array, self.shape = array, array.shape
+        self.numel, self.data_ptr = (lambda: array.size), (lambda: array.ctypes.data)
+        self.is_contiguous, self.get_device = (lambda: array.flags.c_contiguous), (lambda: 0)
+
+    def new_empty(self, shape: tuple[int, ...]) -> _Tensor:
+        return _Tensor(np.full(shape, np.nan))
+
+
+def test_quick_calls_hand_over_what_the_kernel_reads(
+    arm: tangere.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arguments as a driver would read them, given to the text compiled for the host; what is unusual is left."""
+    kernel = KERNELS["bias_torque"]
+    t = trace(kernel, 6, ur.chain, ur.PARAMETER_COUNT)
+    run = built(tmp_path, cuda.batch(t, [6, 6], [(6,)], False, False)).tg_batch
+    own = ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia)
+    values = np.array(batch.constant_values(t, own.tolist(), False))
+    struct = type("u", (ctypes.Structure,), {"_fields_": [("v", ctypes.c_char * values.nbytes)]})
+    started: list[tuple[int, int]] = []
+
+    class Driver:
+        def enter(self) -> None:
+            pass
+
+        def start(self, function: Any, count: int, block: int, places: Any, stream: int) -> None:
+            started.append((count, stream))
+            numbers = [ctypes.c_int64.from_address(place) for place in places[:7]]
+            function(*numbers, struct.from_address(places[7]))
+
+    monkeypatch.setattr(launches, "device", Driver)
+    constants = (ctypes.c_char * values.nbytes).from_buffer_copy(values.tobytes())
+    ready = launches.Ready(run, [6, 6], [(6,)], None, constants)
+    raw = Namespace(_cuda_getCurrentRawStream=lambda number: 17)
+    ready.meet(Namespace(Tensor=_Tensor, _C=raw), _Tensor.dtype)
+    q, qd = np.random.default_rng(2).uniform(-3.0, 3.0, (2, 5, 7, 6))
+    want = arm.bias_torque(q, qd)
+    assert np.array_equal(ready.quickly((_Tensor(q), _Tensor(qd)), None).array, want)
+    place = _Tensor(np.zeros((5, 7, 6)))
+    assert ready.quickly((_Tensor(q), _Tensor(qd)), place) is place
+    assert np.array_equal(place.array, want)
+    assert started == [(35, 17)] * 2
+    other = _Tensor(q)
+    other.dtype = "float32 of torch"
+    elsewhere = _Tensor(q)
+    elsewhere.get_device = lambda: 1
+    for args, out in (
+        ((_Tensor(q),), None), ((_Tensor(q), _Tensor(qd[0])), None), ((_Tensor(q), q), None), ((q, q), None),
+        ((_Tensor(q), other), None), ((elsewhere, _Tensor(q)), None), ((_Tensor(q), _Tensor(qd)), _Tensor(q[0])),
+        ((_Tensor(q.T), _Tensor(q.T)), None), ((_Tensor(q[:0]), _Tensor(q[:0])), None),
+        ((_Tensor(q[:, ::2]), _Tensor(q[:, ::2])), None), ((_Tensor(q), _Tensor(qd)), (place, place)),
+    ):  # fmt: skip
+        assert ready.quickly(args, out) is None
+    assert len(started) == 2
+
+
 # ------------------------------------------------------------------------------------------------------------- NVRTC
 
 
@@ -231,11 +349,11 @@ def test_nvrtc_compiles_and_keeps(arm: tangere.Robot, tmp_path: Path, monkeypatc
     t = trace(kernel, 6, ur.chain, ur.PARAMETER_COUNT)
     for single, each, target in ((False, False, "sm_90"), (True, True, "compute_75")):
         text = cuda.batch(t, [6], [(6, 6)], single, each)
-        code = device.compiled(text, target, batch.OPTIONS)
+        code = device.compiled(text, target, device.EXACT)
         assert b"tg_batch" in code
         (kept,) = [p for p in (tmp_path / "tangere" / "cuda").iterdir() if p.read_bytes() == code]
         kept.write_bytes(b"from the cache")
-        assert device.compiled(text, target, batch.OPTIONS) == b"from the cache"
+        assert device.compiled(text, target, device.EXACT) == b"from the cache"
         kept.unlink()
     robot = tangere.robot("ur10e", rotor_inertia=True)
     job = tangere.rollouts(robot, count=1, method="semi-implicit", **closed_loop(robot, 0.01)).plan.job(0, 1)

@@ -122,7 +122,7 @@ def test_what_is_pressed_is_felt() -> None:
     felt = np.einsum("nij,ni->nj", envs.robot.jacobian(seen["q"]), seen["wrench"])
     assert np.abs(felt - seen["residual"]).max() < 0.2
     assert place == pytest.approx(envs.robot.pose(seen["q"])[:, :3, 3], abs=1e-12)
-    depth = -envs._judge(seen["tau"])[1]["gap"]
+    depth = -envs._judged()[1]["gap"]
     assert force[:, 2] == pytest.approx(depth * [5e3, 1e4, 2e4, 5e4], rel=0.02)
     plain = tangere.gym.make_vec(PRESS, num_envs=1, wrench=False)
     assert "wrench" not in plain.parts
@@ -233,3 +233,16 @@ def test_sizes_are_those_of_the_compiled_form() -> None:
     from tangere import _rollouts
 
     assert (_rollouts.ENV_STATE, _rollouts.ENV_OUT) == (kernel.STATE, kernel.OUT)
+
+
+def test_arrays_that_do_not_go_together_are_refused() -> None:
+    """Tensors on a GPU are for one device and one mode; a word that nobody knows is said."""
+    for wrong, words in (
+        ({"arrays": "jax"}, "unknown arrays 'jax'; known: numpy, torch"),
+        ({"dtype": "float16"}, "unknown dtype 'float16'; known: float64, float32"),
+        ({"arrays": "torch"}, "'torch' goes with device 'cuda' and autoreset_mode 'NextStep', got 'cpu'"),
+        ({"arrays": "torch", "device": "cuda", "autoreset_mode": "Disabled"}, "got 'cuda' and 'Disabled'"),
+        ({"dtype": "float32"}, "arrays of numpy compute in float64"),
+    ):
+        with pytest.raises((InvalidValue, UnknownName), match=words):
+            tangere.gym.make_vec("Tangere/Press-v0", 2, **wrong)

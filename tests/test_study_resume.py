@@ -132,21 +132,29 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A scheduler and two workers on loopback: address, and the workers' processes."""
+def dask(folder: Path, workers: int) -> tuple[str, list[subprocess.Popen[bytes]]]:
+    """A scheduler and workers on loopback: its address, and the processes, the scheduler's last."""
     pytest.importorskip("distributed")
-    port, folder = free_port(), tmp_path_factory.mktemp("dask")
-    at = f"tcp://127.0.0.1:{port}"
+    port = free_port()
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    scheduler = subprocess.Popen([*dask, "--no-dashboard"], **quiet)
-    words = [sys.executable, "-m", "distributed.cli.dask_worker", at, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
-    workers = [subprocess.Popen([*words, "--host", "127.0.0.1"], **quiet) for _ in range(2)]
-    yield f"dask://127.0.0.1:{port}", workers
-    for process in (*workers, scheduler):
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    scheduler = subprocess.Popen([*words, "--no-dashboard"], **quiet)
+    words = [*words[:2], "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny"]
+    words += ["--no-dashboard", "--host", "127.0.0.1"]
+    return f"dask://127.0.0.1:{port}", [*(subprocess.Popen(words, **quiet) for _ in range(workers)), scheduler]
+
+
+def killed(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    address, processes = dask(tmp_path_factory.mktemp("dask"), 2)
+    yield address, processes
+    killed(processes)
 
 
 def wait_for_workers(address: str, count: int) -> None:
@@ -166,6 +174,33 @@ def test_dask(cluster: Any, whole: dict[str, bytes], tmp_path: Path) -> None:
     wait_for_chunks(folder, 1, process)
     workers[0].kill()
     assert process.wait(timeout=300) == 0
+    assert tables(folder) == whole
+
+
+def test_scheduler_then_client_are_killed(cluster: Any, whole: dict[str, bytes], tmp_path: Path) -> None:
+    """A scheduler that is gone is said; the study goes on with another, and without any after the client is killed."""
+    address, processes = dask(tmp_path, 1)
+    folder = tmp_path / "study"
+    try:
+        wait_for_workers(address, 1)
+        words = [sys.executable, "-m", "tangere", *SMALL, "--out", str(folder), "--workers", address]
+        first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        wait_for_chunks(folder, 1, first)
+        processes[-1].kill()
+        said = first.communicate(timeout=300)[1].decode()
+        assert first.returncode == 1
+        assert f"the dask scheduler at {address.replace('dask', 'tcp')} is gone; with --resume" in said
+        assert "Traceback" not in said
+    finally:
+        killed(processes)
+    wait_for_workers(cluster[0], 1)
+    done = len(list((folder / FOLDER).glob("*.json")))
+    second = started(folder, "--workers", cluster[0], "--resume")
+    wait_for_chunks(folder, done + 1, second)
+    os.killpg(second.pid, signal.SIGKILL)
+    second.wait()
+    assert len(list((folder / FOLDER).glob("*.json"))) > done
+    assert main([*SMALL, "--workers", "1", "--out", str(folder), "--resume"]) == 0
     assert tables(folder) == whole
 
 

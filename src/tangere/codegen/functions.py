@@ -51,8 +51,8 @@ def absolute(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return np.absolute(x)
     if isinstance(x, Symbol):
-        c = x.constant
-        return x.graph.constant(abs(c)) if c is not None else x.graph.operation("abs", x)
+        c, n = x.constant, x.negated
+        return x.graph.constant(abs(c)) if c is not None else x.graph.operation("abs", x if n is None else n)
     return abs(x)
 
 

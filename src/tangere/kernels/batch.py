@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import threading
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, unknown
-from tangere.kernels import cuda_ik, dlpack, ur, xla
-from tangere.kernels.device import DEVICES, addresses, device
+from tangere.kernels import dlpack, ur, xla
+from tangere.kernels.device import DEVICES, EXACT, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.emit import python as emit_python
+from tangere.kernels.launches import Ready
 from tangere.kernels.payloads import payload_map
 from tangere.kernels.solutions import Branches
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
@@ -57,9 +58,10 @@ class Batch:
         self._parameters = parameters  # (N, k), of a UR
         if device == "cuda":
             _open()
-        self._ready: dict[str, _Ready] = {}
+        self._ready: dict[str, Ready] = {}
+        self._quick: dict[str, Ready] = {}  # of these, those that have met torch
         self._torch: Any = None  # torch's name of the dtype
-        self._inverse: Any = None  # both functions of the inverse kinematics, and their constants
+        self._inverse: Any = None  # functions of the inverse kinematics on the device, and their constants
 
     def __repr__(self) -> str:
         many = "" if self._parameters is None else f", {len(self._parameters)} robots"
@@ -74,7 +76,11 @@ class Batch:
             raise AttributeError(f"there is no quantity {name!r} in a batch")
         kernel = kernels[name]
 
+        quick = self._quick
+
         def call(*args: Any, out: Any = None, stream: Any = None) -> Any:
+            if stream is None and name in quick and (answer := quick[name].quickly(args, out)) is not None:
+                return answer
             if len(args) != len(kernel.inputs):
                 raise TypeError(f"{name}() takes the arguments {', '.join(kernel.inputs)}")
             return self._call(kernel, args, out, stream)
@@ -106,7 +112,10 @@ class Batch:
         if self._parameters is not None:
             raise InvalidValue("inverse_kinematics: does not depend on payloads; ask the batch without parameters")
         if self.device == "cuda":
-            return inverse_on_device(self, T, reference, stream)
+            from tangere.kernels.batch_inverse import inverse_on_device
+
+            number = dlpack.current(T) if stream is None else _stream(stream)
+            return inverse_on_device(self, T, reference, number)
         poses = dlpack.on_host(T, "T")
         alone = np.ndim(poses) == 2
         held = None if reference is None else dlpack.on_host(reference, "reference")
@@ -205,7 +214,7 @@ class Batch:
     # ------------------------------------------------------------------------------------------------------ the device
 
     def _on_device(self, kernel: Kernel, args: Sequence[Any], outs: list[Any] | None, stream: Any) -> list[Any]:
-        gpu, kind = _open(), dlpack.kind_of(args[0])
+        kind = dlpack.kind_of(args[0])
         number = dlpack.current(args[0]) if stream is None else _stream(stream)
         if kind == "torch" and self._torch is None:
             self._torch = dlpack.torch_type(self.dtype)
@@ -213,7 +222,7 @@ class Batch:
         views = [dlpack.view(a, n, self.dtype, number, own=own) for a, n in zip(args, kernel.inputs, strict=True)]
         ready = self._ready.get(kernel.name) or self._prepared(kernel)
         first = views[0].shape
-        usual = ready.usual == first[-1:] and self._parameters is None and all(v.shape == first for v in views)
+        usual = (ready.usual,) == first[-1:] and self._parameters is None and all(v.shape == first for v in views)
         lead = first[:-1] if usual else self._lead(kernel, [v.shape for v in views])
         shapes = [lead + s for s in ready.shapes]
         if outs is None:
@@ -226,15 +235,18 @@ class Batch:
             for place, shape in zip(places, shapes, strict=True):
                 if place.shape != shape:
                     raise InvalidValue(f"out: expected shape {shape}, got {place.shape}")
-        ready.start(gpu, views, places, prod(lead), number)
+        ready.start(views, places, prod(lead), number)
+        if own is not None and ready.usual and self._parameters is None and kernel.name not in self._quick:
+            ready.meet(sys.modules["torch"], own)
+            self._quick[kernel.name] = ready
         return [dlpack.given_back(m, kind) for m in made] if kind == "jax" else made
 
-    def _prepared(self, kernel: Kernel) -> _Ready:
+    def _prepared(self, kernel: Kernel) -> Ready:
         """The function on the device with its constants: a ctypes array, or memory with a column for each."""
         sizes, shapes = kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof)
         own, single = self._parameters is not None, self.dtype == np.float32
         t = self._trace(kernel)
-        function = _open().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", OPTIONS)
+        function = _open().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", EXACT)
         if own:
             P = self._parameters
             assert P is not None
@@ -247,7 +259,7 @@ class Batch:
             given = P.tolist() if ur.is_ur(self.robot.model) else []
             values = np.array([*constant_values(t, given, own)] or [0.0], dtype=self.dtype)
             each, constants = None, (ctypes.c_char * values.nbytes).from_buffer_copy(values.tobytes())
-        self._ready[kernel.name] = _Ready(function, sizes, shapes, each, constants)
+        self._ready[kernel.name] = Ready(function, sizes, shapes, each, constants)
         return self._ready[kernel.name]
 
     def for_xla(self, name: str) -> tuple[str, tuple[tuple[int, ...], ...]]:
@@ -260,7 +272,7 @@ class Batch:
 
             def start(inputs: Sequence[xla.Rows], outputs: Sequence[xla.Rows], stream: int) -> None:
                 shape = outputs[0].shape
-                ready.start(_open(), inputs, outputs, prod(shape[: len(shape) - rank]), stream)
+                ready.start(inputs, outputs, prod(shape[: len(shape) - rank]), stream)
 
             xla.register(known, start)
             _known_to_xla.add(known)
@@ -273,42 +285,8 @@ class Batch:
         return trace(kernel, self.robot.dof, lambda _: chain, 0)
 
 
-class _Ready:
-    """A kernel that can be started: its function, and its arguments as ctypes values that are filled for each start."""
-
-    def __init__(
-        self, function: Any, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]], each: Any, constants: Any
-    ) -> None:
-        self._function, self.shapes, self._lock = function, [tuple(s) for s in shapes], threading.Lock()
-        self._sizes, self._each = sizes, each
-        self.usual = (sizes[0],) if len(set(sizes)) == 1 else ()  # the last axis of every input, where it is the same
-        self._inputs = [(ctypes.c_void_p(), ctypes.c_longlong()) for _ in sizes]
-        self._outputs = [ctypes.c_void_p() for _ in shapes]
-        self._count, self._column = ctypes.c_longlong(), ctypes.c_void_p(each.pointer if each else 0)
-        self.constants = constants
-        rows = [part for pair in self._inputs for part in pair]
-        self._pointers = addresses([*rows, *self._outputs, self._count, self._column, constants])
-
-    def start(self, gpu: Any, inputs: Sequence[Any], outputs: Sequence[Any], count: int, stream: int) -> None:
-        """Start it over `count` rows; inputs and outputs have pointers and shapes, an input of one row serves all."""
-        if not count:
-            return
-        gpu.enter()
-        with self._lock:  # the driver has copied the arguments when it returns
-            for (pointer, step), given, size in zip(self._inputs, inputs, self._sizes, strict=True):
-                pointer.value = given.pointer
-                step.value = size if prod(given.shape) == count * size else 0
-            for place, given in zip(self._outputs, outputs, strict=True):
-                place.value = given.pointer
-            self._count.value = count
-            gpu.start(self._function, count, cuda.BLOCK, self._pointers, stream)
-
-
 _known_to_xla: set[str] = set()
 
-# products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
-OPTIONS = ("-fmad=false",)
-LISTED = 1 << 18  # threads that work off a list of poses: how long it is, only the device knows
 
 
 def constant_values(t: Trace, parameters: Sequence[Any], each: bool) -> tuple[Any, ...]:
@@ -329,60 +307,6 @@ def _trace(name: str) -> Trace:
 def _form(name: str) -> Callable[..., tuple[Any, ...]]:
     t = _trace(name)
     return emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)
-
-
-class _Poses(ctypes.Structure):
-    """tg_poses of kernels/cuda_ik.py."""
-
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("T", "reference", "q", "correction", "distance", "valid", "flags")),
-        *((name, ctypes.c_void_p) for name in ("careful", "count", "again", "again_count")),
-        *((name, ctypes.c_longlong) for name in ("n", "step")),
-    ]  # fmt: skip
-
-
-def inverse_on_device(batch: Batch, T: Any, reference: Any, stream: Any) -> Branches:
-    """Batch.inverse_kinematics on the device."""
-    robot, dtype, gpu = batch.robot, batch.dtype, _open()
-    if not ur.is_ur(robot.model):
-        raise InvalidValue(f"inverse_kinematics: {robot.name} is no UR; the closed form is that of a UR")
-    number = dlpack.current(T) if stream is None else _stream(stream)
-    poses = dlpack.view(T, "T", dtype, number)
-    if poses.shape[-2:] != (4, 4):
-        raise InvalidValue(f"T: expected shape (..., 4, 4), got {poses.shape}")
-    lead = poses.shape[:-2]
-    held = None if reference is None else dlpack.view(reference, "reference", dtype, number)
-    if held is not None and held.shape not in ((6,), (*lead, 6)):
-        raise InvalidValue(f"reference: one joint vector (6,) or the leading axes of the poses, got {held.shape}")
-    small = np.dtype(np.uint8)
-    wanted = {
-        "q": ((*lead, 8, 6), dtype), "valid": ((*lead, 8), np.dtype(bool)), "flags": ((*lead, 8), small),
-        "correction": (lead, dtype), "distance": (lead, dtype),
-        "lists": ((2, prod(lead) + 1), np.dtype(np.int32)),
-    }  # fmt: skip
-    made = {name: dlpack.like(T, shape, kind) for name, (shape, kind) in wanted.items()}
-    place = {name: pair[1].pointer for name, pair in made.items()}
-    count = prod(lead)
-    if batch._inverse is None:
-        text = cuda_ik.text(dtype == np.float32)
-        functions = [gpu.function(text, name, OPTIONS) for name in ("tg_ik", "tg_ik_again", "tg_ik_careful")]
-        own = ur.parameters_of(robot.model, rotor_inertia=robot.rotor_inertia).tolist()
-        values = cuda_ik.constants(own, dtype == np.float32)
-        batch._inverse = (functions, (ctypes.c_char * len(values)).from_buffer_copy(values))
-    (short, again, careful), u = batch._inverse
-    job = _Poses(
-        poses.pointer, None if held is None else held.pointer, place["q"], place["correction"], place["distance"],
-        place["valid"], place["flags"], place["lists"] + 8, place["lists"],
-        place["lists"] + 4 * (count + 2), place["lists"] + 4, count, 0 if held is None or held.shape == (6,) else 6,
-    )  # fmt: skip
-    gpu.enter()
-    gpu.zero(place["lists"], 2, number)  # how long they are stands before them
-    if count:
-        gpu.launch(short, count, cuda.BLOCK, [job, u], number)
-        for kernel in (again, careful)[dtype == np.float64 :]:
-            gpu.launch(kernel, min(count, LISTED), cuda.BLOCK, [job, u], number)
-    kind = dlpack.kind_of(T)
-    return Branches(*(dlpack.given_back(made[name][0], kind) for name in Branches._fields))
 
 
 def _open() -> Any:

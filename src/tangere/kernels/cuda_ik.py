@@ -13,11 +13,11 @@ from functools import cache
 
 import numpy as np
 
-from tangere.codegen.polynomials import SINGLE
+from tangere.codegen.polynomials import DOUBLE, SINGLE, Coefficients, arctangent2
 from tangere.codegen.trace import Graph, Symbol, hoisted
 from tangere.kernels import ur
 from tangere.kernels.emit import c as emit_c
-from tangere.kernels.emit.cuda import prelude, text_of
+from tangere.kernels.emit.cuda import banked, prelude, text_of
 from tangere.kernels.table import (
     IK_BRANCH_INPUTS,
     IK_BRANCH_OUTPUTS,
@@ -71,7 +71,7 @@ TG_SHARED int tg_flange(const float *T, const tg_uniform *u, float *flange)
 TG_SHARED void tg_four(const float *x, const tg_uniform *u, float *b) { tg_ik_side_s(x, u->single_side, b); }
 #endif
 
-/* the four branches of a shoulder by the short form: angles into a row of 24 */
+/* the four branches of a shoulder by the short form: their angles, 24 numbers */
 template <typename R>
 TG_SHARED void tg_shoulder(R *x, const tg_uniform *u, int shoulder, int good, tg_io *row, tg_found *found)
 {
@@ -88,16 +88,53 @@ TG_SHARED void tg_shoulder(R *x, const tg_uniform *u, int shoulder, int good, tg
     }
 }
 
+#ifdef __CUDACC__
+#define TG_EACH (int)(16 / sizeof(tg_io)) /* numbers of the 16 bytes that a thread moves at a time */
+#define TG_PARTS (24 / TG_EACH)           /* of the angles of a shoulder */
+typedef struct __align__(16) { tg_io v[TG_EACH]; } tg_part;
+typedef tg_part tg_rows[TG_PARTS + 1];    /* with one more no two threads of a quarter of a warp meet in a bank */
+
+/* rows of 24 angles of the threads of a warp into memory, side by side; i: the pose of this thread, or -1 */
+TG_SHARED void tg_hand_over(const tg_poses *p, int i, int shoulder, const tg_io *row, tg_rows *tile)
+{
+    const int lane = threadIdx.x & 31;
+    tile += threadIdx.x - lane;
+#pragma unroll
+    for (int k = 0; k < TG_PARTS; k++) {
+        tg_part part;
+        for (int j = 0; j < TG_EACH; j++)
+            part.v[j] = row[TG_EACH * k + j];
+        tile[lane][k] = part;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < TG_PARTS; k++) {
+        const int e = lane + 32 * k, of = e / TG_PARTS, at = e % TG_PARTS, pose = __shfl_sync(~0u, i, of);
+        if (pose >= 0)
+            ((tg_part *)p->q)[(tg_long)pose * 2 * TG_PARTS + shoulder * TG_PARTS + at] = tile[of][at];
+    }
+    __syncwarp();
+}
+#endif
+
 /* pose i by the short form; whether it needs more
- * On a device all threads of a block come here together, those without a pose with i = -1: rows of angles go to memory
- * side by side, by way of `tile` (25 numbers a thread); `rows` tells whose they are.
+ * On a device all threads of a warp come here together, those without a pose with i = -1.
  */
-template <typename R>
-TG_SHARED int tg_pose(const tg_poses *p, const tg_uniform *u, tg_long i, int thread, tg_io *tile, tg_long *rows)
+template <typename R, typename Rows> TG_SHARED int tg_pose(const tg_poses *p, const tg_uniform *u, int i, Rows *tile)
 {
     R T[16], flange[TG_PREPARED], x[13];
+    const tg_io *const given = p->T + 16 * (tg_long)(i < 0 ? 0 : i);
+#ifdef __CUDACC__
+    if (((unsigned long long)p->T & 15) == 0)
+        for (int k = 0; k < 16 / TG_EACH; k++) {
+            const tg_part part = ((const tg_part *)given)[k];
+            for (int j = 0; j < TG_EACH; j++)
+                T[TG_EACH * k + j] = (R)part.v[j];
+        }
+    else
+#endif
     for (int j = 0; j < 16; j++)
-        T[j] = i < 0 ? (R)0 : (R)p->T[16 * i + j];
+        T[j] = (R)given[j];
     const int good = tg_flange(T, u, flange);
     for (int j = 0; j < 12; j++)
         x[j] = flange[j];
@@ -105,15 +142,11 @@ TG_SHARED int tg_pose(const tg_poses *p, const tg_uniform *u, tg_long i, int thr
     TG_SLOWLY
     for (int shoulder = 0; shoulder < 2; shoulder++) {
 #ifdef __CUDACC__
-        tg_shoulder(x, u, shoulder, good, tile + 25 * thread, &found);
-        rows[thread] = i;
-        __syncthreads();
-        for (int e = thread; e < TG_BLOCK * 24; e += TG_BLOCK)
-            if (rows[e / 24] >= 0)
-                p->q[rows[e / 24] * 48 + 24 * shoulder + e % 24] = tile[e / 24 * 25 + e % 24];
-        __syncthreads();
+        tg_io row[24];
+        tg_shoulder(x, u, shoulder, good, row, &found);
+        tg_hand_over(p, i, shoulder, row, tile);
 #else
-        tg_shoulder(x, u, shoulder, good, p->q + 48 * i + 24 * shoulder, &found);
+        tg_shoulder(x, u, shoulder, good, p->q + 48 * (tg_long)i + 24 * shoulder, &found);
 #endif
     }
     if (i < 0)
@@ -125,10 +158,13 @@ TG_SHARED int tg_pose(const tg_poses *p, const tg_uniform *u, tg_long i, int thr
     return !found.valid || found.careful;
 }
 
-/* pose i by the careful form, with the merging of equal solutions */
-TG_SHARED void tg_careful(const tg_poses *p, const tg_uniform *u, tg_long i)
+/* what the careful form finds of a pose: numbers for the merging of equal solutions; flags and miss of each branch */
+typedef struct { double m[TG_MERGED], miss[8]; tg_bytes flags[8]; } tg_eight;
+
+/* one branch of pose i by the careful form */
+TG_SHARED void tg_lane(const tg_poses *p, const tg_uniform *u, tg_long i, int lane, tg_eight *all)
 {
-    double T[16], flange[TG_PREPARED], x[TG_INPUTS], b[TG_BRANCH], m[TG_MERGED], keep[8], near = 1e300;
+    double T[16], flange[TG_PREPARED], x[TG_INPUTS], b[TG_BRANCH];
     for (int j = 0; j < 16; j++)
         T[j] = (double)p->T[16 * i + j];
     const int good = tg_flange(T, u, flange);
@@ -140,28 +176,41 @@ TG_SHARED void tg_careful(const tg_poses *p, const tg_uniform *u, tg_long i)
     x[14] = reference ? (double)reference[5] : 0.0;
     x[15] = reference ? 1.0 : 0.0;
     x[16] = flange[12];
-    tg_bytes valid = 0, flags = 0;
-    TG_SLOWLY
-    for (int lane = 0; lane < 8; lane++) {
-        x[17] = lane & 4 ? -1.0 : 1.0;
-        x[18] = lane & 2 ? -1.0 : 1.0;
-        x[19] = lane & 1 ? -1.0 : 1.0;
-        tg_ik_branch_k(x, u->ik_branch, b);
-        for (int j = 0; j < 6; j++) {
-            p->q[(8 * i + lane) * 6 + j] = (tg_io)b[j];
-            m[6 * lane + j] = b[j];
-        }
-        for (int j = 8; j < TG_BRANCH; j++)
-            flags |= (tg_bytes)(b[j] > 0.5) << (8 * lane + j - 8);
-        m[48 + lane] = b[6];
-        near = b[7] < near ? b[7] : near;
+    x[17] = lane & 4 ? -1.0 : 1.0;
+    x[18] = lane & 2 ? -1.0 : 1.0;
+    x[19] = lane & 1 ? -1.0 : 1.0;
+    tg_ik_branch_k(x, u->ik_branch, b);
+    for (int j = 0; j < 6; j++) {
+        p->q[(8 * i + lane) * 6 + j] = (tg_io)b[j];
+        all->m[6 * lane + j] = b[j];
     }
-    for (int j = 0; j < 6; j++)
-        m[56 + j] = reference ? (double)reference[j] : 0.0;
-    m[62] = x[15];
-    tg_ik_merge_k(m, u->ik_merge, keep);
-    for (int lane = 0; lane < 8; lane++)
-        valid |= (tg_bytes)(good && keep[lane] > 0.5) << (8 * lane);
+    all->flags[lane] = good ? 0 : 128;
+    for (int j = 8; j < TG_BRANCH; j++)
+        all->flags[lane] |= (tg_bytes)(b[j] > 0.5) << (j - 8);
+    all->m[48 + lane] = b[6];
+    all->miss[lane] = b[7];
+    if (lane < 6)
+        all->m[56 + lane] = reference ? (double)reference[lane] : 0.0;
+    if (lane == 6)
+        all->m[62] = x[15];
+}
+
+/* what the eight branches of pose i give together */
+TG_SHARED void tg_together(const tg_poses *p, const tg_uniform *u, tg_long i, const tg_eight *all)
+{
+    double keep[8], near = 1e300;
+    tg_bytes valid = 0, flags = 0, singular = 0;
+    for (int lane = 0; lane < 8; lane++) {
+        keep[lane] = all->m[48 + lane];
+        singular |= all->flags[lane] & 7;
+    }
+    if (singular) /* elsewhere no two solutions are equal */
+        tg_ik_merge_k(all->m, u->ik_merge, keep);
+    for (int lane = 0; lane < 8; lane++) {
+        valid |= (tg_bytes)(!(all->flags[lane] & 128) && keep[lane] > 0.5) << (8 * lane);
+        flags |= (all->flags[lane] & 127) << (8 * lane);
+        near = all->miss[lane] < near ? all->miss[lane] : near;
+    }
     p->valid[i] = valid;
     p->flags[i] = flags;
     p->distance[i] = (tg_io)(valid ? 0.0 : near);
@@ -173,58 +222,87 @@ TG_SHARED void tg_careful(const tg_poses *p, const tg_uniform *u, tg_long i)
 #define TG_LIST(p) (p).careful[atomicAdd((p).count, 1)]
 #endif
 #ifdef __CUDACC__
-#define TG_GLOBAL(name) \
-    extern "C" __global__ void __launch_bounds__(TG_BLOCK) name(const __grid_constant__ tg_poses p, \
-                                                                const __grid_constant__ tg_uniform u)
-TG_GLOBAL(tg_ik)
+/* room: blocks that a multiprocessor should have room for, 0: as many as there are */
+#define TG_GLOBAL(name, room) \
+    extern "C" __global__ void __launch_bounds__(TG_BLOCK, room) name(const __grid_constant__ tg_poses p, \
+                                                                      const __grid_constant__ tg_uniform u)
+TG_GLOBAL(tg_ik, sizeof(tg_short) == 4 ? 4 : 0) /* float64 needs its registers */
 {
-    __shared__ tg_io tile[25 * TG_BLOCK];
-    __shared__ tg_long rows[TG_BLOCK];
+    __shared__ tg_rows tile[TG_BLOCK];
     const tg_long i = blockIdx.x * (tg_long)TG_BLOCK + threadIdx.x;
-    if (tg_pose<tg_short>(&p, &u, i < p.n ? i : -1, threadIdx.x, tile, rows))
+    if (tg_pose<tg_short>(&p, &u, i < p.n ? (int)i : -1, tile))
         TG_LIST(p) = (int)i;
 }
-TG_GLOBAL(tg_ik_again)
+TG_GLOBAL(tg_ik_again, 4)
 {
-    __shared__ tg_io tile[25 * TG_BLOCK];
-    __shared__ tg_long rows[TG_BLOCK];
+    __shared__ tg_rows tile[TG_BLOCK];
     const tg_long count = *p.again_count, stride = gridDim.x * (tg_long)TG_BLOCK;
     for (tg_long first = blockIdx.x * (tg_long)TG_BLOCK; first < count; first += stride) {
-        const tg_long i = first + threadIdx.x < count ? p.again[first + threadIdx.x] : -1;
-        if (tg_pose<double>(&p, &u, i, threadIdx.x, tile, rows))
-            p.careful[atomicAdd(p.count, 1)] = (int)i;
+        const int i = first + threadIdx.x < count ? p.again[first + threadIdx.x] : -1;
+        if (tg_pose<double>(&p, &u, i, tile))
+            p.careful[atomicAdd(p.count, 1)] = i;
     }
 }
-TG_GLOBAL(tg_ik_careful)
+TG_GLOBAL(tg_ik_careful, 0) /* a thread for each branch */
 {
-    const tg_long stride = gridDim.x * (tg_long)TG_BLOCK;
-    for (tg_long k = blockIdx.x * (tg_long)TG_BLOCK + threadIdx.x; k < *p.count; k += stride)
-        tg_careful(&p, &u, p.careful[k]);
+    __shared__ tg_eight all[TG_BLOCK / 8];
+    const int lane = threadIdx.x & 7, group = threadIdx.x / 8;
+    const tg_long count = *p.count, stride = gridDim.x * (tg_long)(TG_BLOCK / 8);
+    for (tg_long first = blockIdx.x * (tg_long)(TG_BLOCK / 8); first < count; first += stride) {
+        const tg_long i = first + group < count ? p.careful[first + group] : -1;
+        if (i >= 0)
+            tg_lane(&p, &u, i, lane, all + group);
+        __syncwarp();
+        if (i >= 0 && lane == 0)
+            tg_together(&p, &u, i, all + group);
+        __syncwarp();
+    }
 }
 #else
 static int atomicAdd(int *at, int more) { const int was = *at; *at += more; return was; }
 extern "C" void tg_ik(const tg_poses *p, const tg_uniform *u)
 {
+    int nothing = 0;
+    tg_eight all;
     for (tg_long i = 0; i < p->n; i++)
-        if (tg_pose<tg_short>(p, u, i, 0, 0, 0))
+        if (tg_pose<tg_short>(p, u, (int)i, &nothing))
             TG_LIST(*p) = (int)i;
     for (int k = 0; k < *p->again_count; k++)
-        if (tg_pose<double>(p, u, p->again[k], 0, 0, 0))
+        if (tg_pose<double>(p, u, p->again[k], &nothing))
             p->careful[atomicAdd(p->count, 1)] = p->again[k];
-    for (int k = 0; k < *p->count; k++)
-        tg_careful(p, u, p->careful[k]);
+    for (int k = 0; k < *p->count; k++) {
+        for (int lane = 0; lane < 8; lane++)
+            tg_lane(p, u, p->careful[k], lane, &all);
+        tg_together(p, u, p->careful[k], &all);
+    }
 }
 #endif
 """
 
 
-def _side(near: tuple[float, float, float]) -> Trace:
+class _Angles(Graph):
+    """A graph that has the polynomial of atan2 in place of a call: points that are mirrored share most of it."""
+
+    def __init__(self, of: Coefficients) -> None:
+        super().__init__()
+        self._of = of
+
+    def operation(self, op: str, *args: Symbol, mask: bool = False) -> Symbol:
+        """As Graph's."""
+        if op == "atan2":
+            y, x = args
+            angle: Symbol = arctangent2(y, x, self._of)
+            return angle
+        return super().operation(op, *args, mask=mask)
+
+
+def _side(near: tuple[float, float, float], of: Coefficients) -> Trace:
     """The four branches of one shoulder by the short form; x: the flange pose (12), the sign of the shoulder."""
-    graph = Graph()
+    graph = _Angles(of)
     P, x = graph.inputs("P", ur.PARAMETER_COUNT, uniform=True), graph.inputs("x", 13)
     out: list[Symbol] = []
     for _, wrist, elbow in inverse.SIGNS[:4]:
-        y = inverse.regular_branch(P[:6], x[:12], (x[12], wrist, elbow), near)
+        y = inverse.regular_branch(P[:6], x[:12], (x[12], 1.0, elbow), near, mirror=wrist < 0.0)
         out += [graph.lift(a) for a in (*y[:8], y[11])]
     return Trace(graph, out)
 
@@ -235,7 +313,7 @@ def _parts(single: bool) -> dict[str, tuple[list[Symbol], list[Symbol]]]:
     own = trace_ik(ur.PARAMETER_COUNT)
     del own["ik_regular"]
     traces = {"ik_prepare": own["ik_prepare"]} if single else own
-    traces["ik_side"] = _side(NEAR_SINGLE if single else (inverse.NEAR,) * 3)
+    traces["ik_side"] = _side(NEAR_SINGLE, SINGLE) if single else _side((inverse.NEAR,) * 3, DOUBLE)
     return {name: hoisted(t.graph, t.outputs, "u", uniform=True) for name, t in traces.items()}
 
 
@@ -260,6 +338,7 @@ def text(single: bool) -> str:
             lines.append(emit_c.function(name, outputs[0].graph, ["x"], outputs, parameters="u", number="TG_REAL"))
             member = f"float {name.replace('ik', 'single')}" if short else f"double {name}"
             members.append(f"{member}[{max(1, len(heads))}];")
+        lines = lines if short else [banked("\n".join(lines))]
     return "\n".join([*lines, f"typedef struct {{ {' '.join(members)} }} tg_uniform;", _BODY])
 
 

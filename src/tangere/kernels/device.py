@@ -20,6 +20,10 @@ from typing import Any
 from tangere.errors import MissingExtra, TangereError
 
 DEVICES = ("cpu", "cuda")
+# products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
+EXACT = ("-fmad=false",)
+# in float32, where nobody's bits are promised: they are fused, and quotients and roots may miss the last digit
+QUICK = ("--prec-div=false", "--prec-sqrt=false")
 OWN_STREAM = 2  # the driver's number for the stream that belongs to the thread that asks
 _P, _INT = ctypes.c_void_p, ctypes.c_int
 
@@ -205,6 +209,30 @@ class Device:
         to, start, size = _P(array.ctypes.data), ctypes.c_uint64(memory.pointer), ctypes.c_size_t(array.nbytes)
         self._ok(self._driver.cuMemcpyDtoHAsync_v2(to, start, size, _P(stream)))
         self._ok(self._driver.cuStreamSynchronize(_P(stream)))
+
+    def flag(self) -> Any:
+        """A number of 32 bits that host and device share, 0 at first; it stays for good."""
+        pointer = _P()
+        self.enter()
+        self._ok(self._driver.cuMemHostAlloc(ctypes.byref(pointer), ctypes.c_size_t(64), 2))
+        shared = ctypes.c_int32.from_address(pointer.value or 0)
+        shared.value = 0
+        return shared
+
+    def mark(self) -> Any:
+        """Something that `set_mark` places in a stream and `wait_for` waits for."""
+        event = _P()
+        self.enter()
+        self._ok(self._driver.cuEventCreate(ctypes.byref(event), 2))
+        return event
+
+    def set_mark(self, event: Any, stream: int = 0) -> None:
+        """After what was started on the stream so far."""
+        self._ok(self._driver.cuEventRecord(event, _P(stream)))
+
+    def wait_for(self, event: Any) -> None:
+        """Until what was started before the mark is done."""
+        self._ok(self._driver.cuEventSynchronize(event))
 
     def release(self, pointer: int, stream: int = 0) -> None:
         """Give memory back."""

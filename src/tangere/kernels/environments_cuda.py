@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.kernels.device import device
+from tangere.kernels.device import EXACT, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.environments import Steps
 from tangere.model.model import Array
@@ -37,7 +37,7 @@ class DeviceSteps(Steps):
         self._room: Any = None  # memory of states, torques and samples
         super().__init__(*given, **more)
         self._robots_there: Any = None
-        self._function = self._gpu.function(self.text(), "tg_environments", ("-fmad=false",))
+        self._function = self._gpu.function(self.text(), "tg_environments", EXACT)
         numbers = np.concatenate([self._belief, self._common]).tobytes()
         self._told = (ctypes.c_char * len(numbers)).from_buffer_copy(numbers)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.kernels.closed_loop import WATCHED, N, parts
-from tangere.kernels.device import OWN_STREAM, DeviceError, device
+from tangere.kernels.device import EXACT, OWN_STREAM, DeviceError, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.laws import detection
 from tangere.kernels.rollouts import Answer, Job
@@ -67,14 +67,14 @@ class Prepared:
                 f"{count} rollouts need {needed * count / 1e9:.3g} GB of the GPU, {gpu.free() / 1e9:.3g} GB are free: "
                 f"at most {int(0.95 * gpu.free()) // needed} fit"
             )
-        options = ("-fmad=false",) if exact else ()
+        options = EXACT if exact else ()
         self._function = gpu.function(text(job, single), "tg_rollouts", options)
         columns = np.ascontiguousarray(job.robots.T)
         self._robots = gpu.put(columns, OWN_STREAM)
         self._reference = gpu.put(np.ascontiguousarray(job.reference), OWN_STREAM)
         self._results = gpu.allocate(8 * count * (RESULT + 3 * kinds), OWN_STREAM)
         self._log = gpu.allocate(8 * count * rows * LOGGED, OWN_STREAM) if every else None
-        self._shape, self._block = (count, kinds, rows), cuda.loop_block(single)
+        self._shape = (count, kinds, rows)
         self._job = _Job(
             None, self._reference.pointer, None, self._robots.pointer, self._results.pointer,
             None if self._log is None else self._log.pointer, None, first, count, steps, max(every, 1), rows, motions,
@@ -86,7 +86,7 @@ class Prepared:
     def launch(self) -> None:
         """Start the loops; does not wait."""
         self._gpu.enter()
-        self._gpu.launch(self._function, self._shape[0], self._block, [self._job, self._told], OWN_STREAM)
+        self._gpu.launch(self._function, self._shape[0], cuda.LOOPS, [self._job, self._told], OWN_STREAM)
 
     def answer(self) -> Answer:
         """Wait and fetch the results."""

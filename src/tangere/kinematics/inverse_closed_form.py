@@ -93,12 +93,14 @@ def _gram(R: Matrix) -> Matrix:
 
 
 def regular_branch(
-    lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar, Scalar], near: Sequence[float] = (NEAR, NEAR, NEAR)
-) -> list[Scalar]:
+    lengths: Vector, flange: Vector, signs: tuple[Scalar, Scalar, Scalar], near: Sequence[float] = (NEAR, NEAR, NEAR),
+    mirror: bool = False,
+) -> list[Scalar]:  # fmt: skip
     """One solution of a flange pose that is not near a singularity; outputs as `branch`.
 
     In place of `miss` it says 1 where the pose is near one (or the answer near the edge of the reach), so that
     `branch` must decide. near: how near that is, by shoulder [m], wrist and elbow; float32 loses its digits sooner.
+    mirror: the other sign of the wrist; its numbers are those of this one negated, so both together are cheaper.
     """
     d1, a2, a3, d4, d5, d6 = lengths
     r11, r12, r13, r21, r22, r23, r31, r32, r33, px, py, pz = flange
@@ -117,6 +119,8 @@ def regular_branch(
     c6, s6 = n1 * inverse, -(n2 * inverse)
     ax, ay = c1 * r11 + s1 * r21, c1 * r12 + s1 * r22
     s234, c234 = -(ax * s6 + ay * c6), r31 * s6 + r32 * c6
+    if mirror:
+        c6, s6, s234, c234, wrist = -c6, -s6, -s234, -c234, -wrist
     X, Y = (c1 * x + s1 * y) - d5 * s234, height + d5 * c234
     c3 = ((X * X + Y * Y) - (a2 * a2 + a3 * a3)) * (1.0 / (2.0 * (a2 * a3)))
     s3_squared = (1.0 - c3) * (1.0 + c3)

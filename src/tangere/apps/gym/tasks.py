@@ -6,8 +6,11 @@ import numpy as np
 
 from tangere.apps.gym.draws import Parameter
 from tangere.apps.gym.vector import SLIP_MASS, Rows, TouchVectorEnv
+from tangere.codegen.functions import absolute, minimum, sqrt, where
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.ur import DOF
+from tangere.kinematics import vectors as v
+from tangere.kinematics.vectors import Scalar, Vector
 from tangere.types import Array
 
 STIFFNESS = (5e3, 5e4)  # [N/m] a mattress on a board to a door of sheet metal
@@ -41,12 +44,14 @@ class PressVectorEnv(TouchVectorEnv):
         surfaces[:, 6], surfaces[:, 7] = values["friction"], self.period / SLIP_MASS
         return surfaces, values["force"][:, None]
 
-    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
-        out, wanted = self._steps.out, self.goal[:, 0]
-        force = out[:, 4 * DOF + 2].copy()
-        error = force - wanted
-        gap = out[:, 4 * DOF + 5] - self._steps.surfaces[:, 3]
-        return -np.minimum(np.abs(error) / wanted, 2.0), {"force": force, "error": error, "gap": gap}
+    TOLD = ("force", "error", "gap")
+
+    @staticmethod
+    def judge(sample: Vector, goal: Vector, surface: Vector) -> list[Scalar]:
+        """Reward, force [N], error [N] and gap [m]."""
+        force = sample[4 * DOF + 2]
+        error = force - goal[0]
+        return [-minimum(absolute(error) / goal[0], 2.0), force, error, sample[4 * DOF + 5] - surface[3]]
 
 
 class ReachVectorEnv(TouchVectorEnv):
@@ -64,9 +69,12 @@ class ReachVectorEnv(TouchVectorEnv):
         surfaces[:, 2], surfaces[:, 3] = 1.0, -1e3  # far below everything
         return surfaces, tip + values["box"][:, None] * (2.0 * uniform[:, :3] - 1.0)
 
-    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
-        out = self._steps.out
-        place, speed = out[:, 4 * DOF + 3 : 4 * DOF + 6], out[:, 4 * DOF + 6 : 4 * DOF + 9]
-        distance = np.linalg.norm(place - self.goal, axis=1)
-        reward = -distance - 0.05 * np.linalg.norm(speed, axis=1)
-        return reward, {"distance": distance, "reached": (distance < NEAR).astype(np.float64)}
+    TOLD = ("distance", "reached")
+
+    @staticmethod
+    def judge(sample: Vector, goal: Vector, surface: Vector) -> list[Scalar]:
+        """Reward, distance [m], whether it is reached."""
+        place, speed = sample[4 * DOF + 3 : 4 * DOF + 6], sample[4 * DOF + 6 : 4 * DOF + 9]
+        away = v.subtract(place, goal)
+        distance = sqrt(v.dot(away, away))
+        return [-distance - 0.05 * sqrt(v.dot(speed, speed)), distance, where(distance < NEAR, 1.0, 0.0)]

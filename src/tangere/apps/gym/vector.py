@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from tangere.apps.gym.draws import Parameter, refuse_unknown, uniforms
+from tangere.apps.gym.tensors import Tensors
 from tangere.codegen.polynomials import exponential_minus_one
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, unknown
@@ -21,6 +22,7 @@ from tangere.kernels import ur
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.device import DEVICES
 from tangere.kernels.environments_cuda import DeviceSteps
+from tangere.kinematics.vectors import Scalar, Vector
 from tangere.observe.momentum import GAIN
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import refuse_stiff_friction
@@ -40,6 +42,7 @@ CRASH = 10.0  # what an episode that ends so loses, for each second that was lef
 SLIP_MASS = 4.0  # [kg] an arm's tip weighs at least half of it: so friction on a surface stays stable
 POSTURE = tuple(np.radians(ur.READY).tolist())  # [rad] tool down, elbow bent
 SPREAD = 0.05  # [rad] joints start that far from the posture at most
+ARRAYS, DTYPES = ("numpy", "torch"), ("float64", "float32")
 _MODES = {mode.value.lower(): mode for mode in AutoresetMode}
 
 COMMON = (
@@ -58,13 +61,17 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     robot: a UR's name (with a tool of 0.1 m, rotors and friction of an arm of its type), or a Robot. parameters of an
     arm or surface: a number, an array with one for each environment, or a range (least, most) that every episode draws
     from. Draws and noise follow from seed, environment and episode alone: environment 3 of 4 is environment 3 of 4096.
-    device: "cpu", or "cuda" for a thread of a GPU for each: the same bits; observations are numpy arrays either way.
+    device: "cpu", or "cuda" for a thread of a GPU for each: the same bits. arrays: "numpy", or "torch" for torques,
+    observations, rewards and the rest as torch's tensors that stay on the GPU (device "cuda", mode NextStep): much
+    faster, with dtype "float64", which has the CPU's bits, or "float32"; nobody looks at torques there, and one that is
+    not finite ends its episode.
     autoreset_mode: "NextStep", "SameStep" or "Disabled", as gymnasium defines them; with Disabled
     reset(options={"reset_mask": mask}) starts some anew.
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = ()
     GOAL: ClassVar[int] = 0  # numbers of the goal
+    TOLD: ClassVar[tuple[str, ...]] = ()  # what `judge` gives beside the reward
 
     def __init__(
         self,
@@ -80,6 +87,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         spread: float = SPREAD,
         sensors: SensorModel | None = None,
         wrench: bool = True,
+        arrays: str = "numpy",
+        dtype: str = "float64",
         render_mode: None = None,
         **parameters: Any,
     ) -> None:
@@ -94,6 +103,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         self._drawn = {n: p.checked(parameters.get(n, p.default), num_envs) for n, p in known.items()}
         self.num_envs, self.device, self.render_mode = num_envs, device, None
         self.mode = _mode(autoreset_mode)
+        _refuse_arrays(arrays, dtype, device, self.mode)
         self.metadata = {"autoreset_mode": self.mode, "render_modes": []}
         self.period, self.periods, self.wrench = period, periods, bool(wrench)
         self.horizon = max(1, round(seconds / (period * periods)))
@@ -105,11 +115,12 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         sensors = SensorModel() if sensors is None else sensors
         if sensors.delay or sensors.loss or np.any([np.any(x) for x in (sensors.step_q, sensors.noise_wrench)]):
             raise InvalidValue("sensors: environments have noise of positions, speeds and torques only")
-        self._steps = self._kernel(sensors)
+        self._steps = self._kernel(sensors, DeviceSteps if (device, arrays) == ("cuda", "numpy") else kernel.Steps)
         self.parts = _places(self.wrench, self.GOAL)
         width = max(part.stop for part in self.parts.values())
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float64)
-        self.single_action_space = gymnasium.spaces.Box(-self.robot.tau_max, self.robot.tau_max, dtype=np.float64)
+        most, number = self.robot.tau_max, np.float32 if dtype == "float32" else np.float64
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), number)
+        self.single_action_space = gymnasium.spaces.Box(-most, most, dtype=number)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._rows = np.arange(num_envs)
@@ -117,8 +128,10 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         self._over = np.zeros(num_envs, bool)
         self.goal = np.zeros((num_envs, self.GOAL))
         self._begun = False
+        limits = np.append(self.robot.qd_max, [FORCE_MAX, CRASH])
+        self._tensors = Tensors(self, limits, dtype) if arrays == "torch" else None
 
-    def _kernel(self, sensors: SensorModel) -> kernel.Steps:
+    def _kernel(self, sensors: SensorModel, kind: type[kernel.Steps]) -> kernel.Steps:
         believed = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
         law, zero = self.friction, np.zeros(N)
         terms = [np.full(N, 1.0 / law.width), law.coulomb, law.viscous, zero, zero, zero, law.coulomb]
@@ -130,7 +143,6 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         one, two = (ur.parameters_of(arm.model, rotor_inertia=arm.rotor_inertia) for arm in heavy)
         self._own, self._one, self._slope = believed, one, two - one
         plants = self._plants(np.zeros(self.num_envs), np.ones(self.num_envs))
-        kind = DeviceSteps if self.device == "cuda" else kernel.Steps
         return kind(
             self.period, belief, plants, np.zeros((self.num_envs, SURFACE)), self.robot.tau_max, sigma, weight
         )
@@ -150,8 +162,9 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         """Surfaces (m, SURFACE) and goals (m, GOAL) of new episodes; tip (m, 3): where the tcp starts."""
         raise NotImplementedError
 
-    def _judge(self, action: Array) -> tuple[Array, dict[str, Array]]:
-        """Rewards (num_envs,) of the newest samples, and what is told beside them."""
+    @staticmethod
+    def judge(sample: Vector, goal: Vector, surface: Vector) -> list[Scalar]:
+        """Reward of the newest sample (kernels.environments.Steps.out), then the numbers of TOLD; any number type."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------------------------------------- gymnasium's API
@@ -165,6 +178,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=None if seed is None else int(seed))
         given = dict(options or {})
         mask = given.pop("reset_mask", None)
+        if mask is not None:
+            self._refuse_tensors("reset_mask")
         refuse_unknown(given, self._drawn, "option")
         checked = {n: self._drawn[n].of.checked(value, self.num_envs) for n, value in given.items()}
         self._drawn |= checked
@@ -176,16 +191,20 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
             if not self._begun:
                 rows = self._rows
         self._begun = True
+        if self._tensors is not None:
+            return self._tensors.reset()
         self._begin(rows)
-        return self._observation(), self._judged(np.zeros((self.num_envs, N)))[1]
+        return self._observation(), self._judged()[1]
 
     def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]:
         """One step of all; environments that were over before it are reset instead (NextStep)."""
+        if self._tensors is not None and self._begun:
+            return self._tensors.step(actions)
         torque = self._torques(actions)
         anew = self._rows[self._over] if self.mode is AutoresetMode.NEXT_STEP else self._rows[:0]
         self._steps.advance(torque, self.periods)
         self._elapsed += 1
-        reward, info = self._judged(torque)
+        reward, info = self._judged()
         lost = self._lost()
         left = (self.horizon - self._elapsed) * self.period * self.periods
         reward = np.where(lost, -CRASH * np.maximum(left, 0.0) - 1.0, reward)
@@ -193,7 +212,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         if len(anew):
             self._begin(anew)
             reward[anew], terminated[anew], truncated[anew] = 0.0, False, False
-            fresh = self._judged(torque)[1]
+            fresh = self._judged()[1]
             for name, value in info.items():
                 value[anew] = fresh[name][anew]
         self._over = terminated | truncated
@@ -205,7 +224,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
                 final[i] = observation[i].copy()
             before = {name: value.copy() for name, value in info.items()}
             self._begin(over)
-            observation, info = self._observation(), self._judged(torque)[1]
+            observation, info = self._observation(), self._judged()[1]
             mask = np.zeros(self.num_envs, bool)
             mask[over] = True
             info |= {"final_obs": final, "_final_obs": mask, "final_info": before, "_final_info": mask.copy()}
@@ -232,17 +251,21 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _begin(self, rows: Rows) -> None:
         """New episodes for these environments."""
+        plants, surfaces, q, self.goal[rows] = self.episodes(rows)
+        self._steps.change(rows, plants, surfaces)
+        self._steps.begin(rows, q, np.zeros_like(q))
+        self._episodes[rows] += 1
+        self._elapsed[rows], self._over[rows] = 0, False
+
+    def episodes(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
+        """What the next episodes of these environments are: arms (m, PLANT), surfaces, q at the start, goals."""
         names = list(self._drawn)
         drawn = uniforms(self._steps.seed, rows, self._episodes[rows], len(names) + N + 8)
         values = {name: self._drawn[name].of_rows(rows, drawn[:, k]) for k, name in enumerate(names)}
         q = self.posture + self.spread * (2.0 * drawn[:, len(names) : len(names) + N] - 1.0)
         tip = self.robot.pose(q)[:, :3, 3]
         surfaces, goal = self._task(rows, values, tip, drawn[:, len(names) + N :])
-        self._steps.change(rows, self._plants(values["payload"], values["friction_scale"]), surfaces)
-        self.goal[rows] = goal
-        self._steps.begin(rows, q, np.zeros_like(q))
-        self._episodes[rows] += 1
-        self._elapsed[rows], self._over[rows] = 0, False
+        return self._plants(values["payload"], values["friction_scale"]), surfaces, q, goal
 
     def _lost(self) -> NDArray[np.bool_]:
         """Episodes that ended badly: too much force, too fast, or no numbers any more."""
@@ -257,27 +280,34 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         seen: Array = np.nan_to_num(np.concatenate([out[:, : 4 * N], *sensed, self.goal], axis=1))
         return seen
 
-    def _judged(self, action: Array) -> tuple[Array, dict[str, Any]]:
-        reward, told = self._judge(action)
-        return np.nan_to_num(reward), told | {f"_{name}": np.ones(self.num_envs, bool) for name in told}
+    def _judged(self) -> tuple[Array, dict[str, Any]]:
+        reward, *told = self.judge(list(self._steps.out.T), list(self.goal.T), list(self._steps.surfaces.T))
+        info: dict[str, Any] = {name: np.array(value) for name, value in zip(self.TOLD, told, strict=True)}
+        return np.nan_to_num(reward), info | {f"_{name}": np.ones(self.num_envs, bool) for name in info}
 
     def split(self, observation: Array) -> dict[str, Array]:
         """The parts of an observation by name: q, qd, tau, residual, wrench, goal."""
         return {name: observation[..., part] for name, part in self.parts.items()}
 
+    def _refuse_tensors(self, what: str) -> None:
+        if self._tensors is not None:
+            raise InvalidValue(f"{what}: environments with arrays='torch' do not have it")
+
     @property
     def state(self) -> Array:
         """All that the simulation remembers (num_envs, 37): q, qd, torque, residual, the observer's memory."""
-        return self._steps.state.copy()
+        return self._steps.state.copy() if self._tensors is None else self._tensors.state()
 
     @property
     def tip(self) -> tuple[Array, Array, Array]:
         """The truth about the tcps, (num_envs, 3) each, base axes: force on the arm [N], place [m], speed [m/s]."""
+        self._refuse_tensors("tip")
         out = self._steps.out
         return tuple(out[:, 4 * N + 3 * k : 4 * N + 3 * k + 3].copy() for k in range(3))  # type: ignore[return-value]
 
     def restore(self, state: Array, goal: Array | None = None) -> None:
         """Go on from a state that was kept, (37,) for all environments or one row each; goal likewise."""
+        self._refuse_tensors("restore")
         try:
             self._steps.state[:] = state
             self.goal[:] = self.goal if goal is None else goal
@@ -308,6 +338,19 @@ def _mode(given: str | AutoresetMode) -> AutoresetMode:
     if mode is None:
         raise unknown("autoreset_mode", str(given), [m.value for m in AutoresetMode])
     return mode
+
+
+def _refuse_arrays(arrays: str, dtype: str, device: str, mode: AutoresetMode) -> None:
+    if arrays not in ARRAYS:
+        raise unknown("arrays", str(arrays), ARRAYS)
+    if dtype not in DTYPES:
+        raise unknown("dtype", str(dtype), DTYPES)
+    if arrays == "torch" and (device != "cuda" or mode is not AutoresetMode.NEXT_STEP):
+        raise InvalidValue(
+            f"arrays: 'torch' goes with device 'cuda' and autoreset_mode 'NextStep', got {device!r} and {mode.value!r}"
+        )
+    if arrays == "numpy" and dtype != "float64":
+        raise InvalidValue("dtype: environments with arrays of numpy compute in float64; 'float32' goes with 'torch'")
 
 
 def _whole(value: Any, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from tangere import ends
@@ -85,8 +86,12 @@ class Cluster(Workers):
                 progress(len(found), len(tasks))
                 if ends.told() is not None:
                     raise KeyboardInterrupt
+        except CancelledError:
+            self.interrupted = True
+            self.lost = f"the dask scheduler at {self._address} is gone; with --resume and a new one the study goes on"
         finally:
-            self._client.cancel(list(waiting))
+            if not self.lost:
+                self._client.cancel(list(waiting))
 
     @property
     def spreads(self) -> bool:

@@ -208,7 +208,7 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     print(f"\n{'' if arguments.no_report else f'report: {page}, '}csv: {claim.path / table_name}")
     attempt.settle(claim.path)
     if done.lost:
-        raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
+        raise NoSolution(f"not all was done: {done.lost}")
     return getattr(ends.told(), "code", 130) if done.interrupted else 0
 
 
@@ -269,7 +269,7 @@ def _finish(
     print(f"csv:    {claim.path}")
     attempt.settle(claim.path)
     if done.lost:
-        raise NoSolution(f"not all was done: {done.lost}; --workers 1 needs the least")
+        raise NoSolution(f"not all was done: {done.lost}")
     return getattr(ends.told(), "code", 130) if done.interrupted else 0
 
 

@@ -17,6 +17,7 @@ from tangere.errors import InvalidValue, NoSolution
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 Done = Callable[[int, int], None]  # tasks that are done, of how many
 Keep = Callable[[int, Any], None]  # number and result of a task
+KILLED = "a worker process was killed, by lack of memory perhaps; --workers 1 needs the least"
 # Small matrices gain nothing from threads of their own, and many processes with many threads each stand in each
 # other's way. Read by the libraries when a process starts.
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -108,13 +109,13 @@ class Workers:
         except KeyboardInterrupt:
             self.interrupted = True
         except BrokenProcessPool:
-            self.interrupted, self.lost = True, "a worker process was killed, by lack of memory perhaps"
+            self.interrupted, self.lost = True, KILLED
         return [found[k] for k in sorted(found)]
 
     def need(self, found: Sequence[Any], count: int) -> None:
         """Without so many there is nothing to show."""
         if self.lost and len(found) < count:
-            raise NoSolution(f"{self.lost}; --workers 1 needs the least")
+            raise NoSolution(self.lost)
         if len(found) < count:
             raise ends.told() or KeyboardInterrupt
 

@@ -49,41 +49,31 @@ TG_INLINE void TG_FN(env_sample)(const tg_envs *job, const TG_REAL *believed, co
     s[6 * N] = TG_SPREAD(1.0);
 }
 
-/* one block of robots from number `start` of the call on */
-TG_INLINE void TG_FN(env_block)(const tg_envs *job, const TG_REAL *believed, const TG_REAL *c, long long start)
+/* some periods of TG_WIDTH robots under a torque, or none: a sample as it is. sample: number of the newest before */
+TG_INLINE void TG_FN(env_periods)(const tg_envs *job, const TG_REAL *believed, const TG_REAL *c,
+                                  const unsigned long long *robot, const V *constants, const V *action,
+                                  long long periods, long long sample, V *s, V *out)
 {
-    const int lanes = job->count - start < TG_WIDTH ? (int)(job->count - start) : TG_WIDTH;
-    V constants[TG_ENV_ROBOT], s[TG_ENV_STATE], out[TG_ENV_OUT], action[N], x[3 * N + TG_SURFACE], met[15], a[N];
-    unsigned long long robot[TG_WIDTH];
-    for (int l = 0; l < TG_WIDTH; l++) { /* the last robot fills lanes that are left over */
-        const long long row = start + (l < lanes ? l : lanes - 1);
-        robot[l] = (unsigned long long)(job->first + row);
-        for (int i = 0; i < TG_ENV_ROBOT; i++)
-            ((TG_REAL *)&constants[i])[l] = (TG_REAL)job->robots[TG_PLACE(row, i, TG_ENV_ROBOT, job->count)];
-        for (int i = 0; i < TG_ENV_STATE; i++)
-            ((TG_REAL *)&s[i])[l] = (TG_REAL)job->state[TG_PLACE(row, i, TG_ENV_STATE, job->count)];
-        for (int j = 0; j < N; j++)
-            ((TG_REAL *)&action[j])[l] = (TG_REAL)job->action[row * N + j];
-    }
+    V x[3 * N + TG_SURFACE], met[15], a[N];
     const V *const skin = constants + TG_CONSTANTS_accelerate, *const surface = skin + TG_CONSTANTS_touch;
     const V h = TG_SPREAD(c[TG_PERIOD]);
     V peak = TG_SPREAD(0.0), sum = TG_SPREAD(0.0);
-    if (job->periods)
+    if (periods)
         for (int j = 0; j < N; j++) {
             const V limit = TG_SPREAD(c[TG_LIMIT + j]);
             s[2 * N + j] = TG_FN(smaller)(TG_FN(larger)(action[j], -limit), limit);
         }
     TG_ONCE
-    for (long long k = 0; k <= job->periods; k++) {
+    for (long long k = 0; k <= periods; k++) {
         for (int j = 0; j < 2 * N; j++)
             x[j] = s[j];
         for (int i = 0; i < TG_SURFACE; i++)
             x[2 * N + i] = surface[i];
         TG_FN(touch)(x, skin, 0, met);
         const V size = TG_SQRT(met[N] * met[N] + met[N + 1] * met[N + 1] + met[N + 2] * met[N + 2]);
-        if (k == job->periods) {
+        if (k == periods) {
             peak = TG_FN(larger)(peak, size);
-            sum = job->periods ? sum : size;
+            sum = periods ? sum : size;
             break;
         }
         peak = TG_FN(larger)(peak, size);
@@ -95,14 +85,33 @@ TG_INLINE void TG_FN(env_block)(const tg_envs *job, const TG_REAL *believed, con
             s[N + j] = s[N + j] + h * a[j];
             s[j] = s[j] + h * s[N + j];
         }
-        TG_FN(env_sample)(job, believed, c, robot, job->sample + k + 1, s, out);
+        TG_FN(env_sample)(job, believed, c, robot, sample + k + 1, s, out);
     }
-    if (!job->periods)
-        TG_FN(env_sample)(job, believed, c, robot, job->sample, s, out);
+    if (!periods)
+        TG_FN(env_sample)(job, believed, c, robot, sample, s, out);
     for (int i = 0; i < 9; i++)
         out[4 * N + i] = met[N + i];
     out[4 * N + 9] = peak;
-    out[4 * N + 10] = job->periods ? sum / TG_SPREAD((TG_REAL)job->periods) : sum;
+    out[4 * N + 10] = periods ? sum / TG_SPREAD((TG_REAL)periods) : sum;
+}
+
+/* one block of robots from number `start` of the call on */
+TG_INLINE void TG_FN(env_block)(const tg_envs *job, const TG_REAL *believed, const TG_REAL *c, long long start)
+{
+    const int lanes = job->count - start < TG_WIDTH ? (int)(job->count - start) : TG_WIDTH;
+    V constants[TG_ENV_ROBOT], s[TG_ENV_STATE], out[TG_ENV_OUT], action[N];
+    unsigned long long robot[TG_WIDTH];
+    for (int l = 0; l < TG_WIDTH; l++) { /* the last robot fills lanes that are left over */
+        const long long row = start + (l < lanes ? l : lanes - 1);
+        robot[l] = (unsigned long long)(job->first + row);
+        for (int i = 0; i < TG_ENV_ROBOT; i++)
+            ((TG_REAL *)&constants[i])[l] = (TG_REAL)job->robots[TG_PLACE(row, i, TG_ENV_ROBOT, job->count)];
+        for (int i = 0; i < TG_ENV_STATE; i++)
+            ((TG_REAL *)&s[i])[l] = (TG_REAL)job->state[TG_PLACE(row, i, TG_ENV_STATE, job->count)];
+        for (int j = 0; j < N; j++)
+            ((TG_REAL *)&action[j])[l] = (TG_REAL)job->action[row * N + j];
+    }
+    TG_FN(env_periods)(job, believed, c, robot, constants, action, job->periods, job->sample, s, out);
     for (int l = 0; l < lanes; l++) {
         for (int i = 0; i < TG_ENV_STATE; i++)
             job->state[TG_PLACE(start + l, i, TG_ENV_STATE, job->count)] = (double)((const TG_REAL *)&s[i])[l];

@@ -9,6 +9,8 @@ text, which is how it is tested without a GPU.
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Sequence
 from functools import cache
 from math import prod
@@ -20,6 +22,7 @@ from tangere.kernels.emit import c as emit_c
 from tangere.kernels.table import Trace
 
 BLOCK = 128  # threads: 64 to 256 make no difference
+LOOPS = 256  # of closed loops: all that the registers of a multiprocessor have room for, so that they go together
 TILE = 36  # numbers of a row that are staged in shared memory: a mass matrix; 38 kB in float64
 _FOLDER = Path(__file__).parent.parent / "c"
 
@@ -65,6 +68,27 @@ template <int W> static __device__ __forceinline__ void tg_store(TG_REAL *restri
 def text_of(name: str) -> str:
     """A header of kernels/c, as it is."""
     return (_FOLDER / name).read_text(encoding="ascii")
+
+
+_LITERAL = re.compile(r"0x[01]\.[0-9a-f]+p[+-]\d+")
+
+
+def banked(text: str) -> str:
+    """A text in float64 whose constants are in constant memory: an instruction names a number there for nothing.
+
+    One that is part of the text takes two instructions of its own wherever it is used, but for numbers of few digits.
+    """
+    places: dict[str, int] = {}
+
+    def place(found: re.Match[str]) -> str:
+        literal = found.group(0)
+        if struct.pack("<d", float.fromhex(literal))[:4] == bytes(4):
+            return literal
+        return f"tg_bank[{places.setdefault(literal, len(places))}]"
+
+    body = _LITERAL.sub(place, text)
+    kind = "#ifdef __CUDACC__\n__constant__ double\n#else\nstatic const double\n#endif\n"
+    return f"{kind}    tg_bank[] = {{{', '.join(places) or '0.0'}}};\n{body}"
 
 
 def prelude(single: bool, elementary: Sequence[str] = ()) -> str:
@@ -121,7 +145,7 @@ extern "C" void tg_batch{signature}
 }}
 #endif
 """)
-    return "\n".join(parts)
+    return "\n".join(parts) if single else banked("\n".join(parts))
 
 
 def constants(trace: Trace, each: bool) -> tuple[list[Symbol], list[Symbol]]:
@@ -135,6 +159,17 @@ def environments(single: bool) -> str:
     return "\n".join([_loops(single), text_of("env.h"), _ENVIRONMENTS])
 
 
+def lessons(single: bool, judge: Trace, goal: int, wrench: bool) -> str:
+    """Steps of learning environments that stay on a device: kernels/c/lesson.h around env.h.
+
+    judge: the task's trace; x: the sample (OUT), the goal, the surface -> reward, and numbers that are told beside it.
+    """
+    told = len(judge.outputs) - 1
+    sizes = f"#define TG_GOAL {goal}\n#define TG_TOLD {told}\n#define TG_WRENCH {int(wrench)}\n"
+    law = emit_c.function("judge", judge.graph, ["x"], judge.outputs, parameters="none", number="TG_REAL")
+    return "\n".join([_loops(single), text_of("env.h"), sizes, law, text_of("lesson.h")])
+
+
 @cache
 def rollouts(single: bool) -> str:
     """The closed loop of kernels/c/rollout.h: `tg_rollouts(job, told)` on a device, the loop itself on a host.
@@ -145,16 +180,10 @@ def rollouts(single: bool) -> str:
     return _loops(single) + _ROLLOUTS
 
 
-def loop_block(single: bool) -> int:
-    """Threads of a block of closed loops: in float64, whose numbers do not fit the registers, more at a time are faster
-    (1.28e9 steps a second on an H200 where 128 gave 1.13e9)."""
-    return BLOCK if single else 256
-
-
 def _loops(single: bool) -> str:
     return "\n".join([
         _HEAD, "#define TG_SINGLE 1\n" if single else "",
-        f"#define TG_BLOCK {loop_block(single)}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
+        f"#define TG_BLOCK {LOOPS}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
         "#ifdef __CUDACC__\n#define TG_PLACE(row, column, columns, rows) ((tg_long)(column) * (rows) + (row))\n#else\n"
         "#define TG_PLACE(row, column, columns, rows) ((row) * (columns) + (column))\n#endif",
         "#define TG_PUSHES_MAX 8", text_of("lanes.h"), emit_c.rollouts_text(), text_of("rollout.h"),
