@@ -125,6 +125,12 @@ def test_a_start_outside_the_limits_is_refused(scenario: str) -> None:
         build(scenario, {"q": "360,-360,180,-360,-90,0"})  # at the limit is inside
 
 
+def words_of(page: Path) -> str:
+    """What a page says, without its marks and scripts."""
+    text = page.read_text(encoding="utf-8")
+    return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"(?s)<(script|style).*?</\1>", "", text)))
+
+
 def test_page_and_terminal_have_units_of_a_sliding_joint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """m, mm and N for the joint that slides, rad, mrad and Nm for those that turn."""
     push = "joint=4,torque=-2,start=0.2,duration=0.2"
@@ -132,8 +138,7 @@ def test_page_and_terminal_have_units_of_a_sliding_joint(tmp_path: Path, capsys:
     assert main(["run", "hold", "--robot", "scara", "--push", push, *words, "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert re.search(r"touch at 0\.2\d\d s on joint 4, -[\d.]+ N \(true -[\d.]+ N\)", said)
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    shown = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"(?s)<(script|style).*?</\1>", "", page)))
+    shown = words_of(tmp_path / "run" / "report.html")
     for turning, sliding in (("rad", "m"), ("mrad", "mm"), ("Nm", "N")):
         assert f"Joint 3 · gamma [{turning}]" in shown
         assert f"Joint 4 · zeta [{sliding}]" in shown
@@ -202,3 +207,47 @@ def test_the_file_of_the_docs_is_an_arm(tmp_path: Path) -> None:
     assert arm.model.drives.coulomb[0] == 7.0
     assert arm.model.weight == 12.0
     assert build("sine", {"robot": str(file), "duration": 3.0}).world.believed.dof == 2
+
+
+def test_compared_and_watched_runs_have_units_of_a_sliding_joint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The quill of a SCARA is felt in N and moves in m: curves, tables and the terminal of compare and watch."""
+    for name, push in (("pushed", ["--push", "joint=4,torque=20,start=1,duration=1"]), ("free", [])):
+        words = ["run", "sine", "--robot", "scara", *push, "--set", "duration=3", "--out", str(tmp_path / name)]
+        assert main(words) == 0
+    capsys.readouterr()
+    page = tmp_path / "compare.html"
+    assert main(["compare", str(tmp_path / "pushed"), str(tmp_path / "free"), "--out", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert "joint 4 [N]" in told
+    assert "joint 3 [Nm]" in told
+    assert re.search(r"<td>4</td><td>[\d.]+ N</td>", page.read_text(encoding="utf-8"))  # of the event
+    shown = words_of(page)
+    for turning, sliding in (("rad", "m"), ("Nm", "N")):
+        assert f"zeta [{sliding}]" in shown
+        assert f"zeta [{turning}]" not in shown
+        assert f"gamma [{turning}]" in shown
+    page = tmp_path / "watched.html"
+    assert main(["watch", str(tmp_path / "pushed" / "log.mcap"), "--robot", "scara", "--report", str(page)]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if " push " in line or " collision " in line)
+    assert re.search(r" 4 +[\d.]+ N ", row)
+    shown = words_of(page)
+    assert "added [Nm, joint 4: N]" in shown
+    assert "zeta [N]" in shown
+    assert "zeta [Nm]" not in shown
+
+
+def test_a_push_that_is_not_felt_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminal and page, with the threshold of that joint; a push that is felt is not among them."""
+    words = ["--robot", "scara", "--set", "duration=3", "threshold=5"]
+    words += ["--push", "joint=4,torque=3,start=1,duration=0.5"]
+    words += ["--push", "joint=1,torque=20,start=2,duration=0.5", "--out", str(tmp_path / "run")]
+    assert main(["run", "hold", *words]) == 0
+    told = capsys.readouterr().out
+    said = "A push of 3 N on joint 4 at 1 s was not felt: the threshold of joint 4 is 5 N while it moves."
+    assert said in told
+    assert told.count("was not felt") == 1
+    shown = words_of(tmp_path / "run" / "report.html")
+    assert shown.count(said) == 1
+    assert shown.count("was not felt") == 1

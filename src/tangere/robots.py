@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from tangere.studio.show import Shown
 
 # What robots that differ in nothing but their payload have in common.
-SLIDING = {"rad": "m", "deg": "m", "mrad": "mm", "rad/s": "m/s", "rad/s2": "m/s2", "Nm": "N"}  # of a joint that slides
+SLIDING = {  # of a joint that slides
+    "rad": "m", "deg": "m", "mrad": "mm", "rad/s": "m/s", "rad/s2": "m/s2", "Nm": "N", "mrad/s": "mm/s",
+    "Nm/A": "N/A", "Nm s/rad": "N s/m", "kg m²": "kg", "kg m2": "kg",
+}  # fmt: skip
 _SHARED = ("_payloads", "_structure", "_twin", "q_max", "q_min", "qd_max", "revolute", "tau_max")
 
 

@@ -342,7 +342,7 @@ def compare(arguments: argparse.Namespace) -> int:
     where = write_text(arguments.out, compare_html(runs, title=arguments.title, about=_about(arguments)))
     settings, figures = differences(runs)
     head, form = ("different", *names), "l" + "r" * len(names)
-    lines = table(worded(settings + figures), head, form, indent=0, width=terminal_width())
+    lines = table(worded(settings + figures, runs[0]), head, form, indent=0, width=terminal_width())
     told = {"runs": names, "settings": dict(settings), "figures": dict(figures), "report": where}
     words = lines if settings or figures else ["nothing differs"]
     show(told, "\n".join([*words, f"report: {where}"]), arguments.json)

@@ -20,13 +20,16 @@ from tangere.report.section import (
     Section,
     command_line,
     joint_titles,
+    joint_units,
     link_words,
     page_head,
     table,
     time_section,
     tool_paths,
+    unit_words,
 )
 from tangere.report.sections_run import UNSEEN, entries, fact, figure, label, value_text, words
+from tangere.robots import SLIDING
 from tangere.types import Array
 
 STYLES = "abcdef"  # of the curves, one for each run
@@ -60,7 +63,7 @@ def compare_html(runs: Sequence[RunData], *, title: str = "", about: About | Non
     curves = [section for make in (_tool, _residuals, _joints, _torques) if (section := make(runs, names)) is not None]
     made = [
         *curves[:1],
-        _told(names, settings, figures),
+        _told(names, settings, figures, runs[0]),
         _events(runs, names),
         *curves[1:],
         _commands(runs, names),
@@ -122,23 +125,23 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _told(names: Sequence[str], settings: Rows, figures: Rows) -> Section:
+def _told(names: Sequence[str], settings: Rows, figures: Rows, first: RunData) -> Section:
     """What was set otherwise and what came out otherwise, as tables."""
     parts: list[Raw] = []
     if not settings:
         parts.append(tag("p", "All settings are the same."))
     else:
-        parts += [tag("h3", "Set otherwise"), _table(names, settings, change=False)]
+        parts += [tag("h3", "Set otherwise"), _table(names, settings, first, change=False)]
     if not figures:
         parts.append(tag("p", "All figures of the summaries are the same."))
     else:
-        parts += [tag("h3", "Came out otherwise"), _table(names, figures, change=len(names) == 2)]
+        parts += [tag("h3", "Came out otherwise"), _table(names, figures, first, change=len(names) == 2)]
     return Section("differences", "What is different", join(*parts))
 
 
-def worded(rows: Rows) -> list[tuple[str, ...]]:
-    """Names and values as people read them."""
-    named = [(label(key), values) for key, values in _each_joint(rows)]
+def worded(rows: Rows, first: RunData) -> list[tuple[str, ...]]:
+    """Names and values as people read them; first: the run whose joints turn or slide."""
+    named = [(label(key), values) for key, values in _each_joint(rows, first)]
     units = [name.rpartition(" [")[2].removesuffix("]") for name, _ in named]
     return [(name, *(_said(v, unit) for v in values)) for (name, values), unit in zip(named, units, strict=True)]
 
@@ -150,26 +153,30 @@ def _said(value: Any, unit: str) -> str:
     return figure(value, unit) if isinstance(value, float) else value_text(value)
 
 
-def _each_joint(rows: Rows) -> Rows:
+def _each_joint(rows: Rows, first: RunData) -> Rows:
     """Lists of numbers as long as each other as a row for each joint, so that no cell holds six numbers."""
     out: Rows = []
     for key, values in rows:
         lists = [value for value in values if isinstance(value, list | tuple)]
         long = {len(value) for value in lists}
         if len(lists) == len(values) and len(long) == 1 and all(_is_number(v) for value in lists for v in value):
-            name, _, unit = label(key).rpartition(" [")
-            tail = f" [{unit}" if name else ""
-            out += [(f"{name or label(key)}, joint {i + 1}{tail}", [v[i] for v in values]) for i in range(long.pop())]
+            name, _, end = label(key).rpartition(" [")
+            unit = end.removesuffix("]")
+            units = joint_units(first, unit) if unit in SLIDING else {}
+            for i in range(long.pop()):
+                tail = f" [{units[i + 1] if unit in SLIDING else unit}]" if name else ""
+                out.append((f"{name or label(key)}, joint {i + 1}{tail}", [v[i] for v in values]))
         else:
             out.append((key, values))
     return out
 
 
-def _table(names: Sequence[str], rows: Rows, *, change: bool) -> Raw:
+def _table(names: Sequence[str], rows: Rows, first: RunData, *, change: bool) -> Raw:
     if not change:
-        return table(("", *names), worded(rows))
-    changes = [_change(*values) for _, values in _each_joint(rows)]
-    return table(("", *names, "change"), [(*row, by) for row, by in zip(worded(rows), changes, strict=True)])
+        return table(("", *names), worded(rows, first))
+    changes = [_change(*values) for _, values in _each_joint(rows, first)]
+    rows_told = zip(worded(rows, first), changes, strict=True)
+    return table(("", *names, "change"), [(*row, by) for row, by in rows_told])
 
 
 def _change(before: Any, after: Any) -> str:
@@ -185,14 +192,17 @@ def _change(before: Any, after: Any) -> str:
 
 def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:
     """Every event of every run in one table."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
+    sliding = any(unit_words(run, "Nm") != "Nm" for run in runs)  # then each figure has its unit
     for name, run in zip(names, runs, strict=True):
+        units = joint_units(run, "Nm")
         for event, entry in run.judged:
-            felt = (number(entry.get(key)) for key in ("torque_nm", "delay_ms"))
-            rows.append((name, number(event.time_s, 6), str(event.joint), *felt, event.kind, link_words(event)))
+            felt, after = (number(entry.get(key)) for key in ("torque_nm", "delay_ms"))
+            felt += f" {units[event.joint]}" if sliding else ""
+            rows.append((name, number(event.time_s, 6), str(event.joint), felt, after, event.kind, link_words(event)))
         if not run.events:
             rows.append((name, "–", "–", "–", "–", "no event" if "events" in run.summary else "not evaluated", "–"))
-    header = ("run", "from [s]", "joint", "felt [Nm]", "noticed after [ms]", "kind", "link")
+    header = ("run", "from [s]", "joint", "felt" if sliding else "felt [Nm]", "noticed after [ms]", "kind", "link")
     return Section("events", "Events", table(header, rows))
 
 
@@ -227,7 +237,8 @@ def _over(
     rows = zip(names, runs, columns, STYLES, strict=False)
     shown = [(name, run, column, style) for name, run, column, style in rows if column is not None]
     dof = max((column.shape[1] for _, _, column, _ in shown), default=0)
-    titles = next((joint_titles(run) for run in runs if run.dof == dof), [f"Joint {i + 1}" for i in range(dof)])
+    like = next((run for run in runs if run.dof == dof), None)
+    titles = [f"Joint {i + 1}" for i in range(dof)] if like is None else joint_titles(like)
     panels = []
     for i in range(dof):
         series = tuple(
@@ -235,7 +246,8 @@ def _over(
             for name, run, column, style in shown
             if i < column.shape[1]
         )
-        panels.append(Panel(titles[i], unit, series, at_least=at_least))
+        own = unit if like is None or unit not in SLIDING else joint_units(like, unit)[i + 1]
+        panels.append(Panel(titles[i], own, series, at_least=at_least))
     return grid, tuple(panels)
 
 

@@ -118,7 +118,7 @@ def _watch(arguments: argparse.Namespace) -> int:
         if arguments.json:
             json_line(event, name, first, event.phase)
         else:
-            print(stream_line(event.phase, cells(event, first)), flush=True)
+            print(stream_line(event.phase, cells(event, first, arm)), flush=True)
 
     with node:
         watching = WatchNode(

@@ -304,9 +304,9 @@ def study_text(done: Study, colour: bool = False) -> str:
             soon = rate(int(np.sum(delays <= tables.SOON + 1e-9)), len(delays))
             joint, torque = plan.step
             lines.append(
-                f"  step of {torque:g} Nm on joint {joint}, {len(delays)} times: within 20 ms {share(soon)} %, delay "
-                f"{span(quantile(delays, 0.5), 1e3)} ms median, {span(quantile(delays, 0.95), 1e3)} ms 95 %, "
-                f"{1e3 * max(delays):.0f} ms worst"
+                f"  step of {torque:g} {done.unit(joint)} on joint {joint}, {len(delays)} times: within 20 ms "
+                f"{share(soon)} %, delay {span(quantile(delays, 0.5), 1e3)} ms median, "
+                f"{span(quantile(delays, 0.95), 1e3)} ms 95 %, {1e3 * max(delays):.0f} ms worst"
             )
         rows = [
             (f"{r.size:.0f}", str(r.trials), share(r.detectable), share(r.found), share(r.found_all),
@@ -318,7 +318,7 @@ def study_text(done: Study, colour: bool = False) -> str:
         steps = [
             (str(r.joint), span(r.smallest), str(r.smallest.count)) for r in tables.smallest_rows(done, name)
         ]  # fmt: skip
-        lines += ["", *table(steps, ("joint", "smallest step found in 99 % [Nm]", "steps"), "rrr")]
+        lines += ["", *table(steps, ("joint", f"smallest step found in 99 % [{done.unit()}]", "steps"), "rrr")]
         for source, who in (("isolated", "isolator, noise known"), ("told", "events of the detector")):
             rows = [
                 ("all" if r.link is None else str(r.link), str(r.trials), share(r.answered), share(r.right),
@@ -340,8 +340,9 @@ def study_text(done: Study, colour: bool = False) -> str:
              f"{1e3 * o.half_rise:.0f}", f"{o.peak_error:.2f}", f"{o.rms:.2f}", f"{1e6 * o.cost:.2f}")
             for o in done.observers
         ]  # fmt: skip
-        named = ("observer", "delay [ms]", "found", "half rise", "peak error [Nm]", "rms [Nm]", "us per step")
-        lines += ["", f"  observers, step of {plan.step[1]:g} Nm on joint {plan.step[0]}, medians"]
+        unit = done.unit(plan.step[0])
+        named = ("observer", "delay [ms]", "found", "half rise", f"peak error [{unit}]", f"rms [{unit}]", "us per step")
+        lines += ["", f"  observers, step of {plan.step[1]:g} {unit} on joint {plan.step[0]}, medians"]
         lines += table(compared, ("model", *named), "llrrrrrr")
     return "\n".join(lines)
 
@@ -368,7 +369,7 @@ def injected_text(done: InjectedStudy, colour: bool = False) -> str:
             elif event.alarm:
                 lines.append(
                     f"  {log.name} at {event.time_s:.2f} s: {event.kind}, joint {event.joint}, "
-                    f"{event.torque_nm:.2f} Nm ({event.channel})"
+                    f"{event.torque_nm:.2f} {done.unit(event.joint)} ({event.channel})"
                 )
     ladder = {row.joint: row for row in done.ladder()}
     rows = []
@@ -380,7 +381,7 @@ def injected_text(done: InjectedStudy, colour: bool = False) -> str:
             share(standing), span(ladder[j + 1].smallest), span(done.twice(ladder[j + 1]), 1e3),
         ))  # fmt: skip
     head = (
-        "joint", "step [Nm]", "moving", "found", "delay [ms] median", "turning, standing", "found", "99 % moving [Nm]",
-        "twice that [ms]",
+        "joint", f"step [{done.unit()}]", "moving", "found", "delay [ms] median", "turning, standing", "found",
+        f"99 % moving [{done.unit()}]", "twice that [ms]",
     )  # fmt: skip
     return "\n".join([*lines, "", *table(rows, head, "rrrrrrrrr", indent=0)])

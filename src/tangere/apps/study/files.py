@@ -200,7 +200,8 @@ def _summary(study: Study) -> list[tuple[object, ...]]:
                 (f"{size}: 95 % delay [s]", found.late),
             ]  # fmt: skip
         for step in smallest_rows(study, name):
-            entries.append((f"joint {step.joint}: smallest step found in 99 % [Nm]", step.smallest))
+            unit = study.unit(step.joint)
+            entries.append((f"joint {step.joint}: smallest step found in 99 % [{unit}]", step.smallest))
         for source in ("isolated", "told"):
             for row in isolation_rows(study, name, source, study.plan.force):
                 who = "isolator" if source == "isolated" else "event"

@@ -70,6 +70,11 @@ class InjectedStudy:
     interrupted: bool
     seconds: float  # that it took
     lost: str = ""  # why it was interrupted, where nobody asked for it
+    arm: Robot | None = None  # which says the units of its joints
+
+    def unit(self, joint: int | None = None) -> str:
+        """Of the steps on a joint (from 1), or on all in words."""
+        return "Nm" if self.arm is None else self.arm.units("Nm") if joint is None else self.arm.unit(joint, "Nm")
 
     @property
     def hours(self) -> float:
@@ -201,7 +206,7 @@ def inject_logs(
     progress("done", 1.0)
     return InjectedStudy(
         robot.name, tuple(results), wanted, tuple(copies), tuple(thresholds), tuple(dict.fromkeys(notes)), seed,
-        interrupted, time.perf_counter() - began, pool.lost,
+        interrupted, time.perf_counter() - began, pool.lost, robot,
     )  # fmt: skip
 
 

@@ -59,7 +59,8 @@ def _head(done: Study) -> Raw:
         tiles.append((f"{size:g} N found of detectable", number(100 * found[size].found.value, 4), " %"))
     if len(delays):
         soon = rate(int(np.sum(delays <= tables.SOON + 1e-9)), len(delays))
-        tiles.append((f"{plan.step[1]:g} Nm on joint {plan.step[0]} within 20 ms", number(100 * soon.value, 3), " %"))
+        step = f"{plan.step[1]:g} {done.unit(plan.step[0])} on joint {plan.step[0]}"
+        tiles.append((f"{step} within 20 ms", number(100 * soon.value, 3), " %"))
         tiles.append(("its delay, median", number(1e3 * quantile(delays, 0.5).value, 3), " ms"))
     if isolation.answered.known:
         tiles.append(("link told", number(100 * isolation.answered.value, 3), " %"))
@@ -145,30 +146,33 @@ def _delays(done: Study, command: str) -> Section:
         worst = number(1e3 * float(delays.max()), 3) if len(delays) else "–"
         rows.append((_title(done, name), len(delays), percent(soon), interval(quantile(delays, 0.5), 1e3),
                      interval(quantile(delays, 0.95), 1e3), worst))  # fmt: skip
-    what = f"step of {torque:g} Nm on joint {joint}"
+    what = f"step of {torque:g} {done.unit(joint)} on joint {joint}"
     head = (what, "onsets", "within 20 ms [%]", "median [ms]", "95 % [ms]", "worst")
     return Section("delays", "How soon", join(figure, table(head, rows, "spans")))
 
 
 def _steps(done: Study, command: str) -> Section:
     line = again(command, "steps")
-    parts = [_ladder(_title(done, name), tables.smallest_rows(done, name), f"steps-{name}", line) for name in WORLDS]
+    unit = done.unit()
+    parts = [
+        _ladder(_title(done, name), tables.smallest_rows(done, name), f"steps-{name}", line, unit) for name in WORLDS
+    ]
     return Section("steps", "Smallest torque", join(*parts))
 
 
-def _ladder(title: str, rows: list[tables.StepRow], identifier: str, line: Raw | None) -> Raw:
+def _ladder(title: str, rows: list[tables.StepRow], identifier: str, line: Raw | None, unit: str) -> Raw:
     """Found rate over size of a step, a curve per joint, and the smallest found in 99 %."""
     curves = tuple(
         Curve(f"joint {r.joint}", [s for s, _ in r.rates], [e for _, e in r.rates], bars=True, style=r.joint - 1)
         for r in rows
     )
     sizes = [s for r in rows for s, _ in r.rates]
-    chart = Chart(title, "Nm", curves, min(sizes), max(sizes), log=True)
+    chart = Chart(title, unit, curves, min(sizes), max(sizes), log=True)
     caption = "Steps on single joints while they move, found within 0.4 s; bars are 95 % intervals."
     cells: list[tuple[object, ...]] = [
         (f"joint {r.joint}", interval(r.smallest), r.smallest.count) for r in rows
     ]  # fmt: skip
-    head = ("", "smallest step found in 99 % [Nm]", "onsets")
+    head = ("", f"smallest step found in 99 % [{unit}]", "onsets")
     return tag("div", charts(identifier, caption, [chart], line), table(head, cells), class_="pair")
 
 
@@ -216,16 +220,18 @@ def _observers(done: Study) -> Section | None:
     if not done.observers:
         return None
     joint, torque = done.plan.step
+    unit = done.unit(joint)
     rows: list[tuple[object, ...]] = [
         (f"{o.name}, {_title(done, o.world).lower()}", number(1e3 * o.delay, 3) if np.isfinite(o.delay) else "never",
          f"{o.found} of {o.motions}".replace(" ", "\N{NO-BREAK SPACE}"), number(1e3 * o.half_rise, 3),
          number(o.peak_error, 3), number(o.rms, 3), number(1e6 * o.cost, 3))
         for o in done.observers
     ]  # fmt: skip
-    head = ("", "delay [ms]", "found", "half rise [ms]", "peak error [Nm]", "rms [Nm]", "cost per step [µs]")
+    head = ("", "delay [ms]", "found", "half rise [ms]", f"peak error [{unit}]", f"rms [{unit}]", "cost per step [µs]")
     text = (
-        f"The same motions and noise with a step of {torque:g} Nm on joint {joint}; medians, all of equal bandwidth. "
-        "Delay: until the residual exceeds its largest value before the push. The model's error is the same for all."
+        f"The same motions and noise with a step of {torque:g} {unit} on joint {joint}; medians, all of equal "
+        "bandwidth. Delay: until the residual exceeds its largest value before the push. The model's error is the "
+        "same for all."
     )
     return Section("observers", "Observers side by side", join(tag("p", text), table(head, rows)))
 
@@ -256,7 +262,8 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
     line = f"real logs, seed {done.seed}; intervals hold 95 %"
     top = page_head(f"Pushes injected into free motion of {done.robot}", line, tiles, alarm)
     head: tuple[str, ...] = (
-        "", "step [Nm]", "onsets, moving", "found [%]", "median delay [ms]", "turning or standing", "found [%]",
+        "", f"step [{done.unit()}]", "onsets, moving", "found [%]", "median delay [ms]", "turning or standing",
+        "found [%]",
     )  # fmt: skip
     rows: list[tuple[object, ...]] = []
     for j, torque in enumerate(done.torque.tolist()):
@@ -270,7 +277,9 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
         "the injected figure flatters, for a real push would have to overcome stiction first."
     )
     found = Section("found", "What is found", join(table(head, rows), tag("p", text)))
-    ladder = Section("steps", "Smallest torque", _ladder("Found", done.ladder(), "ladder", again(command, "steps")))
+    ladder = Section("steps", "Smallest torque", _ladder(
+        "Found", done.ladder(), "ladder", again(command, "steps"), done.unit()
+    ))  # fmt: skip
     logs: list[tuple[object, ...]] = [
         (log.name, log.fold + 1, number(log.seconds, 4), log.false_alarms, len(log.steps),
          "; ".join(f"{e.kind} at {e.time_s:.2f} s" for e in log.events) or "–")

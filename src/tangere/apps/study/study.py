@@ -31,6 +31,7 @@ from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_pa
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push
+from tangere.robots import as_robot
 from tangere.types import State
 
 BATCH = 5  # contacts in one task: a second of work, small beside a study, large beside sending it
@@ -66,6 +67,11 @@ class Study:
     seconds: float  # that it took
     workers: int
     lost: str = ""  # why it was interrupted, where nobody asked for it
+
+    def unit(self, joint: int | None = None) -> str:
+        """Of the steps on a joint (from 1), or on all in words."""
+        arm = as_robot(self.plan.robot)
+        return arm.units("Nm") if joint is None else arm.unit(joint, "Nm")
 
     def of(self, world: WorldName, size: float | None = None) -> list[TouchResult]:
         """The contacts of a world, of one size [N] or all."""

@@ -128,7 +128,8 @@ class WatchedLogs:
              *number_row([e.torque_nm]), "alarm" if e.alarm else "")
             for e in self.events
         ]  # fmt: skip
-        head = ("time [s]", "onset [s]", "what", "link", "joint", "torque [Nm]", "")
+        unit = self.logs[0].belief.robot.units("Nm") if self.logs else "Nm"
+        head = ("time [s]", "onset [s]", "what", "link", "joint", f"torque [{unit}]", "")
         return join(repr(self), small_table(head, rows))
 
 

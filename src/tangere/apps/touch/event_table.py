@@ -9,6 +9,7 @@ from types import TracebackType
 from tangere.logs.files import plain
 from tangere.report.section import link_words
 from tangere.report.terminal import Live
+from tangere.robots import Robot
 from tangere.types import Event
 
 HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "torque", "force", "")
@@ -63,8 +64,8 @@ def stream_line(phase: str, cells: tuple[str, ...]) -> str:
     return f"{phase:7s} {'  '.join(set_)}".rstrip()
 
 
-def cells(event: Event, first: float) -> tuple[str, ...]:
-    """An event as cells of the table."""
+def cells(event: Event, first: float, robot: Robot) -> tuple[str, ...]:
+    """An event of an arm as cells of the table."""
     lasts = "open" if event.end_s is None else f"{event.end_s - event.onset_s:.2f}"
     link = event.why_no_link or ("-" if event.masked else "?")  # of what was expected nobody asks which link
     if event.link is not None:
@@ -79,7 +80,7 @@ def cells(event: Event, first: float) -> tuple[str, ...]:
     return (
         f"{event.time_s - first:.3f}", f"{event.time_s:.3f}", f"{event.onset_s - first:.3f}", lasts, event.kind,
         f"{100.0 * event.confidence:.0f} %" if event.confidence else "-", link, str(event.joint),
-        f"{event.torque_nm:.3g} Nm", force, remark,
+        f"{event.torque_nm:.3g} {robot.unit(event.joint, 'Nm')}", force, remark,
     )  # fmt: skip
 
 

@@ -204,6 +204,7 @@ def summary(done: Identification, colour: bool = False) -> str:
         "joint", "gain [Nm/A]", "x", "Coulomb", "viscous", "offset", "rotor [kg m2]", "stiction [Nm]",
         "rms before", "after [Nm]", "following", "twin [mrad]",
     )  # fmt: skip
+    slides = [str(j + 1) for j in np.flatnonzero(~done.robot.revolute)]
     lines += ["", *table(rows, head, "rlrrrrrrrrrr", indent=0), ""]
     if model.payload is not None:
         com = ", ".join(f"{1e3 * value:.1f}" for value in model.payload.com)
@@ -222,6 +223,8 @@ def summary(done: Identification, colour: bool = False) -> str:
     if drive.delay > 0.0:
         lines.append(f"reported torque lags the motion by {1e3 * drive.delay:.1f} ms")
     lines += COLUMN_WORDS
+    if slides:
+        lines.append(f"joint {', '.join(slides)} slides: N for Nm, m for rad, mm for mrad, kg for kg m2")
     return "\n".join(lines)
 
 
@@ -321,7 +324,8 @@ def promise(done: Tuned, asked: float) -> str:
         (str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in (t.level, t.change, t.impact)))
         for j in range(t.dof)
     ]
-    lines += table(rows, ("joint", "level [Nm]", "change [Nm]", "impact [Nm]"), "rrrr", indent=0)
+    unit = done.logs[0].belief.robot.units("Nm") if done.logs else "Nm"
+    lines += table(rows, ("joint", *(f"{what} [{unit}]" for what in ("level", "change", "impact"))), "rrrr", indent=0)
     told = promised(done)
     alarms, stops = plural(told["alarms_here"], "alarm"), plural(told["stops_here"], "stop")
     within = " (what was left out is watched too)" if any(one.kind == "touched" for one in done.findings) else ""

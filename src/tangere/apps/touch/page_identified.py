@@ -97,7 +97,8 @@ def _fit(done: Identification) -> Section:
         "shown of its friction by then (how much of it there is that day, and where a film is found its lag), as a "
         "detector can follow it; left: after, of before."
     )
-    head = ("", "before [Nm]", "after [Nm]", "following [Nm]", "left [%]", "")
+    unit = done.robot.units("Nm")
+    head = ("", f"before [{unit}]", f"after [{unit}]", f"following [{unit}]", "left [%]", "")
     return Section("fit", "How well it fits", join(tag("p", text), table(head, rows, "bars")))
 
 
@@ -115,8 +116,9 @@ def _torque(done: Identification, motion: Motion, command: str) -> Section:
     panels, left = [], []
     for j, title in enumerate(titles(done.robot)):
         curves = (Series("measured", motion.tau[:, j], "soft"), Series("predicted", whole[:, j], "b"))
-        panels.append(Panel(title, "Nm", curves, at_least=1e-2))
-        left.append(Panel(title, "Nm", (Series("residual", residual[:, j], "a"),), at_least=1e-2))
+        unit = done.robot.unit(j + 1, "Nm")
+        panels.append(Panel(title, unit, curves, at_least=1e-2))
+        left.append(Panel(title, unit, (Series("residual", residual[:, j], "a"),), at_least=1e-2))
     first = TimeFigure(
         "torque", f"Torque of the drives, measured and predicted, {motion.name}.", motion.time, tuple(panels)
     )
@@ -157,7 +159,8 @@ def _friction(done: Identification, command: str) -> Section:
         if np.isfinite(known.coulomb[j]) and np.isfinite(known.viscous[j]):
             sheet = dataclasses.replace(DriveModel.of(known), width=drive.width)
             curves.append(("the arm's data", "limit", speed, sheet.torque(law)[:, j]))
-        panels.append(XY(title, "rad/s", "Nm", (qd[use, j], rest[use, j]), tuple(curves)))
+        across, up = (done.robot.unit(j + 1, turning) for turning in ("rad/s", "Nm"))
+        panels.append(XY(title, across, up, (qd[use, j], rest[use, j]), tuple(curves)))
     caption = (
         "Friction over speed: torque less rigid body and rotor, each dot the mean of 20 ms of motion (grey), and the "
         "law. Dots scatter by the load that the gear carries, by the ripple of its teeth and by temperature."
@@ -229,9 +232,10 @@ def _drives(done: Identification) -> Section:
             number(float(drive.stiction[j]), 3), number(float(drive.spread[j]), 3),
             number(1e3 * float(drive.width[j]), 2),
         ))  # fmt: skip
+    gain, torque, speed = (done.robot.units(turning) for turning in ("Nm/A", "Nm", "mrad/s"))
     head = (
-        "", "gain [Nm/A]", "from", "× by gravity", "used [Nm/A]", "stiction [Nm]", "spread [Nm]",
-        "turns round in [mrad/s]",
+        "", f"gain [{gain}]", "from", "× by gravity", f"used [{gain}]", f"stiction [{torque}]", f"spread [{torque}]",
+        f"turns round in [{speed}]",
     )  # fmt: skip
     lag = f" Reported torque lags the motion by {1e3 * drive.delay:.1f} ms." if drive.delay > 0.0 else ""
     text = (

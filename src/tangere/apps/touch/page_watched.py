@@ -145,8 +145,8 @@ def _events(done: Sequence[Watched]) -> Section:
     if not rows:
         return Section("events", "Events", tag("p", "Nothing touched the arm."))
     head = (
-        "event", "alarm at [s]", "began [s]", "after [ms]", "lasts [s]", "what", "alarm", "link", "joint", "added [Nm]",
-        "force [N], 95 %", "raised by",
+        "event", "alarm at [s]", "began [s]", "after [ms]", "lasts [s]", "what", "alarm", "link", "joint",
+        f"added [{done[0].belief.robot.units('Nm')}]", "force [N], 95 %", "raised by",
     )  # fmt: skip
     text = (
         "Times from the first sample of the log. Began: estimated backwards; after: from there to the alarm. Added: "
@@ -179,11 +179,12 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
     time, traces = seen.log.motion.time - _start(seen), seen.traces
     level, change = [], []
     for j, title in enumerate(titles(seen.belief.robot)):
-        level.append(Panel(title, "Nm", (
+        unit = seen.belief.robot.unit(j + 1, "Nm")
+        level.append(Panel(title, unit, (
             Series("residual", seen.residual[:, j], "soft"), Series("level", traces.level[:, j], "a"),
             *_both(traces.level_bound[:, j]),
         ), at_least=1e-2, quiet=_quiet(traces.level[:, j], traces.level_bound[:, j])))  # fmt: skip
-        change.append(Panel(title, "Nm", (
+        change.append(Panel(title, unit, (
             Series("change", traces.change[:, j], "b"), *_both(traces.change_bound[:, j]),
         ), at_least=1e-2, quiet=_quiet(traces.change[:, j], traces.change_bound[:, j])))  # fmt: skip
     suffix = f"-{k + 1}" if k else ""
@@ -261,7 +262,8 @@ def _thresholds(seen: Watched) -> Section:
     for j, title in enumerate(titles(seen.belief.robot)):
         cells = (number(float(row[g, j]), 3) for row in (t.level, t.change, t.impact) for g in range(len(REGIMES)))
         rows.append((title, *cells))
-    head = ("[Nm]", *(f"{what}, {regime}" for what in ("level", "change", "impact") for regime in REGIMES))
+    unit = seen.belief.robot.units("Nm")
+    head = (f"[{unit}]", *(f"{what}, {regime}" for what in ("level", "change", "impact") for regime in REGIMES))
     of = extrapolated(t, f"{number(t.hours, 3)} h of free motion")
     promised = (
         f"Tuned for {number(t.rate, 3)} false alarms per hour, {of}."

@@ -247,7 +247,7 @@ def _stream(
         if follower.said:
             with seen.above():
                 _said(follower, name)
-        seen.told(event.number, stream_line(event.phase, cells(event, follower.first)))
+        seen.told(event.number, stream_line(event.phase, cells(event, follower.first, arm)))
 
     shown = sink_of(arguments.foxglove, note)
     sinks = () if shown is None else (shown,)
@@ -374,7 +374,7 @@ def summary(done: list[Watched], colour: bool = False, explain: bool = False) ->
         if doubt := alien(seen):
             lines.append(f"  not to be trusted: {doubt}")
         if seen.events:
-            rows = [cells(event, float(seen.log.motion.time[0])) for event in seen.events]
+            rows = [cells(event, float(seen.log.motion.time[0]), seen.belief.robot) for event in seen.events]
             same = all(row[0] == row[1] for row in rows)  # stamps that count from the first sample say nothing new
             shown = [tuple(row[k] for k in range(len(row)) if not (same and k == 1)) for row in (HEAD, *rows)]
             align = ALIGN[:1] + ALIGN[2:] if same else ALIGN
