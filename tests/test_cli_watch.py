@@ -389,7 +389,7 @@ def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
                   links=((3, 0.4), (None, 0.3)))  # fmt: skip
     assert cells(event, 0.0, tangere.robot("ur5e"))[6] == "ambiguous: 3 40 % or two 30 %"
     assert event.record()["why_no_link"] == "ambiguous"
-    assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0)[6] == "too weak"
+    assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0, tangere.robot("ur5e"))[6] == "too weak"
 
 
 def test_samples_too_far_apart_to_be_watched_are_said(
