@@ -387,9 +387,10 @@ def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
     assert "--payload-change" not in said
     event = Event(1, 2.0, 1.9, "push", 2, 20.0, np.zeros(6), 2.0, 0.9, "level", why_no_link="ambiguous",
                   links=((3, 0.4), (None, 0.3)))  # fmt: skip
-    assert cells(event, 0.0, tangere.robot("ur5e"))[6] == "ambiguous: 3 40 % or two 30 %"
+    arm = tangere.robot("ur10e")
+    assert cells(event, 0.0, arm)[6] == "ambiguous: 3 40 % or two 30 %"
     assert event.record()["why_no_link"] == "ambiguous"
-    assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0, tangere.robot("ur5e"))[6] == "too weak"
+    assert cells(dataclasses.replace(event, links=(), why_no_link="too weak"), 0.0, arm)[6] == "too weak"
 
 
 def test_samples_too_far_apart_to_be_watched_are_said(

@@ -245,7 +245,7 @@ def test_a_push_that_is_not_felt_is_said(tmp_path: Path, capsys: pytest.CaptureF
     words += ["--push", "joint=1,torque=20,start=2,duration=0.5", "--out", str(tmp_path / "run")]
     assert main(["run", "hold", *words]) == 0
     told = capsys.readouterr().out
-    said = "A push of 3 N on joint 4 at 1 s was not felt: the threshold of joint 4 is 5 N while it moves."
+    said = "The push of 3 N on joint 4 at 1 s was not felt (threshold there: 5 N)."
     assert said in told
     assert told.count("was not felt") == 1
     shown = words_of(tmp_path / "run" / "report.html")
