@@ -199,6 +199,8 @@ def test_the_numeric_search_refuses_the_same(what: str) -> None:
 
 
 def test_unknown_robot_lists_the_known() -> None:
+    with pytest.raises(tangere.UnknownName, match="did you mean 'ur10e'"):
+        tangere.robot("UR-10e")
     with pytest.raises(tangere.UnknownName, match="unknown robot 'ur11'") as caught:
         tangere.robot("ur11")
     assert isinstance(caught.value, ValueError)

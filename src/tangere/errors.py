@@ -47,7 +47,8 @@ def unknown(what: str, name: str, known: Iterable[str], message: str = "") -> Un
 
     names = list(known)
     one_letter = [n for n in names if len(n) == len(name) and sum(a != b for a, b in zip(n, name, strict=True)) == 1]
-    close = one_letter or difflib.get_close_matches(name, names, 1)
+    lower = {n.lower(): n for n in names}
+    close = one_letter or [lower[n] for n in difflib.get_close_matches(name.lower(), lower, 1)]
     text = message or f"unknown {what} {name!r}; known: {', '.join(names)}"
     return UnknownName(f"{text}; did you mean {close[0]!r}?" if close else text)
 

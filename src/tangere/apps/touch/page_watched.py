@@ -193,7 +193,8 @@ def _residual(seen: Watched, k: int, command: str) -> Section:
     figures = (
         TimeFigure(
             f"score{suffix}", f"{seen.log.name}: score, the largest signal of any joint against its threshold. At 1 an "
-            "alarm is raised.", time, (score,), _bands(seen), own_time=True,
+            "alarm is raised; what passes 1 while an event lasts or in the quarter second after it is part of it.",
+            time, (score,), _bands(seen), own_time=True,
         ),
         TimeFigure(
             f"level{suffix}", f"{seen.log.name}: residual of the momentum observer, its slow level, and the level's "
