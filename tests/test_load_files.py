@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +208,18 @@ def test_tables_of_an_identified_model_are_carried_and_checked(tmp_path: Path) -
     file.write_text("schema_version = 1\n[identifed]\nx = 3\n")
     with pytest.raises(ModelFileError, match="identifed is unknown"):
         load("ur3e", parameters=file)
+
+
+def test_a_payload_alone_is_a_whole_parameter_set(tmp_path: Path) -> None:
+    """As docs/arms.md prints it: neither links nor drives change, so that nothing needs a source."""
+    text = (Path(__file__).parents[1] / "docs" / "arms.md").read_text()
+    (block,) = [part for part in re.findall(r"```toml\n(.*?)```", text, re.S) if "[payload]\nmass = 3.0" in part]
+    file = tmp_path / "payload.toml"
+    file.write_text(block)
+    model = load("ur10e", parameters=file)
+    assert model.payload is not None
+    assert model.payload.mass == 3.0
+    assert model.sources == load("ur10e").sources
+    file.write_text(block + "\n[drives]\ncoulomb = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]\n")
+    with pytest.raises(InvalidValue, match="field sources is missing"):
+        load("ur10e", parameters=file)

@@ -163,6 +163,33 @@ def test_wall_circle_in_the_regular_pose_presses_with_5_N_within_2_percent(round
     assert summary["aborted"] == ""
 
 
+def test_gains_of_a_run_are_told_one_or_one_per_joint() -> None:
+    """kv where it is told, 2 sqrt(kp) where not; in every scenario that has them."""
+    for name in ("circle", "hold", "sine", "touch", "reach"):
+        given = {"reaction": "none"} if name == "touch" else {}
+        task: Any = build(name, {**given, "kp": 400}).motion.controller
+        assert np.array_equal(task.kv, np.full(6, 40.0)), name
+        task = build(name, {**given, "kp": "100,200,300,400,500,600", "kv": "30"}).motion.controller
+        assert np.array_equal(task.kp, 100.0 * np.arange(1, 7)), name
+        assert np.array_equal(task.kv, np.full(6, 30.0)), name
+    assert build("hold", {"kp": "81"}).settings.kp == 81.0  # one number stays one: in the manifest, on the page
+    with pytest.raises(InvalidValue, match="kv: expected one number or 6"):
+        build("hold", {"kv": "1,2"})
+    with pytest.raises(InvalidValue, match="kv: 0 1/s or more, got -1"):
+        build("hold", {"kv": -1})
+
+
+def test_a_payload_that_is_believed_is_no_touch() -> None:
+    """The same 3 kg hang at the flange: told of them the controller holds still and nothing is felt."""
+    _, result, summary = go("hold", plant="rigid", duration=0.8, push="none", payload=3)
+    assert result.events
+    assert summary["events"][0]["false"]
+    _, result, summary = go("hold", plant="rigid", duration=0.8, push="none", payload=3, believed_payload="3000 g")
+    assert not result.events
+    assert summary["tracking_max_mm"] < 1e-6
+    assert build("hold", {"believed_payload": 3}).world.true.model.payload is None  # the simulated arm has its own
+
+
 def test_wall_circle_in_its_own_pose_survives() -> None:
     built, result, summary = go("wall-circle", pose="own", duration=4)
     assert summary["aborted"] == ""

@@ -81,3 +81,7 @@ def test_a_standing_arm_sags_by_gravity_over_stiffness() -> None:
     assert shares["inertia_mm"] < 1e-9
     assert shares["kinematics_mm"] < 1e-9
     assert error_shares(log, heavy, arm, None, None, kp, settle=9.0)["gravity_mm"] == 0.0  # nothing after the end
+    each = np.array([100.0, 400.0, 225.0, 100.0, 100.0, 100.0])  # one for each joint, and more damping than it takes
+    shares = error_shares(log, heavy, arm, None, None, each, settle=2.9, kv=2.2 * np.sqrt(each))
+    sag = arm.jacobian(q)[:3] @ (np.linalg.solve(arm.mass_matrix(q), lacking) / each)
+    assert shares["gravity_mm"] == pytest.approx(1e3 * np.linalg.norm(sag), rel=1e-6)

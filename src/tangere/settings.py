@@ -64,6 +64,7 @@ class Setting:
     high: float = math.inf
     above: bool = False
     size: tuple[int, ...] | None = None
+    lone: bool = False  # of a list: one number alone stays a number
     typed: str = ""
     usual: tuple[float, float] | None = None
     option: str = ""  # name of the option where it is not the setting's
@@ -179,7 +180,7 @@ class Setting:
             if any(number != int(number) for number in numbers):
                 raise InvalidValue(f"{name}: a whole number, got {given!r}")
             numbers = tuple(int(number) for number in numbers)
-        return numbers[0] if self.size is None else numbers
+        return numbers[0] if self.size is None or (self.lone and len(numbers) == 1) else numbers
 
 
 def setting(default: Any, unit: str, help: str, **more: Any) -> Any:

@@ -187,7 +187,8 @@ def _merged_sources(roots: Sequence[Fields], drives: Drives) -> tuple[Source, ..
     """The arm's sources, replaced group by group by those of the set; every number must be covered."""
     sources = _sources(roots[0])
     if len(roots) > 1:
-        own = _sources(roots[1])
+        sourced = any(key in roots[1] for key in (*SOURCES_OF, "drives", "weight", "sources"))
+        own = _sources(roots[1]) if sourced else []  # a payload or a tool alone needs none
         for key, groups in SOURCES_OF.items():
             for group in groups if key in roots[1] else ():
                 if not any(_covers(source, group) for source in own):

@@ -177,6 +177,8 @@ def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
     base = with_rotors(base, s.drives)
     if known is None and np.any(base.rotor_inertia):
         believed = Robot(believed.model, rotor_inertia=base.rotor_inertia)
+    if s.believed_payload is not None:
+        believed = believed.with_payload(s.believed_payload)
     if s.mass != 1.0 or s.payload is not None:
         base = twin(base, mass=s.mass, payload=s.payload)
     return base, believed, known

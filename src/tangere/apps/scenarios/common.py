@@ -69,11 +69,24 @@ class RunSettings:
     friction: str = altered(JointSettings, "friction", "none")
     friction_model: str = altered(JointSettings, "friction_model", "same")
     mass: float = setting(1.0, "", "masses and inertias of the plant against the model, as a factor")
-    payload: float | None = setting(None, "kg", "mass at the plant's flange that the controller does not know")
+    payload: float | None = setting(
+        None, "kg", "mass at the plant's flange; the controller does not know it, unless believed_payload says so"
+    )  # fmt: skip
+    believed_payload: float | None = setting(
+        None, "kg", "mass at the flange as controller and observer believe it; like payload: a payload that is known",
+        low=0.0,
+    )  # fmt: skip
     tool: str | None = word(None, "on the flange, known to the controller: 2f-85, hand-e or pen", metavar="NAME")
     sensors: str = altered(JointSettings, "sensors", "ideal")
     # poles at -sqrt(kp): 1e5 is one period of 3 ms, faster than any drive; below 1 a joint takes seconds
-    kp: float = setting(100.0, "1/s2", "gain of computed torque and operational space", usual=(1.0, 1e5))
+    kp: float | tuple[float, ...] = setting(
+        100.0, "1/s2", "gain of computed torque, one or one per joint, and of operational space, one or one per axis",
+        low=0.0, size=(), lone=True, usual=(1.0, 1e5),
+    )  # fmt: skip
+    kv: float | tuple[float, ...] | None = setting(
+        None, "1/s", "damping gain beside kp, likewise; without it 2 sqrt(kp): as fast as possible without overshoot",
+        low=0.0, size=(), lone=True, usual=(2.0, 1e3),
+    )  # fmt: skip
     observer_gain: float = setting(50.0, "1/s", "K of the momentum observer")
     threshold: tuple[float, ...] | None = setting(
         None, "Nm", "residual that counts as a touch, one or one per joint; else from sensors and uncertainty", size=()
@@ -125,7 +138,8 @@ class World:
         """Computed torque along it, with what is believed."""
         from tangere.control.computed_torque import ComputedTorque
 
-        return ComputedTorque(self.believed, trajectory, kp=self.settings.kp, friction=self.believed_friction)
+        s = self.settings
+        return ComputedTorque(self.believed, trajectory, kp=s.kp, kv=s.kv, friction=self.believed_friction)
 
 
 @dataclass(frozen=True)

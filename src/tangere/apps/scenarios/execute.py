@@ -12,12 +12,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tangere import ends, foreign
 from tangere.apps.scenarios.build import SIMULATED, Built, OnArm, build
 from tangere.apps.scenarios.common import Findings, Scenario
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.operational_space import OperationalSpace
+from tangere.control.setpoint import critical, gain
 from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts
 from tangere.logs.log import Log
@@ -48,21 +50,22 @@ def error_shares(
     believed: Robot,
     friction: _Friction | None,
     believed_friction: _Friction | None,
-    kp: float,
+    kp: ArrayLike,
     settle: float = 0.0,
+    kv: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Error of the tool [mm rms] that each difference between plant and model alone would leave along the reference.
 
         edd + kv ed + kp e = Mhat^-1 ((M - Mhat) qdd + (C - Chat) qd + (g - ghat) + friction - believed friction)
 
-    with e = q_des - q, kv = 2 sqrt(kp): each term on the right drives the computed-torque loop by itself, from rest;
-    J e is its error at the tool. kinematics: how far the true arm's tool is from the path when the joints are where
-    they should be. The causes add up as vectors, not as numbers: together_mm is the rms of their sum, to be compared
-    with the error that was measured. Samples before `settle` [s] do not count. To first order in e; pushes and torque
-    limits are not in it.
+    with e = q_des - q; kp, kv: one or n, kv None: 2 sqrt(kp). Each term on the right drives the computed-torque loop
+    by itself, from rest; J e is its error at the tool. kinematics: how far the true arm's tool is from the path when
+    the joints are where they should be. The causes add up as vectors, not as numbers: together_mm is the rms of their
+    sum, to be compared with the error that was measured. Samples before `settle` [s] do not count. To first order in e;
+    pushes and torque limits are not in it.
     """
     squares: dict[str, list[Any]] = {}  # cause -> mean of the squares of its error, part by part
-    rows, loop = [], _Response(kp, 3 * log.shapes()["q_des"])
+    rows, loop = [], _Response(kp, kv, log.shapes()["q_des"], 3)
     for part in log.pieces():
         errors = _errors(part, true, believed, friction, believed_friction, loop)
         after = part.time >= settle
@@ -105,14 +108,16 @@ def _errors(
 
 
 class _Response:
-    """e (N, n) of edd + 2 sqrt(kp) ed + kp e = drive, from rest; drive (N, n) held from sample to sample.
+    """e (N, k n) of edd + kv ed + kp e = drive, from rest; drive (N, k n): k drives side by side, held for a sample.
 
     Semi-implicit steps with both gains implicit: stable at any step, first order (1 % at 1 ms and kp = 100).
     """
 
-    def __init__(self, kp: float, n: int) -> None:
-        self._kp, self._kv = kp, 2.0 * math.sqrt(kp)
-        self._e, self._rate = np.zeros(n), np.zeros(n)
+    def __init__(self, kp: ArrayLike, kv: ArrayLike | None, n: int, k: int) -> None:
+        stiff = gain(kp, n, "kp")
+        damp = critical(stiff) if kv is None else gain(kv, n, "kv")
+        self._kp, self._kv = np.tile(stiff, k), np.tile(damp, k)
+        self._e, self._rate = np.zeros(k * n), np.zeros(k * n)
         self._last: float | None = None  # [s] the stamp before
 
     def to(self, time: Array, drive: Array) -> Array:
@@ -229,10 +234,13 @@ def summary_of(built: Built, result: RunResult) -> dict[str, Any]:
     if not own.settled:
         for event in summary["events"]:
             event["torque_nm"] = event["true_torque_nm"] = None
-    follows_kp = isinstance(built.motion.controller, ComputedTorque | OperationalSpace)  # others give way by springs
+    alike = np.ndim(settings.kp) == 0 and np.ndim(0.0 if settings.kv is None else settings.kv) == 0
+    follows_kp = isinstance(built.motion.controller, ComputedTorque) or (  # others give way by springs
+        isinstance(built.motion.controller, OperationalSpace) and alike  # else they are of axes, not of joints
+    )
     if follows_kp and len(log) and all(name in log for name in ("q_des", "qdd_des", "T_des")):
         shares = (log, world.true, world.believed, world.friction, world.believed_friction)
-        summary["shares"] = error_shares(*shares, settings.kp, built.motion.settle)
+        summary["shares"] = error_shares(*shares, settings.kp, built.motion.settle, settings.kv)
     if settings.fault:
         summary["faults"] = [_fault_told(fault, summary["events"]) for fault in settings.fault]
     if settings.acceleration_residual:

@@ -40,7 +40,7 @@ def fitted(s: Any, told: frozenset[str]) -> Any:
     arm = robot(s.robot, parameters=s.parameters)
     joint, offsets = 2, SHARE * arm.tau_max
     if not ur.is_ur(arm.model) or not np.isfinite(offsets[joint]):
-        offsets = np.minimum(offsets, _borne(arm, posture(s.q, arm), s.kp))
+        offsets = np.minimum(offsets, _borne(arm, posture(s.q, arm), float(np.min(s.kp))))
         joint = int(np.argmax(offsets))
     return replace(s, fault=(TorqueOffset(joint + 1, -float(offsets[joint]), 2.0),))
 

@@ -33,7 +33,7 @@ def motion(world: World) -> Motion:
     stops = np.deg2rad(STOPS) if ur.is_ur(r.model) else _stops(r)
     moves = [JointMove(r, a, b, period=s.period) for a, b in pairwise(stops)]
     trajectory = Sequence(moves, s.period)
-    controller = OperationalSpace(r, trajectory, kp=s.kp, friction=world.believed_friction)
+    controller = OperationalSpace(r, trajectory, kp=s.kp, kv=s.kv, friction=world.believed_friction)
     return Motion(trajectory, controller, blocks={"controller": "operational space"})
 
 

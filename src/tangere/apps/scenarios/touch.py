@@ -129,9 +129,9 @@ def with_reaction(
     """What is followed, computed torque wrapped into the reaction of that name, and the reaction (None: none)."""
     if s.reaction == "stop":
         clock = PathClock(trajectory)
-        stop = StopOnPath(ComputedTorque(robot, clock, kp=s.kp, friction=friction), clock, robot)
+        stop = StopOnPath(ComputedTorque(robot, clock, kp=s.kp, kv=s.kv, friction=friction), clock, robot)
         return clock, stop, stop
-    task = ComputedTorque(robot, trajectory, kp=s.kp, friction=friction)
+    task = ComputedTorque(robot, trajectory, kp=s.kp, kv=s.kv, friction=friction)
     if s.reaction == "none":
         return trajectory, task, None
     reaction: StopOnContact | Retreat | FloatOnContact
