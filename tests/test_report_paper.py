@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from studio_browser import browser
+from studio_browser import browser, until
 from test_report_told import made
 
 from tangere.report.data import RunData
@@ -38,32 +38,45 @@ LETTERS = """() => Math.min(...Array.from(document.querySelectorAll('figure svg 
   .map((e) => 0.75 * parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a))"""
 
 
-def test_on_paper_nothing_runs_off_and_figures_can_be_read(page: Any) -> None:
+def sized(page: Any, width: int) -> None:
+    """A window of that width, once the page has it."""
+    page.set_viewport_size({"width": width, "height": 900})
+    until(lambda: page.evaluate("innerWidth") == width, f"{width} px")
+
+
+@pytest.fixture
+def sheet(page: Any) -> Iterator[Any]:
+    """The page while it is printed."""
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    page.set_viewport_size({"width": SHEET, "height": 1000})
-    page.wait_for_function(f"innerWidth === {SHEET}")
-    assert page.evaluate(BEYOND) == []
-    assert page.evaluate(LETTERS) >= SMALLEST
-    shown = page.evaluate("document.body.innerText")
+    sized(page, SHEET)
+    yield page
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    sized(page, 1280)
+
+
+def test_on_paper_nothing_runs_off_and_figures_can_be_read(sheet: Any) -> None:
+    until(lambda: sheet.evaluate(BEYOND) == [], "nothing runs off", 20.0)  # figures are drawn anew in a frame or two
+    until(lambda: sheet.evaluate(LETTERS) >= SMALLEST, "letters that can be read", 20.0)
+    shown = sheet.evaluate("document.body.innerText")
     assert "Joint torques, gravity included." in shown
     assert "legend" not in shown
     assert "Drag" not in shown
-    page.emulate_media(media="screen")
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_after_it_was_printed_it_is_as_before(page: Any) -> None:
     assert "Drag to turn" in page.evaluate("document.body.innerText")
     wide = "document.querySelector('.plot svg').viewBox.baseVal.width"
-    page.wait_for_function(f"{wide} > 350")  # as large as before
+    until(lambda: page.evaluate(wide) > 350, "figures as large as before")
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(page: Any) -> None:
-    page.set_viewport_size({"width": 420, "height": 800})
-    page.wait_for_function("innerWidth === 420")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    sized(page, 420)
+    until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 420, "no wider than the screen", 20.0)
     # equations of a data sheet: one long line, which scrolls by itself
     page.evaluate("document.querySelector('section').append(Object.assign(document.createElement('pre'), "
                   "{id: 'long', textContent: 'M(q) qdd + '.repeat(30)}))")  # fmt: skip
-    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 420, "no wider for a long line", 20.0)
     page.evaluate("document.getElementById('long').remove()")
-    page.set_viewport_size({"width": 1280, "height": 800})
+    sized(page, 1280)
