@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,12 +71,6 @@ def watched(host: str, robot: str, folder: Path, seconds: float) -> list[dict[st
     return [event for event in events.values() if event["alarm"]]
 
 
-def can_be_felt(tuned: Path) -> np.ndarray:
-    """Torque (6,) [Nm] that tune says can be felt of each joint wherever it is, moving, turning or standing."""
-    thresholds = tomllib.loads(tuned.read_text())["detection"]
-    return np.minimum(thresholds["level"], thresholds["change"]).max(axis=0)
-
-
 def pushes(felt: np.ndarray, count: int, seed: int) -> list[tuple[float, int, float]]:
     """Onset [s], joint from 1 and torque [Nm]: twice what can be felt."""
     rng = np.random.default_rng(seed)
@@ -109,9 +102,11 @@ def whole_way(
                 took = until(rtde, lambda v: True)["timestamp"] - BOOTED
         model, tuned = str(folder / "model.toml"), folder / "tuned.toml"
         tangere("identify", str(folder / "excited.mcap"), "--robot", robot, "--out", model, "--no-report")
-        tangere("tune", str(folder / "free.mcap"), "--robot", robot, "--model", model, "--out", str(tuned))
-        todo = pushes(can_be_felt(tuned), count, seed)
-        sizes = np.round(2.0 * can_be_felt(tuned), 2).tolist()
+        words = (str(folder / "free.mcap"), "--robot", robot, "--model", model, "--out", str(tuned))
+        says = json.loads(tangere("tune", *words, "--json"))
+        can_be_felt = np.max(says["felt_nm"], axis=0)  # (6,) [Nm] wherever a joint is: moving, turning or standing
+        todo = pushes(can_be_felt, count, seed)
+        sizes = np.round(2.0 * can_be_felt, 2).tolist()
         options = [
             word for at, joint, torque in todo
             for word in ("--push", f"joint={joint},torque={torque:.4f},start={at:.3f},duration={LASTS}")

@@ -304,7 +304,7 @@ def promised(done: Tuned) -> dict[str, Any]:
     t = done.thresholds
     return {
         "robot": done.model.name, "per_hour": t.rate, "expected_per_hour": t.expected,
-        "hours": t.hours, "level_nm": t.level, "change_nm": t.change,
+        "hours": t.hours, "level_nm": t.level, "change_nm": t.change, "felt_nm": t.felt(done.model.drive.stiction),
         "impact_nm": t.impact, "alarms_here": sum(len(seen.alarms) for seen in done.logs),
         "stops_here": sum(event.kind == "stop" for seen in done.logs for event in seen.events),
         "hours_here": sum(seen.seconds for seen in done.logs) / 3600.0, "notes": [*t.notes, *done.doubts],
@@ -320,17 +320,18 @@ def promise(done: Tuned, asked: float) -> str:
     if t.rate > 1.001 * asked:
         lines[0] += f" ({asked:.3g}/h was asked for)"
     lines += [*t.notes, ""]
+    shown = (t.level, t.change, t.impact, t.felt(done.model.drive.stiction))
     rows = [
-        (str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in (t.level, t.change, t.impact)))
-        for j in range(t.dof)
+        (str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in shown)) for j in range(t.dof)
     ]
     unit = done.logs[0].belief.robot.units("Nm") if done.logs else "Nm"
-    lines += table(rows, ("joint", *(f"{what} [{unit}]" for what in ("level", "change", "impact"))), "rrrr", indent=0)
+    names = (f"{what} [{unit}]" for what in ("level", "change", "impact", "felt from"))
+    lines += table(rows, ("joint", *names), "rrrrr", indent=0)
     told = promised(done)
     alarms, stops = plural(told["alarms_here"], "alarm"), plural(told["stops_here"], "stop")
     within = " (what was left out is watched too)" if any(one.kind == "touched" for one in done.findings) else ""
     lines += [
-        "moving / turning (starts, stops, reverses) / standing",
+        "moving / turning (starts, stops, reverses) / standing; felt from: a push that lasts (stiction hides some)",
         "",
         f"on the same {hours_text(told['hours_here'])}: {alarms}{within}, {stops} recognised; these logs set "
         "the thresholds, so that they are no judge of them",

@@ -236,6 +236,15 @@ class Thresholds:
             drive.standstill, notes=(note,),
         )  # fmt: skip
 
+    def felt(self, stiction: ArrayLike) -> Array:
+        """Torque (3, n) [Nm] from which on a push that lasts is felt, by regime: the lower of level and change.
+
+        Of a joint that turns or stands stiction (n,) [Nm] first takes as much as it can hold; how much of that was
+        already taken before nobody knows, up to twice as much is hidden where the load had held the other way.
+        """
+        hidden = np.outer((0.0, 1.0, 1.0), np.asarray(stiction, dtype=np.float64))
+        return np.asarray(np.minimum(self.level, self.change) + hidden)
+
     def to_table(self) -> dict[str, Any]:
         """Plain numbers, lists and strings, for the table [detection] of a model file."""
         table: dict[str, Any] = {"schema": SCHEMA}
