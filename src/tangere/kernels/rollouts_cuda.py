@@ -74,7 +74,7 @@ class Prepared:
         self._reference = gpu.put(np.ascontiguousarray(job.reference), OWN_STREAM)
         self._results = gpu.allocate(8 * count * (RESULT + 3 * kinds), OWN_STREAM)
         self._log = gpu.allocate(8 * count * rows * LOGGED, OWN_STREAM) if every else None
-        self._shape = (count, kinds, rows)
+        self._shape, self._block = (count, kinds, rows), cuda.loop_block(single)
         self._job = _Job(
             None, self._reference.pointer, None, self._robots.pointer, self._results.pointer,
             None if self._log is None else self._log.pointer, None, first, count, steps, max(every, 1), rows, motions,
@@ -86,7 +86,7 @@ class Prepared:
     def launch(self) -> None:
         """Start the loops; does not wait."""
         self._gpu.enter()
-        self._gpu.launch(self._function, self._shape[0], cuda.LOOPS, [self._job, self._told], OWN_STREAM)
+        self._gpu.launch(self._function, self._shape[0], self._block, [self._job, self._told], OWN_STREAM)
 
     def answer(self) -> Answer:
         """Wait and fetch the results."""

@@ -118,7 +118,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps = self._kernel(sensors, DeviceSteps if (device, arrays) == ("cuda", "numpy") else kernel.Steps)
         self.parts = _places(self.wrench, self.GOAL)
         width = max(part.stop for part in self.parts.values())
-        most, number = self.robot.tau_max, np.float32 if dtype == "float32" else np.float64
+        number = np.float32 if dtype == "float32" else np.float64
+        most: Any = self.robot.tau_max.astype(number)
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), number)
         self.single_action_space = gymnasium.spaces.Box(-most, most, dtype=number)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

@@ -18,10 +18,13 @@
 #define TG_LOOK 64                 /* periods between two looks at `stop`: 2 ms or so */
 #ifdef __CUDACC__
 #define TG_ONCE _Pragma("unroll 1") /* four copies of an arm are more than a multiprocessor keeps at hand */
-/* the loop's instructions are, too: robots that go through it together wait for each of them once (a fifth faster) */
-#define TG_TOGETHER __syncthreads();
 #else
 #define TG_ONCE
+#endif
+/* in float64 the loop's instructions are, too: robots that go through it together wait for them once, a fifth faster */
+#if defined(__CUDACC__) && !defined(TG_SINGLE)
+#define TG_TOGETHER __syncthreads();
+#else
 #define TG_TOGETHER
 #endif
 #define TG_BELIEVED (TG_CONSTANTS_sense + TG_CONSTANTS_watch)

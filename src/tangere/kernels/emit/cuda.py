@@ -22,7 +22,7 @@ from tangere.kernels.emit import c as emit_c
 from tangere.kernels.table import Trace
 
 BLOCK = 128  # threads: 64 to 256 make no difference
-LOOPS = 256  # of closed loops: all that the registers of a multiprocessor have room for, so that they go together
+LOOPS = 256  # of closed loops in float64: all that a multiprocessor's registers have room for, so that they go together
 TILE = 36  # numbers of a row that are staged in shared memory: a mass matrix; 38 kB in float64
 _FOLDER = Path(__file__).parent.parent / "c"
 
@@ -180,10 +180,15 @@ def rollouts(single: bool) -> str:
     return _loops(single) + _ROLLOUTS
 
 
+def loop_block(single: bool) -> int:
+    """Threads of a block of closed loops."""
+    return BLOCK if single else LOOPS
+
+
 def _loops(single: bool) -> str:
     return "\n".join([
         _HEAD, "#define TG_SINGLE 1\n" if single else "",
-        f"#define TG_BLOCK {LOOPS}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
+        f"#define TG_BLOCK {loop_block(single)}\n#define TG_WIDTH 1\n#define TG_SUFFIX k",
         "#ifdef __CUDACC__\n#define TG_PLACE(row, column, columns, rows) ((tg_long)(column) * (rows) + (row))\n#else\n"
         "#define TG_PLACE(row, column, columns, rows) ((row) * (columns) + (column))\n#endif",
         "#define TG_PUSHES_MAX 8", text_of("lanes.h"), emit_c.rollouts_text(), text_of("rollout.h"),
