@@ -304,7 +304,7 @@ def test_output_in_the_readme_is_what_make_demo_prints(
     """The command of the Makefile; shortened by lines that are "...", otherwise word for word, in order."""
     from tangere.cli.main import main
 
-    (command,) = re.findall(r"^demo: .*\n.*/tangere (run .*)$", (ROOT / "Makefile").read_text(), flags=re.M)
+    (command,) = re.findall(r"^demo: .*\n(?:\t.*\n)*?\t.*/tangere (run .*)$", (ROOT / "Makefile").read_text(), re.M)
     monkeypatch.chdir(tmp_path)
     assert main(command.split()) == 0
     printed = capsys.readouterr().out
