@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,19 @@ def test_any_plant_with_a_pose_and_a_wrench_or_torques_draws(plan: DrawingPlan, 
 def test_figures_go_into_a_summary_and_come_back(drawn: DrawingResult) -> None:
     record = json.loads(json.dumps(drawn.summary))
     assert DrawingFigures.of_record({**record, "something": "else"}) == drawn.figures
+
+
+class Spun(Untold):
+    """Its last joint reports 4 rad/s in one sample, more than it can turn."""
+
+    def _seen(self, state: State) -> State:
+        return replace(state, qd=np.array([*state.qd[:5], 4.0])) if abs(state.time - 0.1) < 2e-4 else state
+
+
+def test_limits_that_a_drawing_reached_are_among_its_remarks() -> None:
+    told: Any = Simulated("ideal")
+    few = plan_drawing(ROBOT, Strokes(LINES[:1], (0.2, 0.2)), Canvas.table(ROBOT))
+    drawn = draw(ROBOT, few, OnPlant(Spun(told.plant(ROBOT, few), True), "ideal"))
+    text = f"joint 6 beyond its speed of {ROBOT.qd_max[5]:.4g} rad/s"
+    assert drawn.figures.interventions[text] == 1
+    assert f"{text}: in 1 period" in drawn.figures.remarks

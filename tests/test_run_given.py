@@ -10,10 +10,12 @@ from test_run_loop import Q0, Arm, Hold
 from watched_logs import ROBOT, TORQUE, columns_of
 
 import tangere
+from tangere.control.guard import Guarded
 from tangere.errors import BeyondLimits, InvalidValue
 from tangere.logs import write_csv
 from tangere.logs.log import Log
 from tangere.logs.recordings import recordings
+from tangere.loop.limits import by_joint
 from tangere.loop.run import run
 from tangere.observe.detect import Thresholds
 from tangere.observe.momentum import MomentumObserver
@@ -128,3 +130,39 @@ def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
     assert len(times) > 2
     assert times == sorted(times)
     assert any("end of" in text for text in said)  # it turned on beyond its range
+
+
+class Within(Astray):
+    """The same, cut off at the limit by itself."""
+
+    def step(self, state: tangere.State) -> Command:
+        return Command(np.clip(super().step(state).tau, -ROBOT.tau_max, ROBOT.tau_max))
+
+
+def test_a_torque_at_its_limit_is_said_once_by_whoever_cut_it_off(tmp_path: Path) -> None:
+    at, limited = f"joint 3 at its torque of {ROBOT.tau_max[2]:.4g} Nm", "torque of joint 3 limited"
+    own = run(RigidPlant(ROBOT), Within(600.0), until=0.023, start=Q0)
+    assert own.interventions[at] == np.sum(own.log["tau_cmd"][:, 2] == ROBOT.tau_max[2]) > 1
+    assert own.log.notes[0].text == at
+    assert at in own.report(tmp_path / "run.html").read_text()
+    assert repr(own).endswith("0 events, joint 3 at its torque)")
+    guarded = run(RigidPlant(ROBOT), Guarded(Astray(600.0), ROBOT, period=1e-3, rate_max=1e6), until=0.05, start=Q0)
+    assert limited in guarded.interventions
+    assert at not in guarded.interventions
+
+
+def test_interventions_come_in_the_order_of_the_joints() -> None:
+    class Wild(Hold):
+        """Joint after joint, the last one first."""
+
+        def step(self, state: tangere.State) -> Command:
+            tau = super().step(state).tau.copy()
+            tau[5 - round(state.time * 1e3) % 6] += 0.05
+            return Command(tau)
+
+    guarded = Guarded(Wild(ROBOT), ROBOT, period=1e-3, rate_max=10.0)
+    said = run(RigidPlant(ROBOT), guarded, until=0.03, start=Q0).interventions
+    assert [text for text in said if text.startswith("torque rate")] == [
+        f"torque rate of joint {j} limited" for j in range(1, 7)
+    ]
+    assert list(by_joint({"joint 10 x": 1, "joint 2 x": 1})) == ["joint 2 x", "joint 10 x"]

@@ -19,7 +19,7 @@ from tangere.logs.log import Log, Overview
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import BEYOND, Array, Event
+from tangere.types import AT, BEYOND, Array, Event
 
 if TYPE_CHECKING:
     from tangere.report.data import RunData
@@ -321,8 +321,9 @@ class RunResult:
         arm = "" if self.robot is None else f" of {self.robot.name}"
         ended = f", {self.aborted}" if self.aborted else ""
         events = "1 event" if len(self.events) == 1 else f"{len(self.events)} events"
-        beyond = [text.partition(" of ")[0] for text in self.interventions if BEYOND in text]
-        wild = f", {beyond[0]}" + (" and more limits" if beyond[1:] else "") if beyond else ""
+        found = ([text.partition(" of ")[0] for text in self.interventions if word in text] for word in (BEYOND, AT))
+        limits = next(filter(None, found), [])
+        wild = f", {limits[0]}" + (" and more limits" if limits[1:] else "") if limits else ""
         return f"RunResult({self.duration:g} s{arm}, {events}{wild}{ended})"
 
     def _repr_html_(self) -> str:

@@ -20,7 +20,7 @@ from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, no_command, parts_of, refuse_controller, started
-from tangere.loop.limits import Limits
+from tangere.loop.limits import Limits, by_joint
 from tangere.loop.recorder import Parts, Recorder, Spilled
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
@@ -156,7 +156,7 @@ def run(
         loop.refined()
         if limits is not None:
             limits.take(recorder.log())
-            loop.interventions |= limits.told(recorder)
+            loop.interventions |= limits.told(recorder, loop.interventions)
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.close()
@@ -174,7 +174,7 @@ def run(
         wall,
         period,
         loop.abort,
-        loop.interventions,
+        by_joint(loop.interventions),
         None if log is None else Path(log),
         getattr(recorder.sink, "error", ""),
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),

@@ -15,6 +15,7 @@ from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.logs.log import Log
 from tangere.loop.result import RunResult
+from tangere.report.terminal import plural
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -152,7 +153,10 @@ def figures_of(result: RunResult, ink: Ink, plan: DrawingPlan, law: PenControlle
         stiffness_hat=law.stiffness,
         stiffness_learned=law.learned and len(ink) > 0,  # what was learned in the air is nothing
         integral_limit_s=law.saturated,
-        remarks=tuple(_remarks(law, draw_s, delays, felt_in_air(log, force) if known else [])),
+        remarks=(
+            *_remarks(law, draw_s, delays, felt_in_air(log, force) if known else []),
+            *(f"{note}: in {plural(periods, 'period')}" for note, periods in result.interventions.items()),
+        ),
         realtime_factor=result.realtime_factor,
         aborted=result.aborted,
         interventions=dict(result.interventions),
