@@ -14,8 +14,8 @@ import pytest
 
 import tangere
 from tangere.apps.scenarios.build import Built, build
-from tangere.apps.scenarios.execute import again, execute
-from tangere.apps.scenarios.touch import MEETS, REACTIONS, Impact, given, measured
+from tangere.apps.scenarios.execute import again, execute, summary_of
+from tangere.apps.scenarios.touch import MEETS, REACTIONS, Impact, encounters, given, measured
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.loop.folder import difference
@@ -259,6 +259,18 @@ class Once:
             return None
         self.touching = True
         return Event.sample(state.time, 2, np.array([1.0, 6.0, 3.0, 0.0, 0.0, 0.0]))
+
+
+def test_the_delay_of_a_second_touch_counts_from_that_touch() -> None:
+    """The arm leaves the hand after 50 ms and meets it again a second later."""
+    built, result = encounter(obstacle="hand", reaction="soft", duration=2.0)
+    first, second, *_ = met = encounters(built, result)
+    assert first.start == pytest.approx(MEETS, abs=0.02)
+    assert second.start - first.start > 0.5
+    assert all(one.start + one.duration == pytest.approx(result.duration) for one in met)
+    told = [event["delay_ms"] for event in summary_of(built, result)["events"]]
+    assert len(told) == 2
+    assert all(0.0 < delay < 20.0 for delay in told)
 
 
 @pytest.mark.parametrize("reaction", REACTIONS[1:])

@@ -52,6 +52,7 @@ BEYOND = 0.1  # m that the path goes on behind the obstacle: what a wrong progra
 HAND = 0.03  # m, thickness of a hand flat on a table
 FINGER = 0.02  # m, radius of the finger's round end
 CONTACT = 1.0  # N from which something touches: far above rounding, far below what hurts
+APART = 0.05  # s without a touch after which the next one is another: a bounce is none
 LATER = 1.0  # s after the first touch at which the force that remains is taken
 WINDOW = 0.05  # s either side of it, averaged: a bounce must not decide
 LATE = 0.05  # s after the touch: pressing from then on, no longer impact
@@ -227,7 +228,7 @@ def measured(built: Built, result: RunResult) -> Impact:
     """The numbers of a run of the scenario `touch`."""
     log, s = result.log, built.settings
     arm = built.world.true
-    force = np.linalg.norm(built.plant.contact_forces, axis=1)[: len(log)]  # type: ignore[attr-defined]
+    force = contact_force(built, len(log))
     touched = np.nonzero(force > CONTACT)[0]
     first = int(touched[0]) if len(touched) else None
     start = first if first is not None else int(np.searchsorted(log.time, built.motion.settle))
@@ -275,9 +276,16 @@ def measured(built: Built, result: RunResult) -> Impact:
     )
 
 
-def encounters(impact: Impact, result: RunResult) -> tuple[Encounter, ...]:
-    """The stretch from the first touch to the end of the run; none where nothing was touched."""
-    return () if impact.contact_s is None else (Encounter(impact.contact_s, result.duration - impact.contact_s),)
+def contact_force(built: Built, rows: int) -> Array:
+    """The force (N,) [N] of what the arm touches."""
+    force: Array = np.linalg.norm(built.plant.contact_forces, axis=1)[:rows]  # type: ignore[attr-defined]
+    return force
+
+
+def encounters(built: Built, result: RunResult) -> tuple[Encounter, ...]:
+    """From each touch to the end of the run: from the first on nothing is free motion."""
+    at = result.log.time[contact_force(built, len(result.log)) > CONTACT] - result.period  # the force before a row
+    return tuple(Encounter(one, result.duration - one) for one in at[np.diff(at, prepend=-np.inf) > APART].tolist())
 
 
 def settled(impact: Impact, gain: ArrayLike) -> bool:
@@ -306,7 +314,7 @@ def findings(built: Built, result: RunResult) -> Findings:
         return Findings({})
     impact = measured(built, result)
     entries = {"touch": asdict(impact), "remark": REMARK}
-    return Findings(entries, encounters(impact, result), settled(impact, built.settings.observer_gain))
+    return Findings(entries, encounters(built, result), settled(impact, built.settings.observer_gain))
 
 
 SCENARIO = Scenario(
