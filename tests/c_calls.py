@@ -9,15 +9,25 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from foreign_arms import ARMS, urdf
 
 import tangere
-from tangere.errors import TangereError
+from tangere.control.computed_torque import ComputedTorque
+from tangere.dynamics.friction import JointFriction
+from tangere.errors import MissingExtra, TangereError
+from tangere.kernels import rollouts
+from tangere.kernels.periods import Records, clipped, fill, finite, squared
+from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
-from tangere.types import State
+from tangere.plants.random_pushes import RandomPushes
+from tangere.plants.sensors import SensorModel
+from tangere.types import Reference, State
 
 ONE = ("pose", "link_poses", "jacobian", "link_jacobians", "mass_matrix", "gravity_torque")
 TWO = ("jacobian_rate_times_velocity", "coriolis_matrix", "bias_torque", "momentum_terms", "energy")
@@ -141,6 +151,62 @@ def observed(arm: Any, rng: np.random.Generator, count: int) -> int:
     return count
 
 
+def fused(arm: Any, rounds: int) -> int:
+    """Rollouts with noise, friction, pushes and a log: both numbers, both steps, every width, one thread and two."""
+    rest = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
+    friction, first = JointFriction.of(arm.drives), []
+    for dtype, method in (("float64", "rk4"), ("float32", "semi-implicit")):
+        rolls = tangere.rollouts(
+            arm, controller=ComputedTorque(arm, rest, kp=400.0, friction=friction),
+            observer=MomentumObserver(arm, friction=friction), detector=Detector(Thresholds.constant(25.0, arm.dof)),
+            friction=friction, sensors=SensorModel.preset("ur10e", 1e-3), count=11, seconds=5e-3 * rounds, dtype=dtype,
+            pushes=RandomPushes(start=(1e-3, 2e-3), force=(40.0, 200.0)), method=method, record=2,
+        )  # fmt: skip
+        assert np.all(np.isfinite(rolls.q))
+        for name in rollouts.available():
+            for workers in (1, 2):
+                done = rollouts.fused(
+                    rolls.plan.job(0, 11), single=dtype == "float32", instruction_set=name, every=2, workers=workers
+                )
+                first.append(done.numbers.tobytes())
+    assert len(set(first)) == 2  # one answer for each number
+    return len(first)
+
+
+def stepped(rounds: int) -> int:
+    """Environments for learning, which have a kernel of their own; none without gymnasium."""
+    try:
+        from tangere import gym
+    except MissingExtra:
+        return 0
+    for task in gym.ENVIRONMENTS:
+        envs = gym.make_vec(task, 5)
+        seen, _ = envs.reset(seed=1)
+        for _ in range(rounds):
+            seen = envs.step(np.zeros(envs.action_space.shape))[0]
+        assert all(np.all(np.isfinite(part)) for part in (seen.values() if isinstance(seen, dict) else [seen]))
+    return rounds * len(gym.ENVIRONMENTS)
+
+
+def periods(arm: Any, rng: np.random.Generator, count: int) -> int:
+    """What a loop does in every period: rows into a block, sums, cuts; and what is refused."""
+    block, q = np.zeros((count, 1 + arm.dof)), rng.normal(size=(count, arm.dof))
+    records = Records(Reference, q, q[::-1], np.repeat(q, 2, axis=1)[:, ::2])
+    for k in range(count):
+        fill(block, k, float(k), q[k])
+        assert finite(block[k], records(k).q)
+        assert squared(clipped(q[k], np.full(arm.dof, 0.5))) <= 0.25 * arm.dof
+    assert np.array_equal(block[:, 1:], q)
+    for wrong in (-1, count, 2**62):
+        for call in (lambda k=wrong: fill(block, k, 1.0, q[0]), lambda k=wrong: records(k)):
+            try:
+                call()
+            except (IndexError, ValueError):
+                continue
+            raise AssertionError(wrong)
+    return 3 * count
+
+
 def everything(count: int = 15) -> int:
     """All of it; how many calls."""
     rng, done = np.random.default_rng(1), 0
@@ -151,8 +217,12 @@ def everything(count: int = 15) -> int:
         for T in poses:
             arm.inverse_kinematics(T, np.zeros(arm.dof))
         arm.inverse_kinematics(poses)
-        done += 2 * count + replays(arm, 2) + observed(arm, rng, 40 * count)
-    return done
+        done += 2 * count + replays(arm, 2) + observed(arm, rng, 40 * count) + periods(arm, rng, count)
+    for name, rows in ARMS.items():  # no closed form: kernels of any arm
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "arm.urdf").write_text(urdf(name, rows))
+            done += right_calls(tangere.robot(Path(folder) / "arm.urdf"), rng, min(count, 3))
+    return done + fused(tangere.robot("ur10e", rotor_inertia=True), count) + stepped(count)
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
 # minute at 1 kHz. What a page or a summary computes of them takes several times that.
 LONG = 60_000
 TOGETHER = ("cost", "cost_log", "lateness", "cpu")  # columns (N,) that are asked for one after the other
-PIECE = 20_000  # rows of such a log that are read at once: 16 MB
+PIECE = 5_000  # rows of such a log that are read at once: 4 MB, and several times that for what is made of them
 # bytes of columns up to which such a log is read once, when the first is asked for, and stays: two or three minutes at
 # 1 kHz. A page asks for some forty columns, and to read one is to unpack the whole file.
 WHOLE = 128 << 20

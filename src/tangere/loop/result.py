@@ -95,11 +95,12 @@ class Timing:
         """From the columns cost, cost_log (which belongs to the row before) and, if there, lateness."""
         cost = log["cost"].copy()
         cost[:-1] += log["cost_log"][1:]
-        late = log.get("lateness")
-        median, p99, p9999, worst = np.quantile(cost, [0.5, 0.99, 0.9999, 1.0]).tolist() if len(log) else [0.0] * 4
+        late, missed, shares = log.get("lateness"), int(np.count_nonzero(cost > period)), [0.5, 0.99, 0.9999, 1.0]
+        found = np.quantile(cost, shares, overwrite_input=True).tolist() if len(log) else [0.0] * 4
+        median, p99, p9999, worst = found
         return cls(
             len(log), median, p99, p9999, worst,
-            missed=int(np.count_nonzero(cost > period)),
+            missed=missed,
             late=None if late is None else int(np.count_nonzero(late > period)),
             latest=None if late is None else float(late.max(initial=0.0)),
             busiest=None if late is None else float(log["cpu"].max(initial=0.0)),

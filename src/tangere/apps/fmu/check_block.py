@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tangere.apps.fmu.build import WINDOWS, CompilerMissing
 from tangere.apps.fmu.check_file import effective_initial
-from tangere.apps.fmu.driver import DISCARD, OK, WARNING, DriverFailed, NotLoaded, Talk, wine
+from tangere.apps.fmu.driver import DISCARD, OK, WARNING, DriverFailed, NotLoaded, Talk, narrow, wine
 from tangere.apps.fmu.opened import Finding, Opened, Variable, judged
 
 PART = "block"
@@ -252,6 +252,8 @@ def _windows(fmu: Opened) -> Finding:
     h, wrong, worst, bits = step_of(fmu), [], 0.0, 0
     if wine() is None:
         return Finding(PART, "win64", "not checked", "wine is not installed (Debian: apt install wine64)")
+    if narrow():
+        return Finding(PART, "win64", "not checked", "wine needs more address space than may be used here (ulimit -v)")
     with Talk(fmu) as here, Talk(fmu, windows=True) as there:
         rows = [_moved(talk.begin(), fmu, 0, h) for talk in (here, there)]
     for mine, other in zip(*rows, strict=True):

@@ -27,6 +27,7 @@ MEMORY = 2 << 30  # [bytes] of address space of the child: far beyond any block,
 SECONDS = 60.0  # of a child before it is ended; a check takes two
 TOTAL = 120.0  # [s] of a whole check, all children together
 WRITES = 100 << 20  # [bytes] of a file that the child may write
+WINE_SPACE = 8 << 30  # [bytes] of address space below which wine is not tried
 _end: ContextVar[float] = ContextVar("end", default=float("inf"))  # when the check that runs must be over, monotonic
 OK, WARNING, DISCARD, ERROR = range(4)  # statuses of FMI
 _FILES = (
@@ -64,15 +65,29 @@ def wine() -> str | None:
     return shutil.which("wine64") or shutil.which("wine")
 
 
-def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
-    """For preexec_fn: what the child may take; no core files. memory 0: as much as there is."""
+def narrow() -> bool:
+    """Whether the address space is limited to less than wine maps."""
     import resource
 
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return most != resource.RLIM_INFINITY and most < WINE_SPACE
+
+
+def limits(memory: int = MEMORY, seconds: float = SECONDS) -> None:
+    """For preexec_fn: what the child may take, never more than we may; no core files. memory 0: as much as there is."""
+    import resource
+
+    wanted = {
+        resource.RLIMIT_CPU: (int(seconds) + 1, int(seconds) + 2),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_FSIZE: (WRITES, WRITES),
+    }
     if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITES, WRITES))
+        wanted[resource.RLIMIT_AS] = (memory, memory)
+    for what, (soft, hard) in wanted.items():
+        now = resource.getrlimit(what)[1]
+        most = hard if now == resource.RLIM_INFINITY else min(hard, now)
+        resource.setrlimit(what, (min(soft, most), most))
 
 
 @contextmanager
