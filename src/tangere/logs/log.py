@@ -242,7 +242,7 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
 # minute at 1 kHz. What a page or a summary computes of them takes several times that.
 LONG = 60_000
 TOGETHER = ("cost", "cost_log", "lateness", "cpu")  # columns (N,) that are asked for one after the other
-PIECE = 5_000  # rows of such a log that are read at once: 4 MB, and several times that for what is made of them
+PIECE = 20_000  # rows of such a log that are read at once: 16 MB
 # bytes of columns up to which such a log is read once, when the first is asked for, and stays: two or three minutes at
 # 1 kHz. A page asks for some forty columns, and to read one is to unpack the whole file.
 WHOLE = 128 << 20
@@ -285,7 +285,7 @@ class StoredColumns(Mapping[str, Array]):
     """Columns of a log whose MCAP file holds them: time stays in memory, any other is read when it is asked for.
 
     widths: name -> k, 0 for a column (N,). If all take no more than WHOLE bytes they are read at once and stay until
-    `release`; of a larger log only those of TOGETHER do.
+    `release`; of a larger log those of TOGETHER are read at once, and each stays until it is asked for.
     """
 
     def __init__(self, path: str | os.PathLike[str], widths: Mapping[str, int], time: Array, own: bool = True) -> None:
@@ -294,7 +294,8 @@ class StoredColumns(Mapping[str, Array]):
         self._held: dict[str, Array] = {}
         numbers = len(time) * sum(max(width, 1) for width in self.widths.values())
         others = [name for name in self.widths if name != "time"]
-        self._stays = others if 8 * numbers <= WHOLE else [name for name in others if name in TOGETHER]
+        self._whole = 8 * numbers <= WHOLE
+        self._stays = others if self._whole else [name for name in others if name in TOGETHER]
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -357,7 +358,7 @@ class StoredColumns(Mapping[str, Array]):
         if name == "time":
             return self._time
         if name in self._held:
-            return self._held[name]
+            return self._held[name] if self._whole else self._held.pop(name)
         size, names = len(self._time), self._stays if name in self._stays else [name]
         found = {one: np.empty((size, self.widths[one]) if self.widths[one] else size) for one in names}
         at = 0
@@ -369,7 +370,7 @@ class StoredColumns(Mapping[str, Array]):
         for values in found.values():
             values.flags.writeable = False
         if name in self._stays:
-            self._held |= found
+            self._held |= found if self._whole else {one: found[one] for one in names if one != name}
         return found[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -89,11 +89,13 @@ class Timing:
     pauses: int | None = None
     longest_pause: float | None = None  # s
     waited: float | None = None  # s
+    step: float | None = None  # s, the median of controller and observers alone; None without a row
 
     @classmethod
     def of(cls, log: Log, period: float, pacer: Pacer | None = None) -> Timing:
         """From the columns cost, cost_log (which belongs to the row before) and, if there, lateness."""
         cost = log["cost"].copy()
+        step = float(np.median(cost)) if len(log) else None
         cost[:-1] += log["cost_log"][1:]
         late, missed, shares = log.get("lateness"), int(np.count_nonzero(cost > period)), [0.5, 0.99, 0.9999, 1.0]
         found = np.quantile(cost, shares, overwrite_input=True).tolist() if len(log) else [0.0] * 4
@@ -107,6 +109,7 @@ class Timing:
             pauses=None if pacer is None else pacer.pauses,
             longest_pause=None if pacer is None else pacer.longest_pause,
             waited=None if pacer is None else pacer.waited,
+            step=step,
         )  # fmt: skip
 
 
