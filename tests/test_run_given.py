@@ -97,6 +97,23 @@ class Astray(Hold):
         return Command(tau)
 
 
+class Careless(Hold):
+    """Changes what it was shown in place."""
+
+    def step(self, state: tangere.State) -> Command:
+        if state.time > 0.0195:
+            state.qd[:] *= -5.0
+        return super().step(state)
+
+
+@pytest.mark.parametrize("plant", [RigidPlant, tangere.plants.MujocoPlant])
+def test_a_controller_cannot_change_the_arm_in_place(plant: type) -> None:
+    """What it sees is the arm's own state: written to, a simulated arm would jump, and its log would agree."""
+    result = run(plant(ROBOT), Careless(ROBOT), until=0.1, start=Q0)
+    assert "read-only" in result.aborted
+    assert np.abs(result.log["q"] - Q0).max() < 1e-6
+
+
 @pytest.mark.parametrize("more", [np.nan, np.inf])
 def test_a_torque_that_is_no_number_ends_the_run_with_its_log(more: float) -> None:
     result = run(RigidPlant(ROBOT), Astray(more), until=0.1, start=Q0)

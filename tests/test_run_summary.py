@@ -105,12 +105,22 @@ def test_without_pushes_everything_is_quiet():
     summary = summarise(made(), settle=2.0)
     assert summary["tracking_push_max_mm"] is None
     assert summary["tracking_max_mm"] == pytest.approx(30.0)
-    assert summary["residual_rms_nm"][1] > 1.0
     assert summary["events"] == []
+    assert summarise(made(truth=False))["residual_rms_nm"][1] > 1.0
+
+
+def test_what_is_quiet_ends_where_a_simulated_arm_is_touched_not_where_an_alarm_says_so():
+    early = replace(TOUCH, time_s=0.5, onset_s=0.5, end_s=None)
+    for events in ([], [early]):  # 0.3 Nm until 3 s, where it is touched
+        assert summarise(made(events))["residual_rms_nm"] == pytest.approx([0.3, 0, 0, 0, 0, 0], abs=1e-4)
+    assert summarise(made([early], truth=False))["residual_rms_nm"] == pytest.approx([0.3, 0, 0, 0, 0, 0])
+    touched = made([early])
+    untouched = replace(touched, log=Log({**touched.log.columns, "tau_ext_true": np.zeros((N, 6))}))
+    assert summarise(untouched)["residual_rms_nm"][1] > 1.0
 
 
 def test_without_a_known_push_the_first_event_ends_what_is_quiet():
-    quiet = summarise(made([TOUCH]))["residual_rms_nm"]
+    quiet = summarise(made([TOUCH], truth=False))["residual_rms_nm"]
     assert quiet == pytest.approx([0.3, 0, 0, 0, 0, 0])
 
 

@@ -224,6 +224,9 @@ def test_another_arm_is_not_watched() -> None:
         done = command("watch", host, "--robot", "ur10e", "--seconds", "1")
         assert done.returncode == 1
         assert "is a ur5e by its own controller" in done.stderr
+        done = command("record", host, "--robot", "ur10e", "--seconds", "1", "--out", "no.csv")
+        assert done.returncode == 1
+        assert "is a ur5e by its own controller" in done.stderr
         seen = command("doctor", host, "--robot", "ur7e", "--seconds", "1")  # tells the number of the arm it came from
         assert "wrong_model" not in seen.stdout
         assert "a ur7e, as --robot says" in seen.stdout

@@ -265,7 +265,7 @@ def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
         if not event.get("alarm", True):
             continue  # a stop, a wanted contact
         if event["false"]:
-            lines.append(false_words(event, units))
+            lines.append(false_words(event, units, summary["residual_rms_nm"]))
             continue
         delay = "" if event["delay_ms"] is None else f", {event['delay_ms']:.0f} ms after it began"
         unit = arm.unit(event["joint"], "Nm")

@@ -205,17 +205,19 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Any]:
     """Text of the program and version; wrong usage ends here, with exit code 2."""
     from tangere.script.builtin import NEWEST, version
 
+    what, file = "--polyscope: ", arguments.program
     try:
         running = NEWEST if arguments.polyscope is None else version(arguments.polyscope)
-        file = arguments.program
+        what = ""
         text = sys.stdin.read() if file == "-" else foreign.read_text(file)
-    except (OSError, UnicodeDecodeError, InvalidValue) as problem:
-        words = f"--polyscope: {problem}" if isinstance(problem, InvalidValue) else f"{arguments.program}: {problem}"
-        if isinstance(problem, OSError):
-            words = f"{arguments.program}: {problem.strerror or problem}"
-        print(f"error: {words}", file=sys.stderr)
-        raise SystemExit(2) from None
-    return text, running
+    except InvalidValue as problem:
+        words = f"{what}{problem}"
+    except (OSError, UnicodeDecodeError) as problem:
+        words = f"{file}: {getattr(problem, 'strerror', None) or problem}"
+    else:
+        return text, running
+    print(f"error: {words}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 
 def send(arguments: argparse.Namespace) -> int:

@@ -40,7 +40,8 @@ def summarise(
 
     tracking_rms_mm, tracking_max_mm: distance of the tcp from its reference after `settle`, without the times from a
     push's start to 1 s after its end; tracking_push_max_mm: within those times. residual_rms_nm (n): before the first
-    push; where none is known, until five time constants before the first event. events: time_s is the stamp of the
+    push, or what else touched a simulated arm; where neither is known, until five time constants before the first
+    event. events: time_s is the stamp of the
     sample that raised it, delay_ms counts from the start of the push that it answers, torque_nm is the mean residual of
     its joint from five time constants after the onset until the end (of the push; where no push is known, until five
     time constants before the end was seen), true_torque_nm the truth there; false: whether nothing touched the arm when
@@ -59,7 +60,7 @@ def summarise(
         "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
         "tracking_max_mm": _millimetres(error, counted, np.max),
         "tracking_push_max_mm": _millimetres(error, pushed, np.max),
-        "residual_rms_nm": _quiet_rms(log, _first_touch(result.events, pushes, gain)),
+        "residual_rms_nm": _quiet_rms(log, _first_touch(log, result.events, pushes, gain)),
         "events": events,
         **({"pushes": [_became(push, log, events, result.setup.thresholds) for push in gave]} if gave else {}),
         "realtime_factor": result.realtime_factor,
@@ -101,11 +102,18 @@ def _position(log: Log, pose: str, q: str, robot: Robot | None) -> Array:
     return np.asarray(robot.pose(log[q])[:, :3, 3])
 
 
-def _first_touch(events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> float:
-    """When the arm was touched first [s], as far as it is known; inf: it was not."""
+def _first_touch(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> float:
+    """When the arm was touched first [s], as far as it is known; inf: it was not, whatever an alarm says."""
+    if pushes:
+        return min(push.start for push in pushes)
+    if "tau_ext_true" in log:
+        for part in log.pieces():
+            touched = (np.abs(part["tau_ext_true"]) > UNTOUCHED).any(axis=1)
+            if touched.any():
+                return float(part.time[touched.argmax()])
+        return np.inf
     rising = SETTLED / float(np.min(gain))
-    felt = (event.time_s - rising for event in events)
-    return min((push.start for push in pushes), default=min(felt, default=np.inf))
+    return min((event.time_s - rising for event in events), default=np.inf)
 
 
 def _quiet_rms(log: Log, end: float) -> list[float] | None:

@@ -76,6 +76,7 @@ class SimulatedArm:
     def _begin(self, q: Array, qd: Array) -> State:
         """The first sample, at rest or moving; nothing acts yet."""
         self._q, self._qd = q, qd
+        self._shown()
         self._count, self._failed, self._pushed = 0, False, False
         self._stuck: tuple[int, ...] = ()
         self._actuators.reset()
@@ -106,9 +107,15 @@ class SimulatedArm:
 
     def _sampled(self) -> None:
         """The sample at the end of a period."""
+        self._shown()
         felt = self._wrench if self._force_sensor else None
         time = self._count * self.period
         self._state = self._sensors.next(time, self._q, self._qd, self._actuators.reported, felt)
+
+    def _shown(self) -> None:
+        """What a controller sees is the arm's own state: numpy refuses to change it in place."""
+        self._q.setflags(write=False)
+        self._qd.setflags(write=False)
 
 
 def changeable(name: str, value: float) -> str:
@@ -142,5 +149,5 @@ def refuse_stiff_friction(friction: JointFriction, M: Array, step: float) -> Non
         raise InvalidValue(
             f"friction is too steep for a step of {step:g} s: slope * step / inertia = {rate * step:.3g} > 2; make the "
             f"robot with rotor_inertia=True, widen JointFriction(width={friction.width:g}), take shorter steps, or use "
-            f"MujocoPlant(..., stiction=True)"
+            f"MujocoPlant(..., stiction=True). As settings: drives=on, a shorter period, or friction=stiction"
         )

@@ -15,6 +15,7 @@ from tangere.report.section import (
     again,
     by_hand,
     drawable,
+    event_bands,
     event_marks,
     joint_titles,
     joint_units,
@@ -121,7 +122,10 @@ def _curve(data: RunData) -> TimeFigure | None:
     alarms = [(e.joint - 1, entry.get("false")) for e, entry in data.judged if e.alarm and e.joint <= dof]
     if alarms and data.residuals:
         i, false = alarms[0]
-        caption = f"What joint {i + 1} felt. Shaded: while the {'false alarm' if false else 'touch'} lasted."
+        what = "false alarm" if false else "touch"
+        caption = f"What joint {i + 1} felt. Shaded: while the {what} lasted."
+        if bands != event_bands(data):  # it would be all grey
+            caption = f"What joint {i + 1} felt. Marked: when the {what} began, which lasted for most of the run."
         panel = residual_panel(data, i, titles[i])
         return TimeFigure("glance-residual", caption, data.time, (panel,), bands, same=("residual-torque", i))
     tcp, tcp_des = tool_paths(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from tangere.figures.markup import number
@@ -75,7 +75,7 @@ def _touches(data: RunData) -> Iterator[str]:
         alarms = [one for one in alarms if one[1].get("false")]
     for event, entry in alarms[:WITHIN]:
         if entry.get("false"):
-            yield false_words(entry, units)
+            yield false_words(entry, units, data.summary.get("residual_rms_nm"))
             continue
         size, after = entry.get("torque_nm"), entry.get("delay_ms")
         strong = f" of {number(abs(size), 3)} {units[event.joint]}" if _known(size) and abs(size) >= 0.01 else ""
@@ -92,14 +92,19 @@ def _touches(data: RunData) -> Iterator[str]:
         yield "The contact was wanted and raised no alarm." if wanted else "No touch was felt."
 
 
-def false_words(entry: Mapping[str, Any], units: Mapping[int, str]) -> str:
-    """An alarm though nothing touched the arm, by its entry in the summary; units of the joints' torques, by joint."""
-    joint, felt, end = int(entry["joint"]), entry.get("torque_nm"), entry.get("end_s")
+def false_words(entry: Mapping[str, Any], units: Mapping[int, str], quiet: Sequence[float] | None) -> str:
+    """An alarm though nothing touched the arm, by its entry in the summary; units of the joints' torques, by joint.
+
+    quiet: rms of the residual by joint while nothing touched the arm: by as much its model is off.
+    """
+    joint, end = int(entry["joint"]), entry.get("end_s")
     until = "to the end" if not _known(end) else f"to {number(end, 3)} s"
     words = f"False alarm on joint {joint} from {number(entry['time_s'], 3)} s {until}: nothing touched the arm"
-    true = entry.get("true_torque_nm")
-    off = abs(felt - (true if _known(true) else 0.0)) if _known(felt) else 0.0
-    return words + (f", its model is off by {number(off, 3)} {units[joint]} there." if off >= 0.01 else ".")
+    if not quiet or quiet[joint - 1] < 0.01:
+        return words + "."
+    worst = max(range(len(quiet)), key=quiet.__getitem__)
+    more = f", most on joint {worst + 1}: {number(quiet[worst], 3)} {units[worst + 1]}" if worst != joint - 1 else ""
+    return f"{words}, its model is off by {number(quiet[joint - 1], 3)} {units[joint]} there (rms){more}."
 
 
 def missed_words(pushes: Iterable[Mapping[str, Any]], units: Mapping[int, str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tangere.errors import PlantLost
+from tangere.errors import InvalidValue, PlantLost
 from tangere.rtde.client import WAIT, connect
 from tangere.rtde.wire import ProtocolError
 
@@ -219,6 +219,20 @@ def another_arm(told: Told, name: str) -> str:
         return ""
     says = arm_name(told)
     return "" if says in (name, _MADE_FROM.get(name)) else says
+
+
+def refuse_another(host: str, name: str) -> None:
+    """InvalidValue where the arm there is another than that by its own controller: its gravity would look like touch.
+
+    Where that port is closed nobody can say.
+    """
+    try:
+        says = another_arm(introduction(host, wait=3.0), name)
+    except (PlantLost, ProtocolError):
+        return
+    if says:
+        told = f"{host} is a {says} by its own controller, --robot says {name}"
+        raise InvalidValue(f"{told}: give --robot {says}, or the address that was meant")
 
 
 def arm_name(told: Told) -> str:

@@ -22,7 +22,7 @@ from tangere.model.calibration import calibration_text, dh_frames
 from tangere.model.loading import load
 from tangere.robots import Robot
 from tangere.rtde.client import Address
-from tangere.rtde.primary import PORT, Told, arm_name, introduction
+from tangere.rtde.primary import PORT, Told, arm_name, introduction, refuse_another
 from tangere.rtde.rows import RtdeRows
 
 
@@ -60,6 +60,8 @@ def record(
         raise InvalidValue("--max-log, --durable: of an .mcap, which is written while it is recorded")
     if not path.parent.is_dir():
         raise InvalidValue(f"--out: there is no folder {path.parent}")
+    if robot is not None:
+        refuse_another(address.host, robot.name)
     if path.exists() and tell is not None:
         tell(f"{path} held an earlier log, which this one replaces")
     rows = RtdeRows(address, seconds=seconds, tell=tell)

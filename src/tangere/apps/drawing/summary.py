@@ -155,7 +155,11 @@ def figures_of(result: RunResult, ink: Ink, plan: DrawingPlan, law: PenControlle
         integral_limit_s=law.saturated,
         remarks=(
             *_remarks(law, draw_s, delays, felt_in_air(log, force) if known else []),
-            *(f"{note}: in {plural(periods, 'period')}" for note, periods in result.interventions.items()),
+            *(
+                f"{note}: in {plural(periods, 'period')}"
+                for note, periods in result.interventions.items()
+                if note not in result.aborted  # that is said already
+            ),
         ),
         realtime_factor=result.realtime_factor,
         aborted=result.aborted,

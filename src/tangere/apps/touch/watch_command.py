@@ -24,14 +24,13 @@ from tangere.apps.touch.options import (
     sample_rate,
     tell,
 )
-from tangere.errors import CannotWrite, InvalidValue, PlantLost
+from tangere.errors import CannotWrite, InvalidValue
 from tangere.kernels.laws import detection as law
 from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
 from tangere.report.section import links_meant
 from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
 from tangere.rtde.client import Address, address
-from tangere.rtde.wire import ProtocolError
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def add(commands: Any) -> None:
         "with its near misses and its score, the largest of each second, 1 is an alarm",
     )  # fmt: skip
     p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
-    p.add_argument("--log", dest="record", metavar="FILE.mcap", help="of a pipe or with --follow: record it too")
+    p.add_argument("--log", dest="record", metavar="FILE.mcap", help="live arm, pipe or --follow: record it too")
     p.add_argument("--max-log", metavar="SIZE", help="with --log: keep the newest so much, in FILE and FILE.1 (500MB)")
     p.add_argument("--durable", action="store_true", help="with --log: it survives a power cut, too")
     p.add_argument("--heartbeat", metavar="S", help="of a stream: say every so many seconds that it is watched")
@@ -218,10 +217,11 @@ def _stream(
         wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0), payload=payload,
     )  # fmt: skip
     if live is not None:
+        from tangere.rtde import primary
         from tangere.rtde.rows import RtdeRows
 
         seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
-        _refuse_another(live, arm)
+        primary.refuse_another(live.host, arm.name)
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
         piped = getattr(sys.stdin, "buffer", None) if name == "-" else None
@@ -269,19 +269,6 @@ def _stream(
     if follower.log_error:
         raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
     return 0
-
-
-def _refuse_another(live: Address, arm: Robot) -> None:
-    """Refuse to watch an arm that is another by its own controller: every alarm would be its gravity."""
-    from tangere.rtde import primary
-
-    try:
-        says = primary.another_arm(primary.introduction(live.host, wait=3.0), arm.name)
-    except (PlantLost, ProtocolError):  # that port is closed: nobody can say
-        return
-    if says:
-        told = f"{live.host} is a {says} by its own controller, --robot says {arm.name}"
-        raise InvalidValue(f"{told}: give --robot {says}, or the address that was meant")
 
 
 def _watched(follower: Any) -> str:
