@@ -147,6 +147,16 @@ def test_a_logo_is_filled_where_it_is_seen_and_nowhere_twice() -> None:
     assert strokes.missing == ()
 
 
+@pytest.mark.parametrize("angle", [0.0, 30.0, 45.0, 90.0])
+def test_lines_that_cross_do_not_run_along_each_other(angle: float) -> None:
+    """Ways along the border of both sets, and ways of one along lines of the other, whatever grid and border are."""
+    hatch = Hatch(cross=True, angle=math.radians(angle))
+    for width in np.arange(10e-3, 12e-3, 0.1e-3):
+        box = shapely.box(1.3e-3, 0.7e-3, 1.3e-3 + width, 0.7e-3 + 1.3 * width)
+        assert doubled(Strokes(tuple(hatched([Area(box, 1.0)], hatch)), (0.1, 0.1))) < 0.001
+    assert doubled(strokes_of(LOGO.encode(), 0.1, hatch=hatch, font="single-line")) < 0.005
+
+
 GREYS = '<stop offset="0" stop-color="black"/><stop offset="100%" stop-color="white"/>'
 # each with the tone that SVG gives to (x, y) of a square of 90
 GRADIENTS: dict[str, tuple[str, Callable[[float, float], float]]] = {

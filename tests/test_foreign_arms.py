@@ -87,6 +87,36 @@ def test_every_scenario_runs_or_refuses_at_once(folder: Path, name: str, scenari
         assert not result.events
 
 
+def _pushed(folder: Path, name: str, light: float = 1.0) -> tuple[Any, Any]:
+    """A run of `hold` as it is, push and all; light: the arm's masses and inertia times this."""
+    path = arm_of(folder, name)
+    if light != 1.0:
+        text = Path(path).read_text()
+        scaled = re.sub(
+            r'((?:value|i[xyz]{2})=")([^"]+)(")', lambda m: f"{m[1]}{light * float(m[2]):.12g}{m[3]}", text
+        )
+        path = str(folder / f"{name}_light.urdf")
+        Path(path).write_text(scaled)
+    built = build("hold", {"robot": path, "duration": 5.5})
+    return built, run(
+        built.plant, built.controller, built.observers, until=5.5, trajectory=built.motion.trajectory,
+        detector=built.detector,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("light", [1.0, 0.3])
+@pytest.mark.parametrize("name", ARMS)
+def test_a_push_that_nobody_gave_is_one_that_the_arm_bears(folder: Path, name: str, light: float) -> None:
+    """20 Nm throw a light arm about. What pushes by default moves a joint by 0.1 rad, by the masses where it starts."""
+    built, result = _pushed(folder, name, light)
+    assert result.aborted == ""
+    assert not result.interventions
+    assert [event.alarm for event in result.events] == [True]  # and it is felt
+    settled = result.log["q"][(result.log.time > 4.5) & (result.log.time < 5.0)]
+    assert 0.005 < np.abs(settled - result.log["q"][0]).max() < 0.125  # [rad, m] as it moves, the mass matrix changes
+    assert built.settings.push[0].torque <= 20.0
+
+
 def test_a_circle_of_ones_own_is_reached_or_refused(folder: Path) -> None:
     given: dict[str, Any] = {"robot": arm_of(folder, "seven"), "duration": 3.0, "radius": 0.05}
     log_of = build("circle", {**given, "centre": "0.45,0,0.35"}).motion.trajectory

@@ -275,6 +275,8 @@ def _told(summary: dict[str, Any], where: Path | None, arm: Robot) -> str:
         link = "" if event["link"] is None or what == "fault" else f", link {event['link']}"
         lines.append(f"{what} at {event['time_s']:.3f} s on joint {event['joint']}{torque}{true}{delay}{link}")
     lines += missed_words(summary.get("pushes", ()), units)
+    if (summary.get("script") or {}).get("ended") == "still running" and not summary["aborted"]:
+        lines.append(f"the program still ran when the run ended after {summary['duration_s']:g} s: --set duration=120s")
     for fault in summary.get("faults", ()):
         if fault["why"]:
             lines.append(f"the fault of joint {fault['joint']} was not told from a touch: {fault['why']}")

@@ -38,6 +38,7 @@ TOLD = ("payload", "payload_cog", "payload_inertia", "target_gravity")  # what t
 # [m] between the flange by our model and the controller's, beyond which it is another arm: calibration moves it by some
 # millimetres, UR5e and UR5 differ by 73, other pairs by more. Arms of one geometry (UR10e, UR12e) are told by gravity.
 ANOTHER = 0.02
+PROTECTIVE_STOP = 3  # the safety mode
 HEAD = 2  # lines that stand before a program of the user in ours
 SIGNALS = (("standard", 8), ("configurable", 8), ("tool", 2))  # digital outputs, in the order of their numbers
 
@@ -320,6 +321,8 @@ class Arm:
 
         if not self._until(started, STARTING) or not started(self._newest):
             why = "is it in remote control, with its brakes released?"
+            if int(self._newest.get("safety_mode", 1)) == PROTECTIVE_STOP:
+                why = "it is in a protective stop; look why, then arm.dashboard('unlock protective stop')"
             raise PlantLost(f"{self.address.host} did not run the program: {programs.said() or why}")
         while wait:
             values = self._values()

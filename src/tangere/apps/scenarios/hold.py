@@ -6,13 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.kernels import ur
 from tangere.planning.joint_motions import Hold
 from tangere.planning.posture import at_rest, posture
 from tangere.plants.pushes import Push, PushForce
-from tangere.robots import robot
+from tangere.robots import Robot, robot
 from tangere.settings import altered, setting
+from tangere.types import Array
+
+SLIDE = 0.1  # m per rad: a joint that slides swings about as far as a link of 10 cm
+# rad, SLIDE of it in m: how far the joints of an arm that is no UR may give way to a push or a fault that nobody gave
+SWERVE = 0.1
 
 
 def posture_setting() -> Any:
@@ -38,12 +45,25 @@ def fitted(s: Any, told: frozenset[str]) -> Any:
     q = s.q if "q" in told else at_rest(arm)
     if "push" in told:
         return replace(s, q=q)
-    return replace(s, q=q, push=tuple(_onto(push, arm.dof) for push in s.push))
+    most = np.full(arm.dof, np.inf) if ur.is_ur(arm.model) else borne(arm, posture(q, arm), float(np.min(s.kp)))
+    return replace(s, q=q, push=tuple(_onto(push, most) for push in s.push))
 
 
-def _onto(push: Push | PushForce, dof: int) -> Push | PushForce:
-    """The push on a joint that the arm has, or on its last link."""
-    return replace(push, joint=min(push.joint, dof)) if isinstance(push, Push) else replace(push, link=dof)
+def borne(arm: Robot, q: Array, kp: float) -> Array:
+    """Torque (n,) [Nm, N] on each joint that moves the joint which it moves furthest by SWERVE.
+
+    At rest computed torque has kp e = M^-1 times it: a light joint bears less than a heavy one.
+    """
+    gives = np.abs(np.linalg.inv(arm.mass_matrix(q))) / np.where(arm.revolute, 1.0, SLIDE)[:, None]
+    return np.asarray(kp * SWERVE / gives.max(axis=0))
+
+
+def _onto(push: Push | PushForce, most: Array) -> Push | PushForce:
+    """The push on a joint that the arm has, no larger than it bears (n,) [Nm, N]; or on its last link."""
+    if not isinstance(push, Push):
+        return replace(push, link=len(most))
+    joint = min(push.joint, len(most))
+    return replace(push, joint=joint, torque=math.copysign(min(abs(push.torque), float(most[joint - 1])), push.torque))
 
 
 def motion(world: World) -> Motion:

@@ -9,17 +9,14 @@ import numpy as np
 
 from tangere.apps.scenarios import hold
 from tangere.apps.scenarios.common import RunSettings, Scenario
-from tangere.apps.scenarios.sine import SLIDE, SineSettings, motion
+from tangere.apps.scenarios.sine import SineSettings, motion
 from tangere.kernels import ur
 from tangere.planning.posture import posture
 from tangere.plants.pushes import Fault, TorqueOffset
-from tangere.robots import Robot, robot
+from tangere.robots import robot
 from tangere.settings import altered
-from tangere.types import Array
 
 SHARE = 0.1  # of a joint's torque limit, at most: -15 Nm on joint 3 of a UR10e, as 000 has a push of 20 Nm on joint 2
-# rad, a tenth of it in m: how far the joints of an arm that is no UR may give way to its fault, and still swing
-SWERVE = 0.1
 
 
 @dataclass(frozen=True)
@@ -40,18 +37,9 @@ def fitted(s: Any, told: frozenset[str]) -> Any:
     arm = robot(s.robot, parameters=s.parameters)
     joint, offsets = 2, SHARE * arm.tau_max
     if not ur.is_ur(arm.model) or not np.isfinite(offsets[joint]):
-        offsets = np.minimum(offsets, _borne(arm, posture(s.q, arm), float(np.min(s.kp))))
+        offsets = np.minimum(offsets, hold.borne(arm, posture(s.q, arm), float(np.min(s.kp))))
         joint = int(np.argmax(offsets))
     return replace(s, fault=(TorqueOffset(joint + 1, -float(offsets[joint]), 2.0),))
-
-
-def _borne(arm: Robot, q: Array, kp: float) -> Array:
-    """Offset of each joint's torque (n,) [Nm, N] that moves the joint which it moves furthest by SWERVE.
-
-    At rest computed torque has kp e = M^-1 times the offset: a light joint bears less than a heavy one.
-    """
-    gives = np.abs(np.linalg.inv(arm.mass_matrix(q))) / np.where(arm.revolute, 1.0, SLIDE)[:, None]
-    return np.asarray(kp * SWERVE / gives.max(axis=0))
 
 
 SCENARIO = Scenario(

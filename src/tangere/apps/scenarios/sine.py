@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
-from tangere.apps.scenarios.hold import fitted, posture_setting
+from tangere.apps.scenarios.hold import SLIDE, fitted, posture_setting
 from tangere.planning.joint_motions import Sine
 from tangere.planning.posture import posture
 from tangere.settings import setting, settings_of
 
-SLIDE = 0.1  # m per rad: a joint that slides swings about as far as a link of 10 cm
 INSIDE = 0.9  # of the room to a limit of position or speed
+
 
 @dataclass(frozen=True)
 class SineSettings(RunSettings):

@@ -24,6 +24,8 @@ SHORTEST = 0.5e-3  # m: shorter pieces are dots
 FARTHEST = 8.0
 # The pen goes on to the next line, along the border, where its end is no farther than this many distances.
 ONWARD = 2.5
+# It does not, where less than this share of the way is free of lines that are drawn already: one that crosses them is.
+TWICE = 0.4
 # Of eight neighbouring lines these are drawn first, so that lines of a tone are as even as they can be: the bits of
 # 0 to 7 in reverse order.
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
@@ -52,23 +54,28 @@ def hatched(areas: Sequence[Area], hatch: Hatch) -> list[Array]:
     """Lines (k, 2) [m] that fill areas [m], half a pen's line inside of their borders.
 
     Lines lie on one grid for the whole picture, so that neighbouring areas match; lighter areas have wider grids, in
-    whole multiples of the distance for black. Within an area the pen goes on from line to line along the border.
+    whole multiples of the distance for black. Within an area the pen goes on from line to line along the border; lines
+    that cross end a pen's line farther in, so that their ways along the border are not those of the first.
     """
     shp = shapely()
     lines: list[Array] = []
     distance = hatch.distance or DISTANCE
     for area in areas:
         step = distance * min(max(1.0, round(1.0 / area.tone)), FARTHEST)
-        for part in polygons_in(shp.buffer(area.shape, -0.5 * PEN), SHORTEST**2):
-            for angle in hatch.angles:
-                lines += _rows(part, angle, distance if area.shade else step, area.shade)
+        drawn: list[Array] = []  # the first of two sets of lines
+        for number, angle in enumerate(hatch.angles):
+            taken = shp.buffer(shp.MultiLineString(drawn), 0.5 * PEN)
+            for part in polygons_in(shp.buffer(area.shape, -(0.5 + number) * PEN), SHORTEST**2):
+                drawn += _rows(part, angle, distance if area.shade else step, area.shade, taken)
+        lines += drawn
     return lines
 
 
-def _rows(part: Any, angle: float, step: float, shade: Shade | None = None) -> list[Array]:
+def _rows(part: Any, angle: float, step: float, shade: Shade | None, taken: Any) -> list[Array]:
     """One set of lines over one polygon, as few strokes as the ways along its border allow.
 
-    shade: of eight neighbouring lines as many are drawn, piece by piece, as its tone has eighths.
+    shade: of eight neighbouring lines as many are drawn, piece by piece, as its tone has eighths. taken: what is drawn
+    already, as an area; no way along the border lies in it.
     """
     shp = shapely()
     turn = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])  # rows: along, across
@@ -88,6 +95,7 @@ def _rows(part: Any, angle: float, step: float, shade: Shade | None = None) -> l
             for k, row in enumerate(rows, first)
         ]
     roomy = shp.buffer(level, 1e-6)  # a way along the border is on it, to a micrometre
+    taken = shp.transform(taken, lambda p: p @ turn.T)
     shp.prepare(roomy)
     strokes: list[Array] = []
     for k, row in enumerate(rows):
@@ -98,8 +106,9 @@ def _rows(part: Any, angle: float, step: float, shade: Shade | None = None) -> l
                 above = False
                 for piece in rows[here + 1] if here + 1 < len(rows) else []:
                     near = min((piece, piece[::-1]), key=lambda p: float(np.hypot(*(p[0] - points[-1]))))
-                    way = np.array([points[-1], near[0]])
-                    if np.hypot(*(way[1] - way[0])) <= ONWARD * step and roomy.covers(shp.linestrings(way)):
+                    way = shp.linestrings([points[-1], near[0]])
+                    free = way.length - taken.intersection(way).length > TWICE * way.length
+                    if way.length <= ONWARD * step and free and roomy.covers(way):
                         rows[here + 1] = [other for other in rows[here + 1] if other is not piece]
                         points += list(near)
                         here, above = here + 1, True
