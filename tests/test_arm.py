@@ -122,9 +122,11 @@ def test_programs_are_sent_and_the_dashboard_is_asked_by_commands(
         assert arm._until(lambda values: bool(np.abs(values["q"] - GOAL).max() < 1e-3), 60.0)
         assert arm.moving  # the program goes on
         arm.stop()
-        before = arm.state.time
+        assert arm._until(lambda values: bool(np.abs(values["qd"]).max() < 1e-6), 60.0)
+        rest = arm.state
+        before = rest.time
         assert main(["dashboard", host, "push joint=2,torque=60,start=1,duration=60"]) == 0
-        assert arm._until(lambda values: bool(np.abs(values["q"][1] - GOAL[1]) > 1e-4), 60.0)
+        assert arm._until(lambda values: bool(np.abs(values["q"][1] - rest.q[1]) > 1e-4), 60.0)
         assert arm.state.time - before > 1.0  # [s] start counts from now
         program.write_text("movej([0, 0, 0], v=)\n")
         assert main(["script", "send", str(program), host]) == 1

@@ -79,36 +79,6 @@ def test_the_law_alone_begins_and_ends_an_event() -> None:
     assert 1.4 + detection.RELEASE <= ends[0] < 1.4 + detection.RELEASE + 0.1
 
 
-def _started(push: float, held: float = -4.0) -> np.ndarray:
-    """Largest |change, impact, shock| [Nm] after a joint starts that stiction held at a torque, and that is pushed."""
-    signals, most = Signals(N), np.zeros(3)
-    for k in range(1000):
-        starts = k >= 600
-        residual, qd = np.zeros(N), np.full(N, 0.3)
-        gone = np.exp(-0.1 * (k - 599)) if starts else 1.0  # as an observer of 50/s follows
-        residual[1], qd[1] = push + (held - push) * gone, 0.3 * starts
-        signals.update(0.002 * k, residual, qd)
-        if starts:
-            most = np.maximum(most, np.abs(signals.values[1:, 1]))
-    return most
-
-
-def test_what_stiction_held_is_no_change_when_a_joint_starts() -> None:
-    """A residual of -4 Nm of a standing joint is gone when it moves: half of it is on the way.
-
-    A push meanwhile counts as much as without it, and never for more than it is: the mean of a turning joint follows
-    within TURN_BASELINE, so that an observer of 50/s leaves 3.7 of 8 Nm.
-    """
-    assert _started(0.0).max() < 2.0 + 1e-9
-    for push in (-8.0, 8.0):
-        free = _started(push, 0.0)
-        assert 3.5 < free[0] < 3.9
-        for held in (-4.0, -1.0, 1.0, 4.0):
-            if held * push < 0.0:
-                assert np.all(free - 1e-9 <= _started(push, held))
-            assert _started(push, held).max() < 8.0 + 1e-9
-
-
 # residual [Nm] of joints 1 and 2, 0.8 of the level's threshold each, which of them stands, and the score
 LEVELS = [
     ((4.0, -4.0), (), 2.0 * 1.6), ((4.0, -4.0), (1,), 1.6), ((4.0, -4.0), (2,), 1.6), ((4.0, -4.0), (1, 2), 0.8),

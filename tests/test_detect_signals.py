@@ -259,14 +259,11 @@ def signals_reference(
         s, f_old, d_old = s + slow * (y - s), f, d
         f, d = f + fast * (y - f), d + fast * (r - d)
         g, before = g + fast * (f - g), r
-        turns = turn > 0.0
-        b = np.where(turns, np.clip(b, np.minimum(0.0, 2.0 * d), np.maximum(0.0, 2.0 * d)), b)
         change = d - b
         if gain * h >= HARMLESS:
             change = np.array([_two(*pair) for pair in zip(d - b, d_old - b, strict=True)])
         impact = [_two(*pair) for pair in zip(f - b, f_old - b, strict=True)]
-        impact, shock = (np.where(turns, np.clip(x, -abs(y), abs(y)), x) for x, y in ((impact, f), (g - b, g)))
-        values[k] = s, change, impact, shock
+        values[k] = s, change, impact, g - b
         ready[k] = age > SETTLING
     return values, weights, ready
 

@@ -337,6 +337,6 @@ def test_virtual_work_vanishes_with_the_square_of_the_displacement() -> None:
 
 
 def test_figures_of_the_documents_are_on_one_page() -> None:
-    assert len(printed("document_figures").splitlines()) == 12
+    assert len(printed("document_figures").splitlines()) == 17
     page = LEFT["document_figures"]["document_figures.html"]
-    assert page.count("<svg") == 11
+    assert page.count("<svg") == 16

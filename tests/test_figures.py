@@ -39,6 +39,7 @@ from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.page import injected_html, studied_html
 from tangere.apps.study.trials import FOUND_WITHIN, Injected, inject
 from tangere.logs.log import Log
+from tangere.loop.result import Timing
 from tangere.loop.run import run
 from tangere.loop.summary import summarise
 from tangere.report.data import RunData
@@ -78,7 +79,8 @@ def circle() -> tuple[Any, Any]:
 def test_the_cost_of_a_step_and_the_blocks_are_in_the_summary(circle: tuple[Any, Any]) -> None:
     built, result = circle
     log = Log({**result.log.columns, "cost": np.full(len(result.log), 3e-5)})
-    summary = summary_of(built, dataclasses.replace(result, log=log))
+    timing = Timing.of(log, result.period)
+    summary = summary_of(built, dataclasses.replace(result, log=log, timing=timing))
     assert summary["step_us"]["controller_and_observer"] == pytest.approx(30.0)
     assert summary["thresholds_nm"] == built.detector.thresholds.level[0].tolist()
     own = {"plant": "rigid", "observer": "momentum", "detection": "threshold"}

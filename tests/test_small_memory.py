@@ -45,6 +45,7 @@ LONG = {
     "symbolic": ("symbolic", "jacobian", "--robot", "ur10e"),
     "script": ("script", "emit", "impedance", "--robot", "ur5e", "--out", "impedance.script"),
     "doctor": ("doctor", "127.0.0.99"),
+    "dashboard": ("dashboard", "127.0.0.99", "robotmode"),
     "record": ("record", "127.0.0.99", "--seconds", "1", "--out", "record.mcap"),
     "calibration": ("calibration", "127.0.0.99", "--out", "calibration.yaml"),
     "virtual": ("virtual", "ur5e", "--address", "127.0.0.98", "--clock", "fast", "--seconds", "1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
@@ -40,6 +41,9 @@ class Cluster(Workers):
             import distributed
         except ImportError as problem:
             raise MissingExtra("dask:// needs dask's distributed: pip install 'tangere[cluster]'") from problem
+        # what a client of dask logs when its scheduler is gone is its own traceback; what it means we say
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         client: Any = distributed.Client
         try:
             self._client = client(self._address, timeout=WAIT, set_as_default=False)

@@ -135,9 +135,6 @@ def step(n: int, P: Row, period: Row, residual: Row, qd: Row, state: Row) -> lis
     of 20 Nm on a UR10e's joint 2, change 6.6, f 4.2). A wrong mass or a warm gear moves c and b alike: change,
     impact and shock stay quiet.
 
-    A joint that turns lets go of whatever stiction held before. So what is felt of it now counts, too, and its change,
-    impact and shock are no larger than d, f and g themselves: b is kept between 0 and 2 d.
-
     Regimes per joint, as weights that sum to 1: moving; standing, while no joint of the arm moves; turning, where
     stiction may jump: for HOLD seconds after it started, stopped or reversed, and while it stands and another moves.
 
@@ -260,10 +257,8 @@ def _joint(
     s, f_old, d_old = s + now.slow * (y - s), f, d
     f, d = f + now.fast * (y - f), d + now.fast * (r - d)
     g = g + now.fast * (f - g)
-    turns = 0.0 < turn
-    b = where(turns, maximum(minimum(b, maximum(2.0 * d, 0.0)), minimum(2.0 * d, 0.0)), b)
     change = where(0.5 < now.harmless, d - b, _two(d - b, d_old - b))
-    values = (s - zero, change, _let_go(turns, _two(f - b, f_old - b), f), _let_go(turns, g - b, g))
+    values = (s - zero, change, _two(f - b, f_old - b), g - b)
     faded = (excess - 1.0) * (1.0 - now.ease)
     *table, per_speed, stiction = limits
     excess = maximum(speed * per_speed, where(FORGOTTEN < faded, 1.0 + faded, 1.0))
@@ -304,12 +299,6 @@ def _all_levels(shares: Row, moving: Row) -> Number:
 def _two(new: Number, old: Number) -> Number:
     """The smaller of both, 0 where their signs differ."""
     return maximum(minimum(new, old), 0.0) + minimum(maximum(new, old), 0.0)
-
-
-def _let_go(turns: Number, signal: Number, residual: Number) -> Number:
-    """The signal, of a joint that turns no larger than the residual that it is made of."""
-    most = absolute(residual)
-    return where(turns, maximum(minimum(signal, most), -most), signal)
 
 
 def _largest(values: Row) -> Number:
