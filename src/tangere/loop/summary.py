@@ -41,12 +41,11 @@ def summarise(
     tracking_rms_mm, tracking_max_mm: distance of the tcp from its reference after `settle`, without the times from a
     push's start to 1 s after its end; tracking_push_max_mm: within those times. residual_rms_nm (n): before the first
     push, or what else touched a simulated arm; where neither is known, until five time constants before the first
-    event. events: time_s is the stamp of the
-    sample that raised it, delay_ms counts from the start of the push that it answers, torque_nm is the mean residual of
-    its joint from five time constants after the onset until the end (of the push; where no push is known, until five
-    time constants before the end was seen), true_torque_nm the truth there; false: whether nothing touched the arm when
-    the alarm was raised (its means then end where a push begins), None where that is not known. pushes: what became of
-    each that the simulation gave (`_became`).
+    event. events: time_s is the stamp of the sample that raised it, delay_ms counts from the start of the push that it
+    answers, torque_nm is the mean residual of its joint from five time constants after the onset until the end (of the
+    push; where no push is known, until five time constants before the end was seen), true_torque_nm the truth there;
+    false: whether nothing touched the arm when the alarm was raised (its means then end where a push begins), None
+    where that is not known. pushes: what became of each that the simulation gave (`_became`).
     step_us: median time of controller and observers; blocks: who took part, for the block diagram.
     """
     log = result.log
