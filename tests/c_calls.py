@@ -60,6 +60,21 @@ def right_calls(arm: Any, rng: np.random.Generator, count: int) -> int:
     return done
 
 
+def steps(arm: Any, rng: np.random.Generator, count: int) -> int:
+    """Steps of a plant, with friction and without it, of states that are none as well: numbers, None or an error."""
+    n = arm.dof
+    rubbed = [None, rng.uniform(0.0, 1.0, (n, 3)), np.zeros((n, 2)), np.zeros((3, n))[:, ::-1], "x"]
+    states = [rng.uniform(-3.0, 3.0, n), np.full(n, np.nan), np.full(n, 1e308), np.zeros(n + 1), None]
+    for k in range(count):
+        given = [states[int(i)] for i in rng.integers(0, len(states), 3)] if k % 2 else [states[0]] * 3
+        try:
+            answer = arm._runge_kutta(*given, rubbed[k % len(rubbed)], 1e-3)
+        except TangereError:
+            continue
+        assert answer is None or all(part.shape == (n,) for part in answer)
+    return count
+
+
 def wrong_calls(arm: Any) -> int:
     """What is no state of an arm: an error of ours each time, never a number and never a crash."""
     n = arm.dof
@@ -212,7 +227,7 @@ def everything(count: int = 15) -> int:
     rng, done = np.random.default_rng(1), 0
     for name in ("ur10e", "ur3"):
         arm = tangere.robot(name)
-        done += right_calls(arm, rng, count) + wrong_calls(arm) + reused_results(arm)
+        done += right_calls(arm, rng, count) + wrong_calls(arm) + steps(arm, rng, 10 * count) + reused_results(arm)
         poses = arm.pose(rng.uniform(-3.0, 3.0, (count, arm.dof)))
         for T in poses:
             arm.inverse_kinematics(T, np.zeros(arm.dof))

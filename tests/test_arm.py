@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -51,16 +52,18 @@ def test_where_no_arm_is_the_sentence_says_what_to_start() -> None:
         tangere.arm("127.79.0.1")
 
 
-def test_another_arm_than_was_given_does_not_move() -> None:
-    with virtual() as host, tangere.arm(host, "ur10e") as arm:
-        with pytest.raises(InvalidValue, match="is a ur5e, not the ur10e that was given: its flange is 0"):
+def test_another_arm_than_was_given_is_refused() -> None:
+    """By its name, and where it has a name of its own by its geometry; a calibration and a tool make no other arm."""
+    own = {name: dataclasses.replace(tangere.robot(name).model, name="mine") for name in ("ur5e", "ur5")}
+    with virtual("--draw", "3") as host:
+        for wrong in ("ur10e", tangere.Robot(own["ur5"])):
+            with pytest.raises(InvalidValue, match="is a ur5e by its own controller"):
+                tangere.arm(host, wrong)
+        with tangere.arm(host, tangere.Robot(own["ur5e"])):
+            pass
+        with tangere.arm(host, tangere.robot("ur5e", tool=(0.0, 0.0, 0.2, 0.0, 0.0, 0.0))) as arm:
             arm.move_joints(GOAL)
-        arm.stop()  # for any arm
-        np.testing.assert_allclose(arm.state.q, HOME, atol=1e-3)  # [rad]
-    tool = (0.0, 0.0, 0.2, 0.0, 0.0, 0.0)
-    with virtual("--draw", "3") as host, tangere.arm(host, tangere.robot("ur5e", tool=tool)) as arm:
-        arm.move_joints(GOAL)  # a calibration and a tool of its own: still that arm
-        assert repr(arm).startswith(f"Arm(ur5e at {host}, PolyScope 5.")
+            assert repr(arm).startswith(f"Arm(ur5e at {host}, PolyScope 5.")
 
 
 def test_programs_and_their_errors() -> None:

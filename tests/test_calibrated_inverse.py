@@ -117,6 +117,13 @@ def test_a_missing_one_of_a_pair_is_looked_for() -> None:
         (10, "ur10e", (-2.2504777, -2.60225413, 2.27337146, -2.85776451, 0.01045231, -0.46359707)),
         (5, "ur3e", (-1.33196883, -0.21465645, 0.38982348, -1.64350337, 3.14059265, -2.45013064)),
         (0, "ur5e", (-2.86884244, -1.83450537, 0.52029895, 1.20114804, -3.13790546, -1.95188071)),
+        # the twin's wrist is far from singular, and the searches come to a stand beside the two
+        (16, "ur5e", (-1.65351999, -1.91759400, 0.68022301, 1.66314534, 0.0, 1.23238483)),
+        (19, "ur10e", (1.52544962, -1.54134852, -0.0, -3.09675806, -0.15998360, 1.62420105)),
+        # the twin is further out of reach than its shift: q6 is off
+        (18, "ur5e", (2.91492594, -1.36917033, -0.001, -2.88061667, 0.23665750, -0.70304646)),
+        # the first scan has one of the two between its angles
+        (19, "ur10e", (-0.48791820, -0.04401112, -3.08047276, 0.30164317, -0.001, -0.52890280)),
     ):
         robot = calibrated(name, np.random.default_rng(seed))
         found = robot.inverse_kinematics(robot.pose(q)).q

@@ -12,7 +12,7 @@ import pytest
 
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
-from tangere.report.compare import compare_html, differences, labels
+from tangere.report.compare import _grid, compare_html, differences, labels
 from tangere.report.data import RunData
 
 
@@ -91,3 +91,10 @@ def test_how_many_times_rounding_is_larger_than_rounding_is_not_told() -> None:
     assert _change(2.0, 3.0) == "+50\xa0%"
     assert _change(1.0, 4.0) == "×\xa04"
     assert (_said(2.1e-14, "mm"), _said(None, ""), _said("soft", "")) == ("0", "–", "soft")
+
+
+def test_runs_of_other_periods_share_an_even_time() -> None:
+    a, b = made(period=1e-2, count=101), made(period=4e-3, count=126)
+    grid = _grid([a, b])
+    np.testing.assert_allclose(grid, 4e-3 * np.arange(251), atol=1e-12)  # the finer period, from first to last
+    assert len(_grid([made(count=1), made(count=1, period=2e-2)])) == 1  # one sample each at the same time

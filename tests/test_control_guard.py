@@ -206,6 +206,16 @@ def test_torque_limit_is_reported_not_hidden() -> None:
     assert guard.limited == 1
 
 
+@pytest.mark.parametrize("over", [1.001, 1.04])
+def test_a_little_more_than_one_joint_bears_is_cut_off(over: float) -> None:
+    """The sum of squares is looked at first, and one joint alone makes it little more than 1."""
+    tau = np.zeros(6)
+    tau[3] = over * ROBOT.tau_max[3]
+    command = constant(tau).step(sample())
+    assert command.tau[3] == pytest.approx(ROBOT.tau_max[3], rel=1e-12)
+    assert "joint 4" in command.note
+
+
 def test_many_torques_below_their_limits_pass() -> None:
     tau = 0.9 * ROBOT.tau_max  # each below, all together beyond the cheap test
     command = constant(tau).step(sample())

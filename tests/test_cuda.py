@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,9 @@ from test_rollouts import parts as closed_loop
 import tangere
 from tangere.apps.bench import bench
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.kernels import batch, batch_inverse, cuda_ik, device, launches, rollouts, rollouts_cuda, ur
+from tangere.kernels import batch, cuda_ik, device, dlpack, environments_cuda, launches, rollouts, rollouts_cuda, ur
 from tangere.kernels.device import DeviceError
 from tangere.kernels.emit import cuda
-from tangere.kernels.environments_cuda import Envs
 from tangere.kernels.table import all_kernels, trace
 from tangere.plants.sensors import SensorModel
 from tangere.types import Array
@@ -64,9 +64,9 @@ def called(folder: Path, arm: tangere.Robot, name: str, dtype: Any, x: list[Arra
     u = np.ascontiguousarray(columns, dtype=kind)
     arrays = [np.ascontiguousarray(a, dtype=kind) for a in x]
     outs = [np.full((count, int(np.prod(s))), np.nan, kind) for s in shapes]
-    # the constants are a structure by value
-    size = kind.itemsize if each else u.nbytes
-    struct = type("u", (ctypes.Structure,), {"_fields_": [("v", ctypes.c_char * size)]})
+    # the constants are a structure by value: of real numbers, as a small one travels in other registers than bytes do
+    real = ctypes.c_float if kind == np.float32 else ctypes.c_double
+    struct = type("u", (ctypes.Structure,), {"_fields_": [("v", real * (1 if each else len(u)))]})
     arguments: list[Any] = []
     for a in arrays:
         arguments += [ctypes.c_void_p(a.ctypes.data), ctypes.c_longlong(a.shape[1])]
@@ -154,7 +154,7 @@ def inverse_on_the_host(folder: Path, arm: tangere.Robot, T: Array, reference: A
     at, listed = [a.ctypes.data for a in out], lists.ctypes.data
     held = None if reference is None else reference.ctypes.data
     step = 0 if reference is None or reference.ndim == 1 else 6
-    poses = batch_inverse.Poses(T.ctypes.data, held, *at, listed + 8, listed, listed + 4 * (n + 2), listed + 4, n, step)
+    poses = launches.Poses(T.ctypes.data, held, *at, listed + 8, listed, listed + 4 * (n + 2), listed + 4, n, step)
     run(ctypes.byref(poses), u)
     return [*out[:3], out[3].astype(bool), out[4], lists.ravel()[:2].tolist()]
 
@@ -209,7 +209,7 @@ def test_environments_on_the_host_have_the_same_bits(tmp_path: Path) -> None:
     state, out = steps.state.copy(), np.zeros_like(steps.out)
     torque = np.tile(0.98 * envs.robot.gravity_torque(envs.posture), (5, 1))
     arrays = [steps._belief, steps._common, steps._robots, torque, state, out]
-    job = Envs(*(a.ctypes.data for a in arrays), 0, 5, 40, steps.sample, 7, steps.seed)
+    job = environments_cuda.Envs(*(a.ctypes.data for a in arrays), 0, 5, 40, steps.sample, 7, steps.seed)
     believed = np.empty(len(steps._belief))
     run(ctypes.byref(job), ctypes.c_void_p(believed.ctypes.data))
     steps.advance(torque, 40)
@@ -225,15 +225,15 @@ def test_lessons_on_the_host_have_the_same_bits(name: str, tmp_path: Path) -> No
     pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
     import tangere.gym
     from tangere.apps.gym import tensors, vector
-    from tangere.kernels import lessons_cuda
 
     noise = SensorModel(noise_q=1e-5, noise_qd=1e-3, noise_tau=0.5)
     options: dict[str, Any] = {"sensors": noise, "seconds": 0.1, "payload": (0.0, 3.0)}
     here, there = (tangere.gym.make_vec(name, 6, **options) for _ in range(2))
     steps, count, goals = there._steps, 6, there.GOAL
-    run = built(tmp_path, lessons_cuda.text(7, False, tensors.judge_of(type(there)), goals, True)).tg_lesson_steps
+    text = environments_cuda.lesson_text(7, False, tensors.judge_of(type(there)), goals, True)
+    run = built(tmp_path, text).tg_lesson_steps
     limits = np.append(there.robot.qd_max, [vector.FORCE_MAX, vector.CRASH])
-    taught = lessons_cuda.taught(steps, limits, False)
+    taught = environments_cuda.taught(steps, limits, False)
     robots = steps._robots.shape[1]
     table = np.zeros((count, robots + 37 + goals + 1))
     seen, numbers = np.empty((count, 30 + goals)), np.empty((1 + len(there.TOLD), count))
@@ -250,7 +250,7 @@ def test_lessons_on_the_host_have_the_same_bits(name: str, tmp_path: Path) -> No
         steps.sample += periods
         given = None if torque is None else torque.ctypes.data
         places = [a.ctypes.data for a in (seen, numbers[0], numbers[1], *flags, any_over)]
-        job = lessons_cuda.Lesson(
+        job = environments_cuda.Lesson(
             table.ctypes.data, given, *places, count, periods, steps.sample, there.horizon, steps.seed
         )
         run(ctypes.byref(job), taught)
@@ -336,6 +336,23 @@ def test_quick_calls_hand_over_what_the_kernel_reads(
     assert len(started) == 2
 
 
+def test_too_little_memory_says_how_many_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With memory of ours, and where torch says no."""
+    gpu = object.__new__(device.Device)
+    gpu._driver, gpu._enter, gpu._context = Namespace(cuMemAlloc_v2=lambda *_: 2), lambda _: 0, None  # type: ignore[assignment]
+    monkeypatch.setattr(device.Device, "free", lambda _: 2 * 10**9)
+    monkeypatch.setattr(dlpack, "device", lambda: gpu)
+
+    def refused(*_: Any, **more: Any) -> Any:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setitem(sys.modules, "torch", Namespace(empty=refused, float64=None))
+    theirs = type("Tensor", (), {"__module__": "torch", "device": "cuda:0"})()
+    for given in (theirs, np.zeros(1)):
+        with pytest.raises(DeviceError, match=r"2 GB free, 4\.8 GB are needed: at most 41666666 of 100000000 rows"):
+            dlpack.like(given, (10**8, 6), np.dtype(np.float64))
+
+
 # ------------------------------------------------------------------------------------------------------------- NVRTC
 
 
@@ -404,6 +421,9 @@ def test_a_batch_on_the_cpu_takes_and_gives_anybodys_arrays(arm: tangere.Robot) 
     single = arm.batch(dtype="float32").momentum_terms(q, qd)
     assert [s.dtype for s in single] == [np.float32] * 3
     assert single[0] == pytest.approx(arm.momentum_terms(q, qd)[0], rel=1e-6)
+    assert arm.batch(dtype=">f4").pose(q).dtype == np.dtype(np.float32)  # in the machine's own order
+    odd = np.random.default_rng(2).uniform(-3, 3, (14, 12))[::-2, ::-2]
+    assert np.array_equal(many.pose(odd), arm.pose(odd.copy()))
     T = arm.pose(q)
     found, want = many.inverse_kinematics(T, q[0]), arm.inverse_kinematics(T, q[0])
     assert all(np.array_equal(getattr(found, name), getattr(want, name)) for name in found._fields)
@@ -415,6 +435,10 @@ def test_a_batch_on_the_cpu_takes_and_gives_anybodys_arrays(arm: tangere.Robot) 
         got = many.pose(jax.numpy.asarray(q))
         assert isinstance(got, jax.Array)
         assert np.array_equal(got, arm.pose(q))
+        jax.config.update("jax_enable_x64", False)
+        with pytest.raises(InvalidValue, match="JAX holds float32 only, this batch gives float64"):
+            many.pose(jax.numpy.asarray(q))
+        assert arm.batch(dtype="float32").pose(jax.numpy.asarray(q)).dtype == np.float32
     finally:
         jax.config.update("jax_enable_x64", before)
 
@@ -441,7 +465,14 @@ def test_mistakes_have_sentences(arm: tangere.Robot) -> None:
         (lambda: many.momentum_terms(q, q, out=q), "gives 3 arrays, got 1"),
         (lambda: many.jacobian(q, 9, q[:, :3]), "link: got 9"),
         (lambda: many.pose(OnAGpu()), "is in the memory of a GPU, but this batch computes on device 'cpu'"),
-        (lambda: many.with_parameters(payload=[1.0, np.nan]), "nan for robot 1"),
+        (lambda: many.pose(q, out=(np.empty((3, 4, 4)).tolist(),)), r"out: float64 of shape \(3, 4, 4\)"),
+        (lambda: many.pose([[1.0, 2.0], [3.0]]), "q: cannot be read as an array of numbers"),
+        (lambda: many.pose(q, stream=3), "stream: there is none on device 'cpu', got 3"),
+        (lambda: many.ik(np.eye(4), stream=3), "stream: there is none"),
+        (lambda: many.with_parameters(payload=[1.0, np.nan]), r"payload: every entry .* got nan at index .1"),
+        (lambda: many.with_parameters(payload=[1.0, -2.0]), "payload: 0 kg or more, got -2 for robot 1"),
+        (lambda: many.with_parameters([1.0, 2.0], [0.0, np.nan, 0.0]), "com: every entry must be finite, got nan"),
+        (lambda: many.with_parameters("heavy"), "payload: expected real numbers"),
         (lambda: many.with_parameters(payload=[1.0, 2.0]).pose(q), "2 robots have parameters"),
         (lambda: tangere.robot("scara").batch().with_parameters(payload=[1.0]), "is no UR"),
         (lambda: tangere.rollouts(robot, device="gpu", **closed_loop(robot, 0.01)), "unknown device 'gpu'"),

@@ -47,6 +47,16 @@ def test_tail_of_normal_noise_reaches_its_return_level() -> None:
     assert heavy.rate(heavy.level(1e-5)) == pytest.approx(1e-5)
 
 
+@pytest.mark.parametrize("shape", [0.0, 0.1, 0.2])
+def test_scale_and_shape_of_a_known_tail_are_found_again(shape: float) -> None:
+    """A generalised Pareto distribution at even probabilities: x = 3 ((1 - p)^-shape - 1)/shape above 5."""
+    p = (np.arange(20000) + 0.5) / 20000
+    x = 3.0 * (-np.log1p(-p) if shape == 0.0 else np.expm1(-shape * np.log1p(-p)) / shape)
+    tail = fitted(5.0 + x, 5.0, 1e4, 3.0)
+    assert tail.shape == pytest.approx(shape, abs=0.005)
+    assert tail.scale == pytest.approx(3.0, rel=0.01)
+
+
 def test_clusters_count_once() -> None:
     time = np.arange(0.0, 10.0, 0.01)
     x = np.zeros(len(time))

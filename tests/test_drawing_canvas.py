@@ -131,6 +131,16 @@ def test_correction_finds_a_shifted_and_tilted_paper() -> None:
         np.testing.assert_allclose(fit.tilt, np.arccos(nominal.normal @ true.normal), atol=1e-9)
 
 
+def test_points_that_scatter_more_than_a_touch_say_so() -> None:
+    """sigma^2 = sum e^2/(k - 3) where that is more than a touch's: seven points, up and down by the same height."""
+    xy = np.array([(0.1, 0.0), (0.05, 0.08), (-0.05, 0.08), (-0.1, 0.0), (-0.05, -0.08), (0.05, -0.08), (0.0, 0.0)])
+    z = 1e-3 * np.array((1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 0.0))
+    fit = fit_plane(np.column_stack([xy, z]), touch_error=1e-5)
+    e = z - np.column_stack([np.ones(7), xy]) @ np.linalg.lstsq(np.column_stack([np.ones(7), xy]), z, rcond=None)[0]
+    assert fit.touch_error == pytest.approx(np.sqrt(np.sum(e**2) / 4.0), rel=1e-9)
+    assert fit.touch_error > 1e-3
+
+
 def test_uncertainty_of_the_fit_is_what_repeated_touches_scatter() -> None:
     """1000 noisy probings of five points: the scatter of the height at a corner against its stated deviation."""
     rng = np.random.default_rng(5)

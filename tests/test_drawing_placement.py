@@ -213,3 +213,13 @@ def test_nothing_is_offered_where_nothing_fits() -> None:
 def test_arm_length_is_that_of_the_data_sheet() -> None:
     assert arm_length(with_pen("ur5e")) == pytest.approx(0.425 + 0.3922)
     assert arm_length(with_pen("ur10e")) == pytest.approx(0.6127 + 0.57155)
+
+
+def test_a_wall_is_looked_for_from_just_above_the_floor_on() -> None:
+    """The paper's lower edge 20 mm above the plane of the base, and from there in steps of 5 % of the arm's length."""
+    robot = with_pen("ur5e")
+    for side in (0.1, 0.2):
+        canvas = Canvas.wall(robot, (side, side))
+        steps = (canvas.T_base_canvas[2, 3] - 0.5 * side - 0.02) / (0.05 * arm_length(robot))
+        assert steps == pytest.approx(round(steps), abs=1e-6)
+        assert round(steps) >= 0

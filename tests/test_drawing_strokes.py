@@ -7,6 +7,7 @@ pytest.importorskip("scipy.spatial")
 
 from drawing_truth import dense, drawing, farthest
 
+from tangere.apps.drawing.strokes.make import _visible
 from tangere.apps.drawing.strokes.merge import merged
 from tangere.apps.drawing.strokes.strokes import Strokes, closed, length, simplified, smoothed
 from tangere.errors import InvalidValue
@@ -92,3 +93,13 @@ def test_strokes_helpers():
         drawing([[[0.0, 0.0]]])
     with pytest.raises(InvalidValue, match="size"):
         drawing([], size=(0.0, 1.0))
+
+
+def test_a_dot_is_drawn_as_long_as_a_pen_can_be_seen_to_move():
+    """0.3 mm along itself about its middle, level where it has no direction; at the edge it stays on the paper."""
+    size = (0.2, 0.1)
+    point, short, edge = (np.array(p) for p in ([(0.01, 0.02)] * 2, [(0.0, 0.0), (0.0, 1e-4)], [(0.1, 0.05)] * 2))
+    drawn = _visible(Strokes((point, short, edge), size)).lines
+    np.testing.assert_allclose(drawn[0], [(0.00985, 0.02), (0.01015, 0.02)], atol=1e-9)
+    np.testing.assert_allclose(drawn[1], [(0.0, -1e-4), (0.0, 2e-4)], atol=1e-9)
+    np.testing.assert_allclose(drawn[2], [(0.09985, 0.05), (0.1, 0.05)], atol=1e-9)

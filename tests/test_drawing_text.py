@@ -5,20 +5,21 @@ from __future__ import annotations
 import io
 import json
 import string
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tangere
 from tangere.apps.drawing.picture.svg import read_svg
 from tangere.apps.drawing.picture.svg_attributes import flattened
 from tangere.apps.drawing.strokes.make import strokes_of
 from tangere.apps.drawing.strokes.strokes import length
 from tangere.apps.drawing.text.fonts import SingleLine, every_font, face
-from tangere.apps.drawing.text.layout import SetText, lines_in, set_text, text_svg
+from tangere.apps.drawing.text.layout import SetText, lines_in, named, set_text, text_svg
 from tangere.apps.drawing.text.letters import CAPITAL, SMALL, letter
 from tangere.apps.drawing.text.settings import TextSettings
-from tangere.apps.drawing.text.written import named
 from tangere.errors import InvalidValue, UnknownName
 
 PRINTABLE = string.digits + string.ascii_letters + string.punctuation
@@ -174,3 +175,28 @@ def test_write_leaves_a_drawing(
     assert "--wrap" in capsys.readouterr().err
 
 
+def test_write_in_python_takes_settings_of_the_text_and_of_the_drawing(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco", reason="drawing is simulated by mujoco")
+    done = tangere.write("I", out=tmp_path / "i", height="8mm", force=3, speed="100mm/s", report=False)
+    low, high = done.prepared.strokes.bounds
+    assert high[1] - low[1] == pytest.approx(8e-3, abs=2e-4)
+    assert done.prepared.settings.force == 3.0
+    assert done.prepared.picture == done.folder / "picture" / "I.svg"
+    assert done.main.figures.force_mean_n == pytest.approx(3.0, abs=0.1)
+    assert not (done.folder / "report.html").exists()
+    with pytest.raises(InvalidValue, match="mounts its own pen"):
+        tangere.write("I", tangere.robot("ur5e", payload=1.0), out=tmp_path / "loaded")
+
+
+@pytest.mark.parametrize("character", "ÄÖÜÂÊÎÔÛäöüâêôû")
+def test_a_mark_stands_over_the_middle_of_its_letter(character: str) -> None:
+    base = unicodedata.normalize("NFD", character)[0]
+    plain, marked = letter(base), letter(character)
+    assert plain is not None
+    assert marked is not None
+    own = len(plain[1])
+    middle = [
+        0.5 * (min(p.real for c in curves for p in c) + max(p.real for c in curves for p in c))
+        for curves in (marked[1][:own], marked[1][own:])
+    ]
+    assert middle[1] == pytest.approx(middle[0], abs=1e-9)

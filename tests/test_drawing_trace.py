@@ -302,3 +302,13 @@ def test_hatching_gives_no_line_that_goes_back_on_itself() -> None:
     assert tracing.centre_line is not None
     # a skeleton of steps and diagonals is 1 to 1.41 pixels long per pixel, 1.2 on average over all directions
     assert strokes.draw_length < 1.3 * on * np.count_nonzero(tracing.centre_line)
+
+
+@pytest.mark.parametrize("wide", [8, 14])
+def test_a_dot_is_drawn_as_long_as_it_is_wide(wide):
+    pixels = np.full((1000, 1000, 3), 255, np.uint8)
+    cv2.line(pixels, (100, 100), (900, 100), (0, 0, 0), wide)
+    cv2.circle(pixels, (500, 500), wide // 2, (0, 0, 0), -1, cv2.LINE_AA)
+    dot = min(trace(picture_from(pixels), "lines").lines, key=length)
+    np.testing.assert_allclose(dot.mean(axis=0), (500.5, 500.5), atol=0.5)
+    assert length(dot) == pytest.approx(wide, abs=1.5)

@@ -33,6 +33,7 @@ from tangere.apps.fmu.part import arm_of
 from tangere.apps.scenarios import touch as touch_module
 from tangere.apps.scenarios.build import build, scenario_of
 from tangere.apps.scenarios.execute import error_shares, summary_of
+from tangere.apps.study import collisions, trials
 from tangere.apps.study.command import injected_text
 from tangere.apps.study.files import write_injected
 from tangere.apps.study.injected import InjectedStudy, LogResult
@@ -308,3 +309,9 @@ def fmu_attributes() -> dict[str, Any]:
 
 def test_nominal_values_and_bounds_of_every_fmu_are_what_they_were() -> None:
     frozen.check("fmu_attributes", fmu_attributes())
+
+
+def test_contacts_of_a_study_are_as_hard_as_its_hardest_push_at_most() -> None:
+    assert collisions.BANDS[0] == 0.0
+    assert collisions.BANDS[-1] == trials.SIZES[-1]
+    assert sorted(collisions.BANDS) == list(collisions.BANDS)

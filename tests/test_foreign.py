@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -15,10 +17,14 @@ import hostile_files
 import numpy as np
 import pytest
 
+import tangere
 from tangere import foreign
+from tangere.apps.drawing.picture.picture import read_picture
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, TangereError
-from tangere.logs.csv_log import read_csv
+from tangere.logs.csv_log import read_csv, write_csv
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import write_mcap
 
 HOSTILE = hostile_files.hostile()
 
@@ -175,3 +181,59 @@ def test_a_command_with_little_memory_ends_in_a_result_or_a_sentence(words: list
         )  # fmt: skip
         assert done.returncode in (0, 1), done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_what_a_file_calls_itself_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default name of an exported arm is a file in the current folder, whatever the model's name."""
+    here = tmp_path / "a" / "b"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert main(["export", "--robot", "ur5e", "--out", "arm.toml"]) == 0
+    text = (here / "arm.toml").read_text()
+    for k, name in enumerate(("../../evil", "/tmp/evil", "..", ".hidden")):
+        (here / "arm.toml").write_text(re.sub('(?m)^name = ".*"', f'name = "{name}"', text, count=1))
+        assert main(["export", "--robot", "arm.toml", "--format", "sdf"]) == 0
+        made = [file for file in tmp_path.rglob("*") if file.is_file() and file.name != "arm.toml"]
+        assert len(made) == 1 + k
+        assert all(file.parent == here and not file.name.startswith(".") for file in made)
+
+
+def test_no_picture_is_handed_to_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow starts Ghostscript for PostScript, whatever the file is called: such a file is no picture here."""
+    from PIL import EpsImagePlugin
+
+    def run(*given: object, **how: object) -> None:
+        raise AssertionError("Ghostscript was started")
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", run)
+    (tmp_path / "a.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 99 99\n%%EndComments\nshowpage\n")
+    with pytest.raises(InvalidValue, match="not a picture that can be read"):
+        read_picture(tmp_path / "a.png")
+
+
+def test_a_long_bag_of_others_is_not_read_as_a_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tangere.loop import long_watch
+
+    monkeypatch.setattr(long_watch, "LONG_FILE", 10)
+    log = Log({"time": np.arange(9.0), "q": np.zeros((9, 6))})
+    for name, long in {"a.csv": True, "a.txt": True, "a.mcap": True, "a.db3": False, "a.npz": False}.items():
+        write_mcap(log, tmp_path / name) if long else (tmp_path / name).write_bytes(bytes(99))
+        assert long_watch.is_long(tmp_path / name) is long
+    (tmp_path / "b.mcap").write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", 6, 9) + bytes(99))
+    assert not long_watch.is_long(tmp_path / "b.mcap")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"q": 2e6}, "log.csv: 2e+06 rad is no joint position"), ({"tau": 0.0}, "log.csv: all torques are zero"),
+        ({"tau": 1e40}, "log.csv: torques of 1e+40 Nm in joint 4 (median), whose drive has 54: another column"),
+    ],
+)  # fmt: skip
+def test_numbers_of_no_arm_are_no_model(wrong: dict[str, float], said: str, tmp_path: Path) -> None:
+    time = np.arange(0.0, 3.0, 1e-2)
+    q = 0.2 * np.sin(np.outer(time, np.linspace(0.5, 1.0, 6)))
+    log = {"time": time, "q": q, "qd": np.gradient(q, time, axis=0), "tau": np.ones_like(q)}
+    write_csv(Log(log | {name: np.full_like(q, value) for name, value in wrong.items()}), tmp_path / "log.csv")
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        tangere.identify(tmp_path / "log.csv", "ur10e")

@@ -22,6 +22,7 @@ import pytest
 import tangere
 from tangere.cli.main import main
 from tangere.errors import CannotWrite, InvalidValue
+from tangere.identification.model import read_model
 from tangere.logs.csv_log import write_csv
 from tangere.logs.files import Attempts, replacing
 from tangere.logs.log import Log, Note
@@ -168,6 +169,60 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str,
         if (kind, size) == ("run", 900):
             assert len(read_mcap(disk / "out" / "log.mcap")) > 100
             assert (disk / "out" / "summary.json").exists()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+LOGS = ("watch", "identify")  # commands that read a log, and the largest disk [kB] that is full before their end
+LOG_MOMENTS = [
+    (kind, int(size)) for k, (kind, most) in enumerate(zip(LOGS, (160, 400), strict=True))
+    for size in np.random.default_rng(k).integers(8, most, 30)
+] if SOAK else [("identify", 200)]  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a small disk of its own: root")
+@pytest.mark.parametrize(("kind", "size"), LOG_MOMENTS)
+def test_a_full_disk_of_what_reads_a_log(tmp_path: Path, kind: str, size: int) -> None:
+    """A watch goes on to its usual end, and says that its log is cut; of identify the model is kept without a page."""
+    time = np.arange(0.0, 6.0, 1e-2)
+    q = 0.2 * np.sin(np.outer(time, np.linspace(0.5, 1.0, 6))) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    columns = {"time": time, "q": q, "qd": np.gradient(q, time, axis=0)}
+    write_csv(Log(columns | {"tau": tangere.robot("ur10e").gravity_torque(q)}), tmp_path / "log.csv")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = {
+        "watch": ["--follow", "--log", str(disk / "log.mcap"), "--json", "--heartbeat", "0.1"],
+        "identify": ["--out", str(disk / "model.toml"), "--inertial", "none"],
+    }  # fmt: skip
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        started = subprocess.Popen(
+            [sys.executable, "-m", "tangere", kind, str(tmp_path / "log.csv"), "--robot", "ur10e", *words[kind]],
+            env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        if kind == "watch":
+            assert started.stdout is not None
+            while (json.loads(started.stdout.readline())["time_s"] or 0.0) < time[-1]:
+                pass
+            started.terminate()
+        out, err = started.communicate()
+        assert started.returncode == 1, out + err
+        assert "Traceback" not in err
+        last = err.splitlines()[-1]
+        assert last.startswith("error: ")
+        assert "No space left on device" in last
+        nothing_half(disk)
+        left = {file.name for file in disk.iterdir()}
+        if kind == "watch":
+            assert left <= {"log.mcap"}
+            assert not left or np.all(np.diff(read_mcap(disk / "log.mcap").time) > 0.0)
+        else:
+            assert left <= {"model.toml"}
+            assert ("kept in" in last and last.endswith(": model.toml")) == bool(left)
+            assert "Coulomb" in out  # what was found is said all the same
+            assert not left or read_model(disk / "model.toml").name == "ur10e"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

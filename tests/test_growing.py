@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
+import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tangere.apps.touch.event_table import json_object
 from tangere.apps.touch.heartbeat import Heartbeat
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
@@ -148,6 +152,25 @@ def test_options_of_a_stream_are_refused_for_a_file(tmp_path: Path, capsys: pyte
     for words, said in ((["--heartbeat", "0"], "above zero"), (["--durable"], "go with --log")):
         assert main(["watch", str(tmp_path / "log.csv"), "--follow", "--robot", "ur10e", *words]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_a_heartbeat_and_an_event_are_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told at the same moment by two threads, on a file that is slow to take what is written."""
+    written: list[str] = []
+
+    def slow(text: str) -> None:
+        written.append(text)
+        time.sleep(1e-4)
+
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(write=slow, flush=lambda: None))
+    speakers = [threading.Thread(target=lambda: [json_object({"a": k}) for k in range(20)]) for _ in range(3)]
+    for speaker in speakers:
+        speaker.start()
+    for speaker in speakers:
+        speaker.join()
+    lines = "".join(written).splitlines()
+    assert len(lines) == 60
+    assert sum(json.loads(line)["a"] for line in lines) == 3 * sum(range(20))
 
 
 def test_a_heartbeat_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ from tangere.types import Array, Command
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install 'tangere[gym]'")
 import tangere.gym  # noqa: E402
+from tangere.apps.gym import tasks  # noqa: E402
+from tangere.apps.gym.vector import POSTURE  # noqa: E402
 
 PRESS, REACH = "Tangere/Press-v0", "Tangere/Reach-v0"
 NOISY = SensorModel(noise_q=1e-5, noise_qd=2e-3, noise_tau=0.5)
@@ -129,6 +131,31 @@ def test_what_is_pressed_is_felt() -> None:
     assert plain.reset(seed=0)[0].shape == (1, 25)
 
 
+@pytest.mark.parametrize("make", [lambda: tangere.gym.make_vec(PRESS, 2), lambda: gymnasium.make(PRESS).unwrapped])
+def test_a_seed_that_nobody_gave_is_told(make: Any) -> None:
+    first, again = make(), make()
+    (seen, _), (other, _) = first.reset(), again.reset()
+    assert not np.array_equal(seen, other)
+    assert np.array_equal(again.reset(seed=first.np_random_seed)[0], seen)
+    assert not np.array_equal(again.reset()[0], seen)  # the next episode of the same seed
+    assert again.np_random_seed == first.np_random_seed
+
+
+@pytest.mark.parametrize("damping", [4e3, 6e3])
+def test_what_is_refused_is_what_would_hammer(damping: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what is accepted a tip that is let down on the surface hammers; within it, it comes to rest."""
+    monkeypatch.setattr(tasks, "STEADY", 10.0)
+    envs = tangere.gym.make_vec(PRESS, 1, robot="ur3e", stiffness=2e4, damping=damping, gap=0.001, spread=0.0)
+    envs.reset(seed=0)
+    arm, forces = envs.robot, []
+    for _ in range(300):
+        q, qd = envs.state[0, :6], envs.state[0, 6:12]
+        J = arm.jacobian(q)
+        down = J.T @ ([0.0, 0.0, -10.0, 0.0, 0.0, 0.0] - np.array([600.0] * 3 + [10.0] * 3) * (J @ qd))
+        forces.append(envs.step((arm.bias_torque(q, qd) + envs.friction.torque(qd) + down)[None])[4]["force"][0])
+    assert (np.std(forces[-100:]) < 0.5) == (damping < 5e3)
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_autoreset_modes(mode: str) -> None:
     envs = tangere.gym.make_vec(REACH, num_envs=3, autoreset_mode=mode, seconds=0.02)  # five steps
@@ -212,6 +239,19 @@ def test_parameters_per_environment_and_drawn() -> None:
         (lambda: tangere.gym.make_vec(PRESS).step(np.zeros((1, 6))), "reset"),
         (lambda: played(1, num_envs=2)[1].step(np.zeros(6)), r"actions: torques of shape \(2, 6\)"),
         (lambda: played(1, num_envs=2)[1].step(np.full((2, 6), np.nan)), "must be finite"),
+        (lambda: played(1, num_envs=2)[1].step("hard"), "actions: expected real numbers"),
+        (lambda: tangere.gym.make_vec(PRESS, period=0.0), "period: above 0 to 0.1 s, got 0"),
+        (lambda: tangere.gym.make_vec(PRESS, period=-1e-3), "period: above 0"),
+        (lambda: tangere.gym.make_vec(PRESS, seconds=np.nan), "seconds: a finite number"),
+        (lambda: tangere.gym.make_vec(PRESS, spread=None), "spread: a finite number"),
+        (lambda: tangere.gym.make_vec(PRESS, posture=np.degrees(POSTURE)), "within the limits of ur10e"),
+        (lambda: tangere.gym.make_vec(PRESS, sensors="good"), "sensors: a SensorModel or None"),
+        (lambda: tangere.gym.make_vec(PRESS).reset(options=[1]), "options: a dictionary or None"),
+        (lambda: tangere.gym.make_vec(PRESS).restore(np.full(37, np.nan)), "state: every entry must be finite"),
+        (lambda: tangere.gym.make_vec(PRESS).restore(np.zeros((2, 37))), "state: one for all or 1 rows"),
+        (lambda: tangere.gym.make_vec(PRESS).restore(np.zeros(37), [1.0, 2.0]), "goal: expected shape"),
+        (lambda: tangere.gym.make_vec(PRESS, robot="ur3e", damping=6e3), r"damping: the tip of ur3e weighs 3\.1 kg"),
+        (lambda: tangere.gym.make_vec(PRESS, robot="ur3e").reset(options={"damping": 6e3}), "at most 4.* got 6e.03"),
         (lambda: tangere.gym.make_vec(PRESS).reset(seed=[1, 2]), "seed: one whole number"),
         (lambda: tangere.gym.make_vec(PRESS).reset(options={"mass": 1.0}), "unknown option 'mass'"),
     ],

@@ -38,6 +38,14 @@ def _log(arm: Robot, seed: int, seconds: float) -> Motion:
     return Motion(t, q, qd + 0.002 * rng.normal(size=q.shape), tau + NOISE * rng.normal(size=q.shape))
 
 
+def test_what_cancels_on_paper_is_no_evidence() -> None:
+    """Joint 1 feels nothing of link 2's inertia about joint 2's axis: 1e-16 there, scaled up, moved friction by 7 %."""
+    arm = tangere.robot("ur10e")
+    Y = np.abs(windows(arm, [_log(arm, 5, 8.0)]).Y)
+    assert np.all(Y[:, 0, 19] == 0.0)
+    assert np.all((Y == 0.0) | (Y > 1e-14))
+
+
 def _choice(change: float) -> float:
     base = tangere.robot("ur10e")
     fit = sys.modules["tangere.identification.identify_motions"]._answer

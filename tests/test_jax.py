@@ -83,6 +83,8 @@ def test_other_arms(kinds: str) -> None:
 def test_jit_vmap_and_derivatives(arm: tangere.Robot) -> None:
     """Derivatives by JAX are those of the table, which were traced: two ways to the same number."""
     mine, (q, qd, qdd) = tangere.jax.robot(arm), states(6)
+    for whole in (np.ones((2, 6), int), np.ones((2, 6), bool), [[1] * 6] * 2):
+        close(mine.pose(whole), arm.pose(np.ones((2, 6))), 1e-12)
     tau = jax.jit(jax.vmap(mine.inverse_dynamics))(q, qd, qdd)
     close(tau, arm.inverse_dynamics(q, qd, qdd), 1e-12)
     wanted = arm.inverse_dynamics_derivatives(q[0], qd[0], qdd[0])
@@ -133,6 +135,15 @@ def test_mistakes_have_sentences(arm: tangere.Robot, monkeypatch: pytest.MonkeyP
         (lambda: mine.jacobian(np.zeros(6), None, np.zeros(3)), "point: given without a link"),
         (lambda: mine.inverse_kinematics(np.eye(3)), r"T: expected shape \(..., 4, 4\)"),
         (lambda: mine.with_payload(np.zeros(3)), "vmap does many"),
+        (lambda: mine.with_payload(np.nan), "mass: every entry must be finite, got nan"),
+        (lambda: mine.with_payload(1.0, [0.0, np.inf, 0.0]), "com: every entry must be finite"),
+        (lambda: mine.with_payload(-1.0), "mass: 0 kg or more, got -1"),
+        (lambda: tangere.jax.robot("scara").with_payload("x"), "mass: expected real numbers, got 'x'"),
+        (lambda: mine.pose("x"), "q: expected real numbers, got 'x'"),
+        (lambda: mine.pose([[1.0, 2.0], [3.0]]), "q: expected real numbers, got"),
+        (lambda: mine.pose(np.zeros(6, complex)), "q: expected real numbers, got complex128"),
+        (lambda: mine.inverse_kinematics(None), "T: expected real numbers, got None"),
+        (lambda: mine.inverse_kinematics(np.eye(4, dtype=np.float16)), "T: float32 or float64, got float16"),
         (lambda: tangere.jax.robot(arm, payload=1.0), "where the robot is made"),
     ):
         with pytest.raises(InvalidValue, match=words):

@@ -44,7 +44,9 @@ def test_force_at_the_tool_gives_the_acceleration(name: str) -> None:
         qdd = np.linalg.solve(s["M"], s["J"].T @ F - s["c"] - s["g"])
         wdot = s["J"] @ qdd + s["Jdot_qd"]
         space = ops.operational_space(**s)
-        assert relative_error(space.Lambda @ wdot + space.mu + space.p, F) < TOLERANCE
+        # against what cancels (1e6 N of Lambda wdot for some N of F): 4e-15 seen, whichever kernels of BLAS compute
+        terms = np.abs(space.Lambda) @ np.abs(wdot) + np.abs(space.mu) + np.abs(space.p)
+        assert np.max(np.abs(space.Lambda @ wdot + space.mu + space.p - F)) < 1e-13 * np.max(terms)
 
 
 @pytest.mark.parametrize("name", list(MODELS))

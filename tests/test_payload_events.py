@@ -18,6 +18,7 @@ from tangere.loop.watching import Watched, watch
 from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange
 from tangere.observe.drive_model import DriveModel
+from tangere.observe.payload import PayloadEstimator
 from tangere.planning import JointMove
 from tangere.report.section import link_words
 from tangere.robots import Robot
@@ -204,3 +205,22 @@ def test_intervals_hold_the_truth(mass: float) -> None:
     assert near >= 0.9 * named
     assert inside >= 0.9 * named
     assert float(np.median(widths)) <= 0.1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_what_a_payload_explains_is_a_share(noise: float, rng: np.random.Generator) -> None:
+    """All of an exact residual, 1 - its power's share of what is felt where something else is in it."""
+    arm = tangere.robot("ur5e")
+    estimator = PayloadEstimator(arm, np.full(6, 0.1), np.full(6, 1.0))
+    loaded, felt, other = tangere.robot("ur5e", payload=2.0), 0.0, 0.0
+    for k in range(400):
+        t = 0.02 * k
+        q, qd = 0.6 * np.sin(0.7 * t + np.arange(6)) - 1.0, 0.42 * np.cos(0.7 * t + np.arange(6))
+        qdd, more = -0.49 * (q + 1.0), noise * rng.normal(size=6)
+        load = arm.inverse_dynamics(q, qd, qdd) - loaded.inverse_dynamics(q, qd, qdd)
+        estimator.add(0.02, q, qd, qdd, load + more)
+        felt, other = felt + float(np.sum((load + more) ** 2)), other + float(np.sum(more**2))
+    found = estimator.fit()
+    assert found is not None
+    assert found.mass == pytest.approx(2.0, abs=0.02)
+    assert found.explained == pytest.approx(1.0 - other / felt, abs=2e-3)

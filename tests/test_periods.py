@@ -13,7 +13,7 @@ import tangere
 from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.laws import servo_acceleration
 from tangere.kernels import backend
-from tangere.kernels.periods import Records, clipped, fill, finite, squared
+from tangere.kernels.periods import Records, clipped, fill, finite, held, put, squared
 from tangere.types import Command, Reference, State, Truth
 
 pytestmark = pytest.mark.skipif(not backend.COMPILED, reason="numpy itself computes")
@@ -38,6 +38,47 @@ def test_fill_is_numpys_concatenate() -> None:
             assert np.array_equal(block[k], expected)
             assert not block[:k].any()
             assert not block[k + 1 :].any()
+
+
+def test_fill_takes_lists_and_of_a_pose_three_rows() -> None:
+    T, x = np.arange(16.0).reshape(4, 4), np.array([20.0, 21.0])
+    for pose in (T, T.T.copy().T, T[::-1].copy()[::-1]):
+        block = np.zeros((1, 16))
+        fill(block, 0, [0.5, 1.5], (x, pose))
+        assert np.array_equal(block[0], [0.5, 1.5, 20.0, 21.0, *range(12)])
+    with pytest.raises(ValueError, match="15 numbers"):
+        fill(np.zeros((1, 15)), 0, [0.5, 1.5], [x, T])
+    with pytest.raises(TypeError):
+        fill(np.zeros((1, 2)), 0, [0.5, object()])
+
+
+def test_held_are_copies_that_nobody_writes_to() -> None:
+    x = np.random.default_rng(3).normal(size=6)
+    for form in forms(x):
+        one, other = held(form, x)
+        assert np.array_equal(one, x)
+        assert np.array_equal(other, x)
+        assert not np.shares_memory(other, x)
+        for array in (one, other):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
+    with pytest.raises(ValueError, match="vectors"):
+        held(np.zeros((2, 2)))
+
+
+def test_put_is_a_sum_in_place() -> None:
+    x, y = np.random.default_rng(4).normal(size=(2, 6))
+    for form in forms(x):
+        whole = np.zeros(12)
+        for out in (whole[:6], whole[::2], whole[5::-1]):
+            put(out, form, None)
+            assert np.array_equal(out, x)
+            put(out, form, y)
+            assert np.array_equal(out, x + y)
+    with pytest.raises(ValueError, match="5 numbers into 6"):
+        put(np.zeros(6), np.zeros(5), None)
+    with pytest.raises(TypeError, match="may be written to"):
+        put(held(x)[0], x, None)
 
 
 @pytest.mark.parametrize("things", [(np.zeros(3),), (np.zeros(5),), (np.zeros(4), 1.0), (1.0,) * 5, ()])

@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+import tangere
 from tangere.errors import InvalidValue
 from tangere.kinematics.rotation import matrix_from_rotation_vector, rotation_error
+from tangere.planning.branches import BRANCHES, branch_start
 from tangere.planning.paths import Circle, Line, Path, Slerp, Waypoints, arc
 from tangere.planning.polyline import TURN_MAX, Polyline
 from tangere.types import Array
@@ -169,3 +171,10 @@ def test_refusals_name_the_fault() -> None:
         Line((0, 0, 0), (1, 0, 0), np.ones((3, 3)))
     assert Polyline([[0, 0, 0], [1, 0, 0], [2, 0, 0]], DOWN).length == pytest.approx(2.0, rel=1e-15)
     assert np.deg2rad(170) < TURN_MAX
+
+
+def test_a_start_out_of_reach_is_named() -> None:
+    T = np.eye(4)
+    T[:3, 3] = 2.0, -0.5, 0.25
+    with pytest.raises(InvalidValue, match=r"the start \(2.000, -0.500, 0.250\) m is out of reach by \d"):
+        branch_start(tangere.robot("ur5e"), T, BRANCHES[1])

@@ -10,6 +10,8 @@ import pytest
 
 from tangere.errors import InvalidValue
 from tangere.logs.csv_log import cells_of, write_csv
+from tangere.logs.log import Log
+from tangere.logs.mcap_log import write_mcap
 from tangere.logs.recordings import read, recordings
 
 COLUMNS = "t,q,qd,current"
@@ -229,3 +231,41 @@ def test_cells_that_are_no_numbers_are_listed(tmp_path: Path) -> None:
     assert np.isnan(log["q"][7, 2])
     write_csv(log, tmp_path / "log.csv")
     assert read(tmp_path / "log.csv").problems == log.problems
+
+
+@pytest.mark.parametrize("kind", ["csv", "mcap"])
+def test_of_a_long_log_stretches_are_learned_from(
+    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Rows stay as they are and in their order; no more than memory allows, spread from the first to the last."""
+    from tangere import foreign
+    from tangere.logs import log as logs
+    from tangere.logs import recordings as module
+
+    count, hertz, most = 4000, 10.0, 950  # three stretches of 30 s
+    time = np.arange(count) / hertz
+    noise = rng.normal(size=(3, count, 6))
+    log = Log({"time": time, "q": noise[0], "qd": noise[1], "tau": noise[2], "score": time})
+    file = tmp_path / f"long.{kind}"
+    write_csv(log, file) if kind == "csv" else write_mcap(log, file)
+    monkeypatch.setattr(module, "LONG_FILE", 1000)
+    monkeypatch.setattr(logs, "LONG", 100)
+    monkeypatch.setattr(foreign, "_allowed", most * module.TAKEN)
+    found = recordings(file, share=1.0)
+    assert [part.name for part in found] == [f"long.{kind} ({a} to {a + 30} s)" for a in (0, 185, 370)]
+    assert found[0].problems[0].startswith("3 stretches of 30 s are used")
+    assert "--memory allows more" in found[0].problems[0]
+    assert [part.problems for part in found[1:]] == [()] * 2
+    assert len({part.digest for part in found}) == 1
+    for part in found:
+        first = int(np.searchsorted(time, part.log.time[0]))
+        assert len(part.log) in (299, 300)  # a csv's header is counted as a row
+        for name in ("time", "q", "qd", "tau"):
+            np.testing.assert_array_equal(part.log[name], log[name][first : first + len(part.log)])
+    assert found[-1].log.time[-1] > time[-20]
+    assert len(recordings(file, share=0.4)) == 1  # of several files each has its share
+    monkeypatch.setattr(foreign, "_allowed", 2 * count * module.TAKEN)
+    (whole,) = recordings(file, share=1.0)
+    assert (whole.name, whole.problems, len(whole.log)) == (f"long.{kind}", (), count)
+    np.testing.assert_array_equal(whole.log["tau"], log["tau"])
+    assert [len(part.log) for part in recordings(file)] == [count]  # who does not learn reads all of it

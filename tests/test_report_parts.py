@@ -134,6 +134,13 @@ def test_the_plane_of_a_path_is_found(normal: int, name: str) -> None:
     assert up[normal] == 0.0
 
 
+def test_a_tool_that_stands_is_seen_from_above(rng: np.random.Generator) -> None:
+    """Whatever rounding does to it: its view does not hang on the processor."""
+    for _ in range(5):
+        right, up, said = plane(np.array([0.3, -0.4, 0.5]) + 1e-15 * rng.normal(size=(50, 3)))
+        assert (right.tolist(), up.tolist(), said) == ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], "seen from above")
+
+
 def test_the_scene_is_the_arm(robot: Any, rng: np.random.Generator) -> None:
     q = rng.uniform(-2.0, 2.0, (5, 6))
     drawn = scene(robot, q, np.arange(5.0), "frames", frames=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from foreign_arms import written
 
 import tangere
 from tangere.dynamics.friction import JointFriction
@@ -53,6 +55,33 @@ def test_order_of_the_integrators(method: Any, order: int, with_friction: bool) 
         for h in (4e-3, 2e-3)
     )
     assert coarse / fine == pytest.approx(2.0**order, rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["ur10e", "ur3", "seven", "sorter", "six"])
+@pytest.mark.parametrize("rubbed", [False, True])
+def test_the_compiled_step_is_the_one_in_python(
+    name: str, rubbed: bool, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """The same operations in the same order; friction's tanh may differ in its last digit. Far angles as well."""
+    arm = tangere.robot(name if name.startswith("ur") else str(written(tmp_path, name)))
+    n = arm.dof
+    friction = JointFriction(rng.uniform(0.0, 0.01, n), rng.uniform(0.0, 0.01, n)) if rubbed else None
+    quick, plain = (RigidPlant(arm, friction=friction) for _ in range(2))
+    plain._quick = None  # the form in Python
+    if not arm.compiled:
+        pytest.skip("no compiled kernels here")
+    for reach in (3.0, 1000.0):
+        q, qd, tau = rng.uniform(-reach, reach, n), rng.uniform(-1.0, 1.0, n), rng.uniform(-0.1, 0.1, n)
+        for plant in (quick, plain):
+            plant.reset(q, qd)
+            for _ in range(5):
+                plant.write(Command(tau))
+        for a, b in ((quick.read().q, plain.read().q), (quick.read().qd, plain.read().qd)):
+            assert np.abs(a - b).max() <= (1e-12 if rubbed else 0.0)
+    assert quick._quick(np.full(n, np.nan), qd, tau, quick._rubbed, 1e-3) is None
+    assert quick._quick(q, qd, np.full(n, 1e308), quick._rubbed, 1e-3) is None
+    with pytest.raises(InvalidValue, match="rows of coulomb"):
+        quick._quick(q, qd, tau, np.zeros((n, 2)), 1e-3)
 
 
 def test_substeps_are_shorter_steps() -> None:

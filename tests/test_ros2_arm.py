@@ -14,12 +14,12 @@ import pytest
 from ros2_peer import network, process, until
 
 import tangere
-from tangere.ros2.actions import ABORTED, CANCELED, SUCCEEDED, UNKNOWN, UNKNOWN_GOAL, ActionClient
 from tangere.ros2.arm_node import Stamps
 from tangere.ros2.cdr import Message
 from tangere.ros2.interfaces import FOLLOW, TOUCH
 from tangere.ros2.node import Node, Publisher, seconds_of
 from tangere.ros2.participant import LATCHED, TF, Quality
+from tangere.ros2.services import ABORTED, CANCELED, SUCCEEDED, UNKNOWN, UNKNOWN_GOAL, ActionClient
 
 pytest.importorskip("cyclonedds")
 JOINTS = tuple(f"{name}_joint" for name in ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"))

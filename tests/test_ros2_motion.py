@@ -18,12 +18,12 @@ from tangere.apps.virtual_ur.modes import Profile
 from tangere.apps.virtual_ur.server import Server
 from tangere.model.loading import load
 from tangere.ros2 import names
-from tangere.ros2.actions import ABORTED, SUCCEEDED, ActionClient
 from tangere.ros2.arm_node import ArmNode
 from tangere.ros2.cdr import Message
 from tangere.ros2.interfaces import FOLLOW
 from tangere.ros2.node import Node, Publisher, seconds_of
 from tangere.ros2.participant import Quality
+from tangere.ros2.services import ABORTED, SUCCEEDED, ActionClient
 
 pytest.importorskip("cyclonedds")
 TRAJECTORY, TORQUES = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64MultiArray"

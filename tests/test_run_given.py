@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from tangere.loop.run import run
 from tangere.observe.detect import Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.rigid import RigidPlant
-from tangere.types import Command
+from tangere.types import Command, State
 
 
 def currents(push: tuple[float, float, float] | None = (5.5, 6.5, TORQUE)) -> Log:
@@ -124,6 +125,19 @@ def test_a_torque_that_is_no_number_ends_the_run_with_its_log(more: float) -> No
     assert result.summary["aborted"] == result.aborted
 
 
+def test_a_note_in_the_words_of_a_limit_is_no_limit(tmp_path: Path) -> None:
+    """What was exceeded is known by its kind: a controller may say what it likes."""
+
+    class Says(Hold):
+        def step(self, state: State) -> Command:
+            return replace(super().step(state), note="beyond its means, joint 2 beyond its speed of 1 rad/s")
+
+    result = run(RigidPlant(ROBOT), Says(ROBOT), until=0.1, start=Q0)
+    assert len(result.interventions) == 1
+    assert result.summary["limits_exceeded"] == [] == result.exceeded
+    assert "went beyond its limits" not in result.report(tmp_path / "run.html").read_text()
+
+
 def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
     quiet = run(RigidPlant(ROBOT), Hold(ROBOT), until=0.1, start=Q0)
     assert not quiet.interventions
@@ -135,6 +149,8 @@ def test_limits_that_were_reached_are_said(tmp_path: Path) -> None:
     assert said[torque] == pytest.approx(0.02)
     first = result.log.time[np.argmax(np.abs(result.log["qd"][:, 2]) > ROBOT.qd_max[2])]
     assert said[speed] == first > 0.02
+    assert result.summary["limits_exceeded"] == [*result.limits] == result.exceeded
+    assert {torque, speed} <= set(result.exceeded)
     assert result.summary["interventions"][torque] == np.sum(np.abs(result.log["tau_cmd"][:, 2]) > ROBOT.tau_max[2])
     page = result.report(tmp_path / "run.html").read_text()
     first_words, _, rest = page.partition("The arm went beyond its limits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -198,7 +199,8 @@ def test_a_plant_that_fails_and_a_user_who_has_enough_leave_the_log_so_far(robot
 def test_a_controller_that_raises_ends_the_run(robot):
     plant, controller = Arm(robot), Hold(robot, fail_at=30)
     result = run(plant, controller, until=1.0, start=Q0)
-    assert result.aborted == "the controller failed: no idea"
+    own = r"the controller failed: no idea \(RuntimeError in test_run_loop\.py, line \d+\)"
+    assert re.fullmatch(own, result.aborted)
     assert len(result.log) == 30
     assert (plant.closed, controller.stopped) == (1, 1)
 
@@ -301,3 +303,26 @@ def test_a_pause_of_the_machine_while_only_waiting_is_told_from_our_own_work(mon
     assert pacer.longest_pause == pytest.approx(1.6e-3, abs=2e-6)  # a reading before and after
     assert np.count_nonzero(np.array(late) > 1e-3) == 1
     assert 0.9 * 10 * pacing.SPIN < pacer.waited < 1.1 * 10 * pacing.SPIN + 1.6e-3
+
+
+def test_what_is_made_up_for_keeps_the_clock_and_a_longer_delay_starts_the_schedule_anew(monkeypatch):
+    clock = [0.0]
+
+    def reading():
+        clock[0] += 1e-6
+        return clock[0]
+
+    monkeypatch.setattr(pacing, "perf_counter", reading)
+    monkeypatch.setattr(pacing, "sleep", lambda s: clock.__setitem__(0, clock[0] + s))
+
+    def ends(made_up, delay):  # 100 periods, of which the tenth is held up
+        clock[0] = 0.0
+        pacer = pacing.Pacer(2e-3, made_up)
+        for k in range(100):
+            pacer.wait()
+            clock[0] += delay if k == 9 else 1e-4
+        return clock[0]
+
+    assert ends(0.1, 0.05) == pytest.approx(0.2, abs=1e-3)
+    assert ends(0.0, 0.05) == pytest.approx(0.248, abs=1e-3)
+    assert ends(0.1, 0.15) == pytest.approx(0.348, abs=1e-3)

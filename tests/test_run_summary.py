@@ -139,7 +139,9 @@ def test_a_result_in_a_line_names_events_and_an_arm_beyond_its_limits():
     log = Log({"time": H * np.arange(5.0), "cost": np.zeros(5), "cost_log": np.zeros(5)})
     result = RunResult(log, (TOUCH,), "", Timing.of(log, H), 0.1, H, interventions={"limited": 3})
     assert repr(result).endswith(" s, 1 event)")
-    wild = replace(result, events=(), interventions={"joint 6 beyond its speed of 3.142 rad/s": 9})
+    wild = replace(result, events=(), limits={"joint 5 at its torque of 28 Nm": False})
+    assert repr(wild).endswith(", 0 events, joint 5 at its torque)")
+    wild = replace(wild, limits={**wild.limits, "joint 6 beyond its speed of 3.142 rad/s": True})
     assert repr(wild).endswith(", 0 events, joint 6 beyond its speed)")
 
 

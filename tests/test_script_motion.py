@@ -69,6 +69,31 @@ def test_movej_keeps_speed_and_acceleration_of_the_leading_joint() -> None:
     np.testing.assert_allclose(share, share[:, :1] @ np.ones((1, 6)), atol=1e-9)  # all joints together
 
 
+@pytest.mark.parametrize(
+    ("move", "speed", "acceleration"),
+    [("movel", 0.25, 1.2), ("movep", 0.25, 1.2), ("movec", 0.25, 1.2)],
+)
+def test_a_tool_move_that_is_told_nothing_goes_as_the_manual_says(move: str, speed: float, acceleration: float) -> None:
+    via = "pose_trans(a, p[0, 0, -0.1, 0, 0, 0]), " if move == "movec" else ""
+    p = places(done(f"a = get_target_tcp_pose()\n{move}({via}pose_trans(a, p[0, 0.1, -0.1, 0, 0, 0]))"))
+    speeds = np.linalg.norm(np.diff(p, axis=0), axis=1) / FRAME
+    assert speeds.max() == pytest.approx(speed, rel=1e-3)
+    assert np.diff(speeds).max() / FRAME == pytest.approx(acceleration, rel=0.01)
+
+
+def test_a_joint_move_that_is_told_nothing_goes_as_the_manual_says() -> None:
+    _, qd = targets(done("movej([1.1, -1.5, 1.6, -1.7, -1.5, 0.2])"))
+    assert np.abs(qd).max() == pytest.approx(1.05, rel=1e-6)
+    assert np.abs(np.diff(qd, axis=0)).max() / FRAME == pytest.approx(1.4, rel=1e-3)
+
+
+def test_an_arm_that_nobody_commands_brakes() -> None:
+    _, qd = targets(Bench("speedj([0.6, 0, 0, 0, 0, 0], 40, 0.1)\nwhile True:\n sync()\nend").run(120))
+    slower = -np.diff(qd[:, 0]) / FRAME
+    assert slower.max() == pytest.approx(15.0, rel=1e-6)
+    assert qd[-1, 0] == 0.0
+
+
 def test_movel_is_straight_and_as_fast_as_told() -> None:
     bench = done("a = get_target_tcp_pose()\nmovel(pose_add(a, p[0.1, -0.1, -0.1, 0, 0, 0.4]), a=1, v=0.1)")
     p = places(bench)

@@ -22,6 +22,7 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.identification.around_fit import SIZE, WIDTH, _taken, coulomb_widths
+from tangere.identification.belief import belief, with_own_friction
 from tangere.identification.findings import Finding, Kind, gravity_findings
 from tangere.identification.recorder import torque_delay
 from tangere.identification.samples import LEAST_WINDOWS, TERMS, windows
@@ -137,3 +138,17 @@ def test_an_event_is_told_to_reactions_with_its_own_time_and_joint() -> None:
     assert (event.number, event.time_s, event.onset_s, event.residual_s, event.joint) == (1, 7.5, 7.5, 7.5, 3)
     assert (event.torque_nm, event.kind, event.alarm, event.phase) == (2.0, "unknown", True, "raised")
     assert event.residual_nm is residual
+
+
+@pytest.mark.parametrize(("share", "changed"), [(1.45, False), (0.55, False), (1.55, True), (0.45, True)])
+def test_friction_of_the_type_counts_unless_a_log_is_half_of_it_off(
+    share: float, changed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    believed = belief(ROBOT)
+    shares = np.ones(6)
+    shares[2] = share
+    monkeypatch.setattr("tangere.identification.belief.friction_share", lambda *_: shares)
+    found = with_own_friction(believed, SimpleNamespace(motion=None))  # type: ignore[arg-type]
+    assert (found is not believed) == changed
+    expected = np.where(np.arange(6) == 2, share if changed else 1.0, 1.0) * believed.drive.coulomb
+    np.testing.assert_allclose(found.drive.coulomb, expected)

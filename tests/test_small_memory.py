@@ -20,7 +20,7 @@ from tangere.logs.log import Log
 ROOT = Path(__file__).resolve().parent.parent
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
 ROOM = 1_000_000_000  # [bytes]
-NOT_THERE = ("doctor", "record", "calibration", "ros2")  # no arm, nobody who publishes: that is said
+NOT_THERE = ("doctor", "dashboard", "record", "calibration", "ros2")  # no arm, nobody who publishes: that is said
 SHORT = {
     "models": ("models",),
     "run": ("run", "hold", "--plant", "rigid", "--set", "duration=1", "--out", "run"),

@@ -95,7 +95,7 @@ def test_simulated_time_is_that_of_the_clock_while_the_studio_is_busy(body):
     assert simulated > 0.0
     assert simulated <= wall + 0.05
     assert body.pid != os.getpid()
-    if os.environ.get("TANGERE_SOAK"):  # a busy machine takes the processor from both
+    if os.environ.get("TANGERE_SOAK"):  # short delays are made up for; a very busy machine has longer ones
         assert simulated >= 0.97 * wall
 
 

@@ -225,6 +225,12 @@ def test_with_a_mouse_payload_gain_and_stop_the_tool_through_a_singularity_and_a
             seen.slide("kp [1/s²]", 1.0)
             until(lambda: page.settings.kp == 400.0, "the gain is taken")
             until(lambda: np.abs(made.now["q"] - bent).max() > 1e-4, "the arm rises")
+            fields = seen.page.locator("input:visible").all()
+            typed = next(one for one in fields if one.input_value() == "400")  # the number beside the slider
+            typed.click()
+            seen.page.keyboard.press("s")  # while typing a key is a letter
+            client.local_storage.get_item("tangere", timeout=60.0)  # whatever it told has come by now
+            assert page.speed.value == "real time"
             seen.page.get_by_text("kp [1/s²]").click()  # no field is typed into
             seen.page.keyboard.press("s")
             until(lambda: page.speed.value == "paused", "stop by a key")

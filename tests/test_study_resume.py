@@ -23,6 +23,7 @@ from tangere.apps.study.study import study
 from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
+from tangere.kernels import backend
 
 TABLES = ("contacts.csv", "steps.csv", "summary.csv", "roc.csv")
 SMALL = ["study", "--trials", "24", "--minutes", "0.2", "--learn", "0.2", "--no-report"]
@@ -204,16 +205,22 @@ def test_scheduler_then_client_are_killed(cluster: Any, whole: dict[str, bytes],
     assert tables(folder) == whole
 
 
-def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_versions_are_refused(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address, _ = cluster
     wait_for_workers(address, 1)
     import tangere
 
-    monkeypatch.setattr(tangere, "__version__", "9.9.9")
-    with pytest.raises(NoSolution, match=r"has tangere .* instead of 9\.9\.9: results would not be the same"), Cluster(
-        address
-    ):
-        pass
+    ours = Chunks(tmp_path, {}).digest
+    changes = (
+        (tangere, "__version__", "9.9.9", r"has tangere .* instead of 9\.9\.9: results would not be the same"),
+        (backend, "COMPILED", not backend.COMPILED, "has kernels .* instead of"),  # their last bits differ
+    )
+    for where, name, other, words in changes:
+        with monkeypatch.context() as patched:
+            patched.setattr(where, name, other)
+            assert Chunks(tmp_path, {}).digest != ours  # nor does --resume take what the others did
+            with pytest.raises(NoSolution, match=words), Cluster(address):
+                pass
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

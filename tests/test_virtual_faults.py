@@ -1,18 +1,20 @@
 """Faults of ur_rtde 1.6.5 that an honest controller shows: each is seen here, so that its users can be told.
 
-A later version that mends one of them makes its test fail: then the note in docs/virtual.md goes, too.
+A later version that mends one of them makes its test fail: then the note in docs/clients.md goes, too.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from virtual_arms import HOME, Driven, in_child, recover, virtual
+from virtual_arms import HOME, Driven, address, in_child, ready, recover, virtual
 
 import tangere
 from tangere.apps.virtual_ur.controller import Controller
@@ -134,6 +136,9 @@ def test_after_servo_c_the_next_call_fails(arm: str) -> None:
     assert robot.control.servoC(pose.tolist(), 2e-6, 1.2, 0.0)
     robot.wait(0.05)
     assert not robot.control.moveJ(HOME)
+    assert robot.control.isProgramRunning()
+    assert robot.control.jogStart([0.0, 0.0, 0.01, 0.0, 0.0, 0.0], 0)  # a second thread that moves: the program ends
+    assert robot.wait(2.0, lambda: not robot.control.isProgramRunning())
 
 
 @in_child
@@ -172,9 +177,10 @@ def upper(host: str) -> None:
     assert not control.moveJ(HOME)
 
 
+@pytest.mark.parametrize("call", ["stopL", "stopJ"])
 @in_child
-def test_stop_l_stops_joints(arm: str) -> None:
-    """A tool at 0.02 m/s would stand after 4 s at 0.005 m/s2; joints at 0.005 rad/s2 take as long as their speed says.
+def test_stop_l_stops_joints_and_stop_j_at_once_the_tool(arm: str, call: str) -> None:
+    """A tool at 0.02 m/s stands after 4 s at 0.005 m/s2; joints at 0.005 rad/s2 take as long as their speed says.
 
     Slowly: the move must not end before a client that is held up has stopped it.
     """
@@ -184,11 +190,34 @@ def test_stop_l_stops_joints(arm: str) -> None:
     assert robot.control.moveL(goal.tolist(), 0.02, 2.0, True)
     assert robot.wait(5.0, lambda: np.linalg.norm(robot.now.getTargetTCPSpeed()[:3]) > 0.0199)
     fastest, began = float(np.abs(robot.now.getTargetQd()).max()), robot.now.getTimestamp()
-    robot.control.stopL(0.005)
+    getattr(robot.control, call)(0.005, call == "stopJ")
     assert robot.wait(60.0, lambda: np.abs(robot.now.getTargetQd()).max() < 1e-9)
-    took = robot.now.getTimestamp() - began
-    assert took == pytest.approx(fastest / 0.005, rel=0.2)
-    assert not math.isclose(took, 4.0, rel_tol=0.2)
+    tool, joints = 4.0, fastest / 0.005
+    took, wrong, right = robot.now.getTimestamp() - began, joints, tool
+    if call == "stopJ":
+        wrong, right = tool, joints
+    assert took == pytest.approx(wrong, rel=0.2)
+    assert not math.isclose(took, right, rel_tol=0.2)
+
+
+def test_reupload_script_does_not_wait_for_the_program() -> None:
+    host = address()
+    with ready(host, "--plant", "rigid") as process:
+        again(host=host, pid=process.pid)
+
+
+@in_child
+def again(host: str, pid: int) -> None:
+    robot = Driven(host)
+    robot.control.stopScript()
+    assert robot.wait(5.0, lambda: not robot.control.isProgramRunning())
+    os.kill(pid, signal.SIGSTOP)  # a controller that cannot run anything
+    try:
+        assert robot.control.reuploadScript()
+        assert not robot.control.isProgramRunning()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert robot.wait(5.0, robot.control.isProgramRunning)
 
 
 def test_a_watchdog_is_lost_when_a_package_follows_within_the_frame(arm: str, kept: Path) -> None:

@@ -9,14 +9,16 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from virtual_arms import address, listening, ready, until, virtual
 
-from tangere.apps.virtual_ur import primary_port
+from tangere.apps.virtual_ur import primary_port, server
 from tangere.apps.virtual_ur.command import profile_of
 from tangere.apps.virtual_ur.controller import Controller
 from tangere.apps.virtual_ur.dashboard_port import DashboardPort
@@ -26,6 +28,7 @@ from tangere.apps.virtual_ur.primary_port import Programs
 from tangere.apps.virtual_ur.rtde_port import Owners, RtdePort
 from tangere.model.loading import load
 from tangere.rtde import wire
+from tangere.rtde.client import Rtde
 
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
 MESSAGES = 100_000 if SOAK else 2_000
@@ -268,6 +271,49 @@ def test_a_client_that_never_reads_harms_nobody() -> None:
         assert np.diff(stamps) == pytest.approx(2e-3, abs=1e-9)  # those who read miss nothing
         for sock in deaf:
             sock.close()
+
+
+def test_the_fast_clock_waits_for_clients_that_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that takes longer for a package than the arm for a frame loses none."""
+    monkeypatch.setattr(server, "BUFFER", 4096)
+    arm = server.Server(made(), address(), clock="fast")
+    frames = threading.Thread(target=arm.serve)
+    frames.start()
+    try:
+        with Rtde(arm.address) as rtde:
+            for sock in (rtde._sock, arm._connections[0].sock):
+                for side in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                    sock.setsockopt(socket.SOL_SOCKET, side, 4096)
+            rtde.outputs(("timestamp", "actual_q", "actual_qd", "target_q"))
+            rtde.start()
+            stamps = []
+            for _ in range(600):
+                time.sleep(1e-3)
+                stamps.append(until(rtde, lambda v: True)["timestamp"])
+    finally:
+        arm.stop()
+        frames.join()
+        arm.close()
+    assert np.diff(stamps) == pytest.approx(2e-3, abs=1e-9)
+
+
+def test_memory_stays_flat() -> None:
+    """A minute of the arm's clock, an hour in the long form: moves, programs that replace each other, clients that go.
+
+    What is there after the first quarter is there at the end: an object kept in each frame would be megabytes.
+    """
+    seconds, rss = (3600.0 if SOAK else 60.0), []
+    host = address()
+    with ready(host) as process, listening(host, "actual_q") as rtde:
+        status = Path(f"/proc/{process.pid}/status")
+        began = until(rtde, lambda v: True)["timestamp"]
+        for k in range(12):
+            with socket.create_connection((host, 30002), 20) as port, socket.create_connection((host, 29999), 20):
+                moves = f"    movej([0.{k},-1.57,1.57,-1.57,-1.57,0])\n    movej([0,-1,1,-1,-1,0])\n"
+                port.sendall(f"def go():\n  while True:\n{moves}  end\nend\n".encode())
+                until(rtde, lambda v, end=began + (k + 1) * seconds / 12: v["timestamp"] > end, seconds)
+            rss.append(int(re.search(r"VmRSS:\s+(\d+) kB", status.read_text())[1]))
+    assert max(rss[3:]) - rss[2] < 3000, rss  # [kB]
 
 
 def test_half_packages_arrive_whole() -> None:

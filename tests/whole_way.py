@@ -14,7 +14,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,16 @@ import numpy as np
 from virtual_arms import address, listening, ready, until
 
 from tangere.apps.virtual_ur.controller import BOOTED
+from tangere.rtde.client import Rtde
+from tangere.rtde.dashboard import Dashboard
 
 BOX = "-0.6,-0.6,0.05,0.6,0.6,1.2"
 HOME = np.array([0.0, -1.57, 1.57, -1.57, -1.57, 0.0])
-FIRST, APART, LASTS = 60.0, 5.0, 0.5  # [s] of pushes: the first, from one to the next, each
+FIRST, APART, LASTS = 60.0, 8.0, 0.5  # [s] of pushes: the first, from one to the next, each
 LATE = 0.5  # [s] after its onset within which a push counts as felt
 SETTLES = 2.5  # [s] after a push in which an alarm is part of it: it is let go, and stiction settles
-MOVES = 40  # of the program that the arm works by
+PROTECTIVE_STOP, UNLOCKED = 3, 5.1  # the safety mode; [s] after it when it can be unlocked
+MOVE = 2.0  # [s] that a move of `work` lasts at least on average
 
 
 def tangere(*words: str, ok: tuple[int, ...] = (0,)) -> str:
@@ -39,11 +44,14 @@ def tangere(*words: str, ok: tuple[int, ...] = (0,)) -> str:
     return done.stdout
 
 
-def work(seed: int) -> str:
-    """A program as at work: moves between postures, at several speeds, and rests."""
+def work(seed: int, seconds: float) -> str:
+    """A program as at work: moves between postures, at several speeds, and rests. For so long [s] no move comes twice.
+
+    Forty moves over and over teach `tune` forty moves: it takes each time for another one, and promises too much.
+    """
     rng = np.random.default_rng(seed)
     lines = ["def work():", "  while True:"]
-    for k in range(MOVES):
+    for k in range(round(seconds / MOVE)):
         q = ", ".join(f"{x:.4f}" for x in HOME + rng.uniform(-0.8, 0.8, 6))
         lines.append(f"    movej([{q}], a={rng.uniform(0.7, 1.4):.2f}, v={rng.uniform(0.3, 1.05):.2f})")
         if k % 4 == 3:
@@ -59,15 +67,48 @@ def upload(host: str, text: str) -> None:
         until(rtde, lambda v: v["runtime_state"] == 2)
 
 
-def watched(host: str, robot: str, folder: Path, seconds: float) -> list[dict[str, Any]]:
-    """Events of a live arm, as they were last told."""
-    words = ("watch", host, "--robot", robot, "--model", str(folder / "tuned.toml"), "--json")
-    told = tangere(*words, "--seconds", f"{seconds:g}", ok=(0, 3))
+def attend(host: str, text: str, stops: list[float], over: threading.Event) -> None:
+    """Where a push has stopped the arm it is unlocked as by hand, and the program runs again. stops: their stamps [s].
+
+    A push that is twice what can be felt may be more than the arm puts up with.
+    """
+    with Rtde(host) as rtde:
+        rtde.outputs(("timestamp", "safety_mode"), 10.0)
+        rtde.start()
+        stopped = False
+        while not over.is_set():
+            values = rtde.receive(1.0)
+            if values is None:
+                continue
+            now, before, stopped = float(values["timestamp"]), stopped, values["safety_mode"] == PROTECTIVE_STOP  # type: ignore[arg-type]
+            if stopped and not before:
+                stops.append(now)
+            elif stopped and now > stops[-1] + UNLOCKED:
+                with Dashboard(host) as desk:
+                    desk.ask("unlock protective stop")
+            elif before and not stopped:
+                with socket.create_connection((host, 30002), 20) as port:
+                    port.sendall(text.encode())
+
+
+def watched(
+    host: str, robot: str, folder: Path, seconds: float, begun: Callable[[], None] = lambda: None
+) -> list[dict[str, Any]]:
+    """Alarms of a live arm, as they were last told. begun: called once it is watched; until then its clock is slow."""
+    words = ("watch", host, "--robot", robot, "--model", str(folder / "tuned.toml"), "--json", "--heartbeat", "1")
     events: dict[int, dict[str, Any]] = {}
-    for line in told.splitlines():
-        event = json.loads(line)
-        if "event" in event:
-            events[event["event"]] = event
+    command = [sys.executable, "-m", "tangere", *words, "--seconds", f"{seconds:g}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        is_watched = False
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["phase"] != "heartbeat":
+                events[event["event"]] = event
+            elif not is_watched and event["time_s"] is not None:
+                is_watched = True
+                begun()
+    assert process.returncode == 0, process.returncode
     return [event for event in events.values() if event["alarm"]]
 
 
@@ -95,7 +136,8 @@ def whole_way(
             motion = folder / "excitation.script"
             words = ("--robot", robot, "--box", BOX, "--seconds", f"{excite:g}", "--out", str(motion))
             tangere("excite", *words, "--no-report")
-            for name, text, seconds in (("excited", motion.read_text(), excite + 10.0), ("free", work(seed), free)):
+            programs = {"excited": (motion.read_text(), excite + 10.0), "free": (work(seed, free), free)}
+            for name, (text, seconds) in programs.items():
                 upload(host, text)
                 tangere("record", host, "--seconds", f"{seconds:g}", "--out", str(folder / f"{name}.mcap"))
             with listening(host, "actual_q") as rtde:
@@ -112,20 +154,28 @@ def whole_way(
             for word in ("--push", f"joint={joint},torque={torque:.4f},start={at:.3f},duration={LASTS}")
         ]  # fmt: skip
         with ready(host, "--draw", str(seed), *options, robot=robot):
-            upload(host, work(seed + 1))
-            alarms = [event["time_s"] - BOOTED for event in watched(host, robot, folder, FIRST + APART * count)]
+            seconds = FIRST + APART * count
+            program, stops, over = work(seed + 1, seconds), list[float](), threading.Event()
+            attendant = threading.Thread(target=attend, args=(host, program, stops, over))
+            upload(host, program)
+            found = watched(host, robot, folder, seconds, attendant.start)
+            alarms = {event["time_s"] - BOOTED: event["reason"] for event in found}
+            over.set()
+            attendant.join()
         felt = [any(0.0 <= at - t <= LATE for at in alarms) for t, _, _ in todo]
-        between = [at for at in alarms if not any(0.0 <= at - t <= LASTS + SETTLES for t, _, _ in todo)]
-        false = 0
+        between = [
+            (at, why) for at, why in alarms.items() if not any(0.0 <= at - t <= LASTS + SETTLES for t, _, _ in todo)
+        ]
+        false: list[tuple[float, str]] = []
         if hours:
             with ready(host, "--draw", str(seed), robot=robot):
-                upload(host, work(seed + 2))
-                false = len(watched(host, robot, folder, 3600.0 * hours))
-    missed = sorted({joint for (_, joint, _), one in zip(todo, felt, strict=True) if not one})
+                upload(host, work(seed + 2, 3600.0 * hours))
+                false = [(e["time_s"] - BOOTED, e["reason"]) for e in watched(host, robot, folder, 3600.0 * hours)]
+    missed = [push for push, one in zip(todo, felt, strict=True) if not one]
     return {
         "seed": seed, "robot": robot, "doctor": verdict["verdict"], "arm_seconds": round(took, 1), "pushes": count,
-        "felt": sum(felt), "missed_joints": missed, "false_between": len(between), "hours": hours, "false": false,
-        "pushed_nm": sizes,
+        "felt": sum(felt), "missed": missed, "false_between": between, "hours": hours, "false": false,
+        "pushed_nm": sizes, "stops": len(stops),
     }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ class Kernels:
         """Whether compiled kernels compute, or the Python form."""
     @staticmethod
     def _nearest(q: _A, q_ref: ArrayLike, q_min: _A, q_max: _A, revolute: NDArray[np.bool_]) -> _A | None: ...
+    def _runge_kutta(self, q: _A, qd: _A, tau: _A, friction: _A | None, h: float) -> tuple[_A, _A] | None: ...
     @property
     def ur_kernels(self) -> bool:
         """Whether the kernels made for a UR's geometry compute, its closed form among them."""

@@ -89,6 +89,11 @@ def line(text: str, most: int = LINE) -> str:
     return text if len(text) <= most else f"{text[: most - 200]} ... {text[-190:]}"
 
 
+def file_name(text: str) -> str:
+    """What a file of others calls itself, as the name of a file in the current folder: no path, nothing hidden."""
+    return re.sub(r"[^\w.+-]+", "_", text).lstrip(".")[:SHOWN] or "_"
+
+
 def names(given: Any, most: int = 12) -> str:
     """A list of names for a message: the first of them, each short, and how many more there are."""
     every = [clean(str(name)) for name in given]

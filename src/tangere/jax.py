@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere import robots
+from tangere import foreign, robots
 from tangere.errors import InvalidValue, TangereError
 from tangere.kernels import ur
 from tangere.kernels.device import device
@@ -85,18 +85,22 @@ class JaxRobot:
 
         For a UR both may be traced: a batch of payloads under vmap, a derivative by mass under grad.
         """
+        jnp, m, c = self._jnp, self._array(mass, "mass"), self._array(com, "com")
+        if m.shape != () or c.shape != (3,):
+            raise InvalidValue(f"with_payload: one mass and com (3,), got {m.shape}, {c.shape}; vmap does many")
+        known = _known(m), _known(c)
+        for number, what in zip(known, ("mass", "com"), strict=True):
+            if number is not None and not np.all(np.isfinite(number)):
+                raise InvalidValue(f"{what}: every entry must be finite, got {number}")
+        if known[0] is not None and known[0] < 0.0:
+            raise InvalidValue(f"mass: 0 kg or more, got {known[0]:g}")
         if not self._is_ur:
-            try:
-                return JaxRobot(self.robot.with_payload((float(mass), [float(x) for x in com])))
-            except TypeError:
-                raise InvalidValue(f"with_payload: {self.name} is no UR, its mass must be a plain number") from None
-        jnp = self._jnp
+            if known[0] is None or known[1] is None:
+                raise InvalidValue(f"with_payload: {self.name} is no UR, its mass must be a plain number")
+            return JaxRobot(self.robot.with_payload((float(known[0]), known[1])))
         plan = payload_map(self.robot.model, self.robot.rotor_inertia)
-        c = jnp.asarray(com)
-        if jnp.shape(mass) != () or c.shape != (3,):
-            raise InvalidValue(f"with_payload: one mass and com (3,), got {jnp.shape(mass)}, {c.shape}; vmap does many")
         second = [c[i] * c[j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
-        moments = mass * jnp.stack([jnp.ones_like(c[0]), c[0], c[1], c[2], *second])
+        moments = m * jnp.stack([jnp.ones_like(c[0]), c[0], c[1], c[2], *second])
         last = plan.last + plan.last_slope @ moments
         P = (plan.bare + plan.slope @ moments).at[plan.com : plan.com + 3].set(last[1:] / last[0])
         return JaxRobot(self.robot, P)
@@ -141,14 +145,16 @@ class JaxRobot:
         jnp = self._jnp
         if not self._is_ur:
             raise InvalidValue(f"inverse_kinematics: {self.name} is no UR; the closed form is that of a UR")
-        poses = jnp.asarray(T, dtype=None if hasattr(T, "dtype") else float)
+        poses = self._array(T, "T")
+        if poses.dtype.itemsize < 4:
+            raise InvalidValue(f"T: float32 or float64, got {poses.dtype}, whose rotations are none within 1e-5")
         if poses.shape[-2:] != (4, 4):
             raise InvalidValue(f"T: expected shape (..., 4, 4), got {poses.shape}")
         lead, kernels, P = poses.shape[:-2], _ik_forms(), self._parameters
         flat = poses.reshape(*lead, 16)
         prepared = self._rows(kernels["ik_project"]([flat[..., i] for i in range(16)], P), lead)
         correction, determinant, last = (prepared[..., 12 + i] for i in range(3))
-        ref = jnp.zeros(6, poses.dtype) if reference is None else jnp.asarray(reference, poses.dtype)
+        ref = self._array(np.zeros(6) if reference is None else reference, "reference").astype(poses.dtype)
         if ref.shape[-1:] != (6,) or (ref.ndim > 1 and ref.shape[:-1] != lead):
             raise InvalidValue(f"reference: one joint vector (6,) or the leading axes of the poses, got {ref.shape}")
         given = 0.0 if reference is None else 1.0
@@ -223,7 +229,7 @@ class JaxRobot:
         jnp, kernel = self._jnp, self._kernels[name]
         arrays = []
         for value, what, size in zip(args, kernel.inputs, kernel.input_sizes(self.dof), strict=True):
-            array = jnp.asarray(value, dtype=None if hasattr(value, "dtype") else float)
+            array = self._array(value, what)
             if array.shape[-1:] != (size,):
                 raise InvalidValue(f"{what}: expected shape (..., {size}), got {array.shape}")
             arrays.append(array)
@@ -238,6 +244,17 @@ class JaxRobot:
             done: tuple[JaxArray, ...] = self._quick(name, kind.name)(*whole)
             return done
         return self._printed(name, lead, arrays)
+
+    def _array(self, value: Any, what: str) -> JaxArray:
+        """A JAX array of real numbers; whole ones become float."""
+        jnp = self._jnp
+        try:
+            array = jnp.asarray(value, dtype=None if hasattr(value, "dtype") else float)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidValue(f"{what}: expected real numbers, got {foreign.shown(value)}") from None
+        if jnp.issubdtype(array.dtype, jnp.complexfloating):
+            raise InvalidValue(f"{what}: expected real numbers, got {array.dtype}")
+        return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 
     def _printed(self, name: str, lead: tuple[int, ...], arrays: Sequence[JaxArray]) -> tuple[JaxArray, ...]:
         """The outputs by the printed form."""
@@ -284,6 +301,13 @@ class JaxRobot:
             chain = chain_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
             self._forms[name] = _form_of(trace(self._kernels[name], self.dof, lambda _: chain, 0))
         return self._forms[name]
+
+
+def _known(array: JaxArray) -> Any:
+    """The numbers of an array; None while it is being traced."""
+    import jax
+
+    return None if isinstance(array, jax.core.Tracer) else np.asarray(array)
 
 
 def _form_of(t: Trace) -> Form:

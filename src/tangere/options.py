@@ -61,11 +61,24 @@ def size_of(text: str | None, option: str) -> float | None:
     """Bytes of "500MB", "2 GB", "100000"; None for None. 100 kB at least: less holds no log."""
     if text is None:
         return None
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kMGT]?)B?\s*", text)
-    size = 0.0 if found is None else float(found[1]) * 1e3 ** " kMGT".index(found[2] or " ")
+    size = _bytes(text)
     if size < 1e5:
         raise InvalidValue(f"{option}: a size from 100kB on, such as 500MB or 2GB, got {text!r}")
     return size
+
+
+def memory(text: str) -> int:
+    """Bytes of --memory, as argparse reads it: 50 MB at least, less holds no Python."""
+    size = _bytes(text)
+    if not 5e7 <= size <= 1e15:
+        raise argparse.ArgumentTypeError(f"a size from 50MB on, such as 2GB, got {text[:40]!r}")
+    return int(size)
+
+
+def _bytes(text: str) -> float:
+    """0 where the text is no size."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kMGT]?)B?\s*", text)
+    return 0.0 if found is None else float(found[1]) * 1e3 ** " kMGT".index(found[2] or " ")
 
 
 def add_json(parser: Any) -> None:

@@ -15,9 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-# How notes and interventions tell a limit of the arm that a run went beyond: "joint 6 beyond its speed of 3.14 rad/s".
-BEYOND = " beyond its "
-AT = " at its "  # the same of one that it reached
 
 
 @dataclass(frozen=True, slots=True)

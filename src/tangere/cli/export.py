@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.options import add_json
 from tangere.settings import numbers
@@ -99,7 +100,7 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.out == "-":
         print(text, end="")
         return 0
-    path = Path(arguments.out or f"{model.name}.{'xml' if kind == 'mjcf' else kind}")
+    path = Path(arguments.out or f"{foreign.file_name(model.name)}.{'xml' if kind == 'mjcf' else kind}")
     write_text(path, text)
     lost = f"Not in this format: {_LOST[kind]}." if kind in _LOST else "Everything that the model holds is in it."
     said = {"file": str(path), "format": kind, "robot": model.name, "joints": model.dof, "bytes": path.stat().st_size}

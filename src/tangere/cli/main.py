@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from typing import Any, TextIO
 
 from tangere import ends, foreign
 from tangere.errors import BeyondLimits, InvalidValue, TangereError
-from tangere.options import Parser, add_json
+from tangere.options import Parser, add_json, memory
 from tangere.report.terminal import filled, paint, say, show, table, terminal_width, wants_colour
 
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
@@ -153,7 +152,7 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         epilog=EXAMPLES,
     )
     root.add_argument(
-        "--memory", metavar="SIZE", type=_size,
+        "--memory", metavar="SIZE", type=memory,
         help="memory that reading a file of others may take, such as 2GB (default: 20 times its size, 500MB at most)",
     )  # fmt: skip
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -221,15 +220,6 @@ def _note(
     print(f"note: {foreign.line(str(message))}", file=sys.stderr)
 
 
-def _size(text: str) -> int:
-    """2GB, 700MB as bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?)B?", text)
-    size = float(found[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]] if found else 0.0
-    if not 5e7 <= size <= 1e15:
-        raise argparse.ArgumentTypeError(f"a size from 50MB on, such as 2GB, got {text[:40]!r}")
-    return int(size)
-
-
 def _failed(message: str) -> int:
     """The line of an error, whatever the message held: one line, nothing that a terminal obeys."""
     print(paint("error: ", "bad", wants_colour(sys.stderr)) + foreign.line(message), file=sys.stderr)
@@ -255,10 +245,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     pairs = enumerate(zip(words, ["", *words], strict=False))
-    memory = [k for k, (word, before) in pairs if "--memory" in (word.partition("=")[0], before)]
-    plain = [word for k, word in enumerate(words) if k not in memory]
+    limits = [k for k, (word, before) in pairs if "--memory" in (word.partition("=")[0], before)]
+    plain = [word for k, word in enumerate(words) if k not in limits]
     root = parser(plain[0] if plain else None)
-    arguments = root.parse_args([*(words[k] for k in memory), *plain])  # it may stand behind the command, too
+    arguments = root.parse_args([*(words[k] for k in limits), *plain])  # it may stand behind the command, too
     if not hasattr(arguments, "run"):
         root.print_help()
         return 0

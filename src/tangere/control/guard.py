@@ -115,9 +115,12 @@ class Guarded:
         self._ring.append(state)
         if self.abort is not None:
             return self._down(state)
-        if fault := self._sample_fault(state):
+        q = state.q
+        if squared(state.qd, self._per_speed) <= 1.0 and squared(q, self._per_step, self._q_before) <= 1.0:
+            self._q_before = q  # as in `_sample_fault`, which says what is wrong
+        elif fault := self._sample_fault(state):
             return self._hold(state, fault)
-        self._q = state.q
+        self._q = q
         if not 0.0 < state.period <= self._late:
             return self._hold(state, f"period of {1e3 * state.period:.3g} ms, nominal {1e3 * self.period:.3g} ms")
         try:

@@ -48,9 +48,10 @@ def _body_wrench(body: Body, x: _Motion) -> tuple[Vector, Vector]:
 
 @dataclass(frozen=True)
 class _Motion:
-    """Working frame i in motion: angular velocity, acceleration of its origin (gravity included), and U."""
+    """Working frame i in motion: angular velocity and acceleration, that of its origin (gravity included), and U."""
 
     omega: Vector
+    alpha: Vector
     a: Vector
     U: Matrix
 
@@ -76,7 +77,7 @@ def _motions(chain: Chain, path: list[Step], qd: Vector, qdd: Vector, *, gravity
         omega = [w[0], w[1], w[2] + rate]
         alpha = [b[0] + w[1] * rate, b[1] - w[0] * rate, b[2] + rate2]
         U = _acceleration_matrix(omega, alpha)
-        out.append(_Motion(omega, a, U))
+        out.append(_Motion(omega, alpha, a, U))
     return out
 
 
@@ -200,26 +201,32 @@ def regressor(chain: Chain, q: Vector, qd: Vector, qdd: Vector) -> list[Scalar]:
     h = m c and the inertia tensor I about the *origin* of the link frame (DH for a UR), link axes, payload included in
     the last link. tau is linear in them; a column is the torque of the unit body for that parameter. Rotor inertia is
     not part of Y.
+
+    Let link i move with omega, alpha and a of its origin, and (w, v) be its velocities while joint j alone moves with
+    unit rate, all in link axes. By virtual work joint j feels v . f + w . n of a body's force f and moment n:
+
+        m: v . a,    h: U^T v + a x w,    I_kk: w_k alpha_k + omega_k c_k,   c = w x omega
+        I_km: w_k alpha_m + w_m alpha_k + omega_m c_k + omega_k c_m
     """
+    n = chain.dof
+    rows: list[list[Scalar]] = [[0.0] * (10 * n) for _ in range(n)]
     path = steps(chain, q)
-    rows: list[list[Scalar]] = [[0.0] * (10 * chain.dof) for _ in range(chain.dof)]
-    for i, motion in enumerate(_motions(chain, path, qd, qdd, gravity=True)):
-        for k, body in enumerate(_unit_bodies()):
-            f, n = _body_wrench(path[i].of_body(body.moved(chain.R_link[i], chain.p_link[i])), motion)
-            for j in reversed(range(i + 1)):
-                rows[j][10 * i + k] = chain.turns[j] * n[2] + chain.slides[j] * f[2]
-                f, n = _wrench_out(path[j], f, n)
+    axes: list[tuple[Vector, Vector]] = []  # (w, v) of each joint so far, in the working frame
+    for i, (step, motion) in enumerate(zip(path, _motions(chain, path, qd, qdd, gravity=True), strict=True)):
+        axes = [(step.into(w), step.into(v.add(vel, v.cross(w, step.p)))) for w, vel in axes]
+        axes.append(([0.0, 0.0, chain.turns[i]], [0.0, 0.0, chain.slides[i]]))
+        turned, p = v.transposed(chain.R_link[i]), step.of_link(chain.p_link[i])
+        omega, alpha = v.matvec(turned, step.to_link(motion.omega)), v.matvec(turned, step.to_link(motion.alpha))
+        a = v.matvec(turned, step.to_link(v.add(motion.a, v.matvec(motion.U, p))))
+        U = v.transposed(_acceleration_matrix(omega, alpha))
+        for j, (w, vel) in enumerate(axes):
+            vel = v.matvec(turned, step.to_link(v.add(vel, v.cross(w, p))))
+            w = v.matvec(turned, step.to_link(w))
+            across = v.cross(w, omega)
+            row = [v.dot(vel, a), *v.add(v.matvec(U, vel), v.cross(a, w))]
+            for k in range(3):
+                row.append(w[k] * alpha[k] + omega[k] * across[k])
+                for m in range(k + 1, 3):
+                    row.append((w[k] * alpha[m] + w[m] * alpha[k]) + (omega[m] * across[k] + omega[k] * across[m]))
+            rows[j][10 * i : 10 * i + 10] = row
     return [x for row in rows for x in row]
-
-
-def _unit_bodies() -> list[Body]:
-    """One body per inertial parameter: unit mass, unit first moments, unit inertias (in moments: S = tr(I)/2 - I)."""
-    zero = [[0.0] * 3 for _ in range(3)]
-    bodies = [Body(1.0, [0.0] * 3, zero)]
-    bodies += [Body(0.0, [float(i == k) for i in range(3)], zero) for k in range(3)]
-    for i in range(3):
-        for j in range(i, 3):
-            unit = [[float({r, c} == {i, j} and (i != j or r == c)) for c in range(3)] for r in range(3)]
-            half = 0.5 * v.trace(unit)
-            bodies.append(Body(0.0, [0.0] * 3, [[half * (r == c) - unit[r][c] for c in range(3)] for r in range(3)]))
-    return bodies

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.axes import Axes, curve, legend, marks, panel, panels, polyline, span, ticks
+from tangere.figures.axes import Axes, curve, legend, marks, panel, panels, polyline, span
 from tangere.figures.markup import Raw, csv_text, number, strided, tag
 from tangere.types import Array
 
@@ -17,9 +17,10 @@ Mask = NDArray[np.bool_]
 WIDTH, HEIGHT = 520, 230  # [px] of a plot of one quantity over another
 LOW = 220  # [px] height of a histogram
 VIEW = 640, 480  # [px] of a path, the same as the scene beside it
-MARGIN = 36  # px around the path, for the labels of the axes
+MARGIN = 44  # px around the path, for the labels of the axes: −0.305
 # How large the largest error shall appear, as a share of the drawing: seen at a glance, the shape still recognised.
 SHOWN = 0.07
+STANDS = 1e-9  # [m] from the middle of its path: rounding, the tool stands still
 _ALONG = 1500  # points of a path, evenly taken: those of a 10 s run are 7 ms apart
 _POINTS = 700  # of a cloud, evenly taken: more only darken it and cost 20 bytes each
 
@@ -121,16 +122,19 @@ def exaggeration(error: Array, size: float) -> float:
 def plane(points: Array) -> tuple[Array, Array, str]:
     """Two axes of the plane that the path lies in, and what the view is called.
 
-    A base plane where the path lies in one (within 3 degrees), otherwise the two main directions of its points.
+    A base plane where the path lies in one (within 3 degrees), otherwise the two main directions of its points. A tool
+    that stands still is seen from above: the directions of rounding say nothing.
     """
     centred = points - points.mean(axis=0)
+    x, y, z = np.eye(3)
+    if len(points) < 3 or np.max(np.abs(centred)) < STANDS:
+        return x, y, "seen from above"
     directions = np.linalg.eigh(centred.T @ centred)[1].T[::-1]  # rows, the longest extent first
     normal = directions[2]
-    x, y, z = np.eye(3)
     for axis, (right, up, name) in zip(
         (z, y, x), ((x, y, "from above"), (x, z, "along y"), (y, z, "along x")), strict=True
     ):
-        if abs(float(normal @ axis)) > math.cos(math.radians(3.0)) or len(points) < 3:
+        if abs(float(normal @ axis)) > math.cos(math.radians(3.0)):
             return right, up, f"seen {name}"
     return directions[0], directions[1], "seen square onto its plane"
 
@@ -152,9 +156,20 @@ def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tup
     flat, error = desired @ axes.T, (real - desired) @ axes.T
     least, most = flat.min(axis=0), flat.max(axis=0)
     size = float(np.max(most - least))
-    centre, half = (least + most) / 2.0, max(0.6 * size, 1e-3)
+    words, drawn = [], []
+    for where, style, what in ((~pushed, "a", ""), (pushed, "b", "from an event to 1 s after it (other colour), ")):
+        if np.any(where):
+            factor = exaggeration(np.linalg.norm(error[where], axis=1), size)
+            drawn.append((style, np.where(where[:, None], flat + factor * error, np.nan)))
+            words.append(what + ("to scale" if factor == 1.0 else f"{factor:.0f} times larger than it is"))
     # to scale in both directions: the height decides, the width shows as much more as there is room
-    reach = np.array([half * (width / 2 - MARGIN) / (height / 2 - MARGIN), half])
+    room = np.array([(width / 2 - MARGIN) / (height / 2 - MARGIN), 1.0])
+    centre, half = (least + most) / 2.0, max(0.6 * size, 1e-3)
+    paths = np.concatenate([flat, *(points for _, points in drawn)])
+    if np.nanmax(np.abs(paths - centre) / room) > half:  # a tool that left the place where it should stand
+        least, most = np.nanmin(paths, axis=0), np.nanmax(paths, axis=0)
+        centre, half = (least + most) / 2.0, 0.6 * float(np.max((most - least) / room))
+    reach = half * room
     wide, high = zip((centre - reach).tolist(), (centre + reach).tolist(), strict=True)
     view = Axes(width, height, wide, high, left=MARGIN, right=MARGIN, top=MARGIN, bottom=MARGIN)
 
@@ -163,18 +178,11 @@ def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tup
         return polyline(np.stack([view.across(some[:, 0]), view.up(some[:, 1])], axis=1))
 
     letters = [("xyz"[int(np.argmax(np.abs(axis)))] if np.max(np.abs(axis)) > 1 - 1e-9 else "") for axis in axes]
-    across, up_marks = ([(value, number(value, 3)) for value in ticks(*ends, 7)] for ends in (wide, high))
-    parts = view.columns(across, below=17) + view.rows(up_marks, gap=4, drop=4)
+    parts = view.columns(marks(*wide, 7), below=17) + view.rows(marks(*high, 7), gap=4, drop=4)
     parts.append(tag("text", f"{letters[0]} [m]", class_="x", x=width - MARGIN - 12, y=height - MARGIN - 6))
     parts.append(tag("text", f"{letters[1]} [m]", class_="unit", x=MARGIN + 5, y=MARGIN + 12))
     parts.append(tag("path", class_="line soft", d=path(flat)))
-    words = []
-    for where, style, what in ((~pushed, "a", ""), (pushed, "b", "from an event to 1 s after it (other colour), ")):
-        if np.any(where):
-            factor = exaggeration(np.linalg.norm(error[where], axis=1), size)
-            shown = np.where(where[:, None], flat + factor * error, np.nan)
-            parts.append(tag("path", class_=f"line {style}", d=path(shown)))
-            words.append(what + ("to scale" if factor == 1.0 else f"{factor:.0f} times larger than it is"))
+    parts += [tag("path", class_=f"line {style}", d=path(points)) for style, points in drawn]
     x, y = float(view.across(flat[0, 0])), float(view.up(flat[0, 1]))
     parts.append(tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=4, class_="start"))
     sentence = f"The path {name}. The error is drawn {'; '.join(words)}."

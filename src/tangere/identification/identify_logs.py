@@ -34,6 +34,7 @@ HOLD_OUT = 0.25  # share of the logs (or of the time of one log) that judge and 
 WORSE = 1.1  # times the rms before from which on a model is called worse: below, both are equally good
 LEAST_MOTION = 1.0  # [s] in which some joint moves, for a log to teach or to judge: what identification needs at least
 BEYOND = 3.0  # times the most torque of a joint, from which on a sample is no torque: a spike, a broken line of a file
+ABSURD = 100.0  # times the most torque of a joint, that half of a log's samples have: no arm, Nmm perhaps
 FEW = 0.01  # share of a log's samples that may be so: more are no spikes but another unit, of which findings tell
 # Residual rms while moving against the friction of such an arm at a usual speed, from which on something acts all along
 # (0.02 to 0.2 on recordings of free arms), in how many joints at least: single gears are rough
@@ -84,7 +85,7 @@ def identification(
             read.append(source)
         else:
             progress(f"reading {source}", 0.25 * k / len(sources))
-            read += recordings(source, columns=columns, rate=rate)
+            read += recordings(source, columns=columns, rate=rate, share=1.0 / len(sources))
     robot, payload_from = _with_payload(robot, read, inertial)
     logs = [possible(robot, touch_log(recording, robot, gain=gain)) for recording in read]
     if len({log.torque for log in logs}) > 1:
@@ -198,8 +199,14 @@ def refuse_units(robot: Robot, logs: Sequence[TouchLog], gain: Array | None) -> 
     """Raise where logs are certainly in other units than they are said to be: nothing is to be learned from them."""
     for log in logs:
         for finding in log.findings:
-            if finding.kind == "units":
+            if finding.kind in ("units", "zero"):
                 raise InvalidValue(f"{log.name}: {finding}; no model was made")
+        size = np.median(np.abs(log.motion.tau), axis=0) / robot.tau_max
+        if np.any(size > ABSURD):
+            j = int(np.argmax(size))
+            most = robot.tau_max[j]
+            text = f"{size[j] * most:.3g} Nm in joint {j + 1} (median), whose drive has {most:g}"
+            raise InvalidValue(f"{log.name}: torques of {text}: another column, or another unit; no model was made")
     for finding in gravity_findings(robot, [log.motion for log in logs], gain):
         if finding.kind == "currents":
             raise InvalidValue(f"{finding}; no model was made: say so in --columns (current, or torque)")

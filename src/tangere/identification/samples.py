@@ -123,6 +123,8 @@ LOADED = 60.0
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
 ROWS = 2000  # samples looked at where one number of a joint is wanted, evenly taken: a slope needs no more
 LEAST_ROWS = 50  # of a joint in motion, for such a number
+REGRESSED = 1000  # windows whose regressors are in memory at once: 60 MB of a log at 1 kHz
+ROUNDING = 1e-13  # of a regressor, whose entries are of order 1: what is left of terms that cancel exactly on paper
 LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers of a joint's friction apart
 TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
 _STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
@@ -266,6 +268,11 @@ def window_torques(motions: list[Motion], delay: float) -> Array:
     return np.concatenate(parts)
 
 
+def _stepped(orders: tuple[int, ...]) -> list[int]:
+    """Columns of friction_terms that are not linear in the motion."""
+    return [0, *range(_STEPS, len(TERMS) + 4 * len(orders))]
+
+
 def windows(
     robot: Robot,
     motions: list[Motion],
@@ -295,12 +302,22 @@ def windows(
         size = rows.shape[1]
         g = (loaded or robot).gravity_torque(m.q)
         qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
-        friction = friction_terms(m.q, m.qd, qdd, g, orders, width)
+        steps = None
         if was_smoothed(motion, smoothing):
-            steps = (0, *range(_STEPS, friction.shape[-1]))
-            friction[..., steps] = smoothed(friction[..., steps], float(np.median(m.h)), smoothing)
-        columns = (robot.regressor(m.q, m.qd, qdd), friction, m.tau, np.abs(g))
-        means = tuple(np.einsum("ws,ws...->w...", weight, c[rows]) for c in columns)
+            steps = friction_terms(m.q, m.qd, qdd, g, orders, width)[..., _stepped(orders)]
+            steps = smoothed(steps, float(np.median(m.h)), smoothing)
+        blocks = []
+        for first in range(0, max(len(rows), 1), REGRESSED):  # a regressor takes 3 kB for each sample
+            use, own = rows[first : first + REGRESSED], weight[first : first + REGRESSED]
+            here = (m.q[use], m.qd[use], qdd[use])
+            friction = friction_terms(*here, g[use], orders, width)
+            if steps is not None:
+                friction[..., _stepped(orders)] = steps[use]
+            Y = robot.regressor(*here)
+            Y[np.abs(Y) < ROUNDING] = 0.0  # else what a joint does not feel counts as felt, scaled up
+            columns = (Y, friction, m.tau[use], np.abs(g[use]))
+            blocks.append(tuple(np.einsum("ws,ws...->w...", own, c) for c in columns))
+        means = tuple(np.concatenate(column) for column in zip(*blocks, strict=True))
         speed = m.qd[rows]
         fast = (np.abs(speed) > STANDSTILL).all(axis=1) & (np.abs(np.sign(speed).sum(axis=1)) == size)
         slow = np.asarray((np.abs(speed) <= STANDSTILL).all(axis=1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tangere.codegen.functions import ANGLE_MAX
 from tangere.errors import InvalidValue
 from tangere.identification.findings import (
     GRAVITY,
@@ -108,6 +109,8 @@ def touch_log(
     if q is None:
         known = ", ".join(log.columns)
         raise InvalidValue(f"{recording.name}: has no joint positions (q, actual_q); it has {known}; {RENAME}")
+    if not (most := float(np.max(np.abs(q), initial=0.0))) <= ANGLE_MAX:
+        raise InvalidValue(f"{recording.name}: {most:g} rad is no joint position: look for spikes and wrong columns")
     qd = _column(log, "qd", n, recording.name)
     tau, current = (_column(log, name, n, recording.name) for name in ("tau", "actual_current"))
     period = float(np.median(np.diff(log.time))) if len(log.time) > 1 else 0.0

@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, unknown
 from tangere.kernels import dlpack, ur, xla
-from tangere.kernels.device import DEVICES, EXACT, device
+from tangere.kernels.device import DEVICES, EXACT
+from tangere.kernels.device import device as opened
 from tangere.kernels.emit import cuda
 from tangere.kernels.emit import python as emit_python
-from tangere.kernels.launches import Ready
+from tangere.kernels.launches import Ready, inverse_on_device
 from tangere.kernels.payloads import payload_map
 from tangere.kernels.solutions import Branches
 from tangere.kernels.table import Kernel, Trace, all_kernels, trace
 from tangere.kinematics.chain import chain_of
+from tangere.kinematics.checks import checked
 from tangere.model.model import Array
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Batch:
         if device not in DEVICES:
             raise unknown("device", str(device), DEVICES)
         try:
-            self.dtype = np.dtype(dtype)
+            self.dtype = np.dtype(dtype).newbyteorder("=")
         except TypeError:
             self.dtype = np.dtype(object)
         if self.dtype.name not in ("float64", "float32"):
@@ -57,7 +59,7 @@ class Batch:
         self._sizes = {name: k.input_sizes(robot.dof) for name, k in self._kernels.items()}
         self._parameters = parameters  # (N, k), of a UR
         if device == "cuda":
-            _open()
+            opened()
         self._ready: dict[str, Ready] = {}
         self._quick: dict[str, Ready] = {}  # of these, those that have met torch
         self._torch: Any = None  # torch's name of the dtype
@@ -74,9 +76,7 @@ class Batch:
         kernels = self.__dict__.get("_kernels", {})
         if name not in kernels:
             raise AttributeError(f"there is no quantity {name!r} in a batch")
-        kernel = kernels[name]
-
-        quick = self._quick
+        kernel, quick = kernels[name], self._quick
 
         def call(*args: Any, out: Any = None, stream: Any = None) -> Any:
             if stream is None and name in quick and (answer := quick[name].quickly(args, out)) is not None:
@@ -85,7 +85,7 @@ class Batch:
                 raise TypeError(f"{name}() takes the arguments {', '.join(kernel.inputs)}")
             return self._call(kernel, args, out, stream)
 
-        call.__name__, call.__doc__ = name, kernel.help
+        call.__name__, call.__qualname__, call.__doc__ = name, f"Batch.{name}", kernel.help
         self.__dict__[name] = call
         return call
 
@@ -112,10 +112,9 @@ class Batch:
         if self._parameters is not None:
             raise InvalidValue("inverse_kinematics: does not depend on payloads; ask the batch without parameters")
         if self.device == "cuda":
-            from tangere.kernels.batch_inverse import inverse_on_device
-
             number = dlpack.current(T) if stream is None else _stream(stream)
             return inverse_on_device(self, T, reference, number)
+        _refuse_stream(stream)
         poses = dlpack.on_host(T, "T")
         alone = np.ndim(poses) == 2
         held = None if reference is None else dlpack.on_host(reference, "reference")
@@ -130,14 +129,13 @@ class Batch:
         """The same with a payload for each robot: masses (N,) [kg], com (3,) or (N, 3) [m] in flange axes."""
         if not ur.is_ur(self.robot.model):
             raise InvalidValue(f"with_parameters: {self.robot.name} is no UR; parameters of each robot are for URs")
-        masses = np.atleast_1d(np.asarray(dlpack.on_host(payload, "payload"), dtype=np.float64))
-        centres = np.asarray(com, dtype=np.float64)
+        masses = np.atleast_1d(checked(dlpack.on_host(payload, "payload"), (), "payload"))
+        centres = checked(dlpack.on_host(com, "com"), (3,), "com")
         if masses.ndim != 1 or centres.shape not in ((3,), (len(masses), 3)):
             raise InvalidValue(f"payload: masses (N,), com (3,) or (N, 3), got {masses.shape} and {centres.shape}")
-        good = np.isfinite(masses) & (masses >= 0.0)
-        if not np.all(good) or not np.all(np.isfinite(centres)):
-            i = int(np.argmin(good))
-            raise InvalidValue(f"payload: finite and not negative [kg], com finite [m], got {masses[i]} for robot {i}")
+        if np.any(masses < 0.0):
+            i = int(np.argmax(masses < 0.0))
+            raise InvalidValue(f"payload: 0 kg or more, got {masses[i]:g} for robot {i}")
         plan = payload_map(self.robot.model, self.robot.rotor_inertia)
         c = np.broadcast_to(centres, (len(masses), 3))
         second = [c[:, i] * c[:, j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
@@ -153,8 +151,11 @@ class Batch:
         outs = None if out is None else list(out) if isinstance(out, tuple | list) else [out]
         if outs is not None and len(outs) != len(shapes := kernel.outputs(self.robot.dof)):
             raise InvalidValue(f"out: {kernel.name} gives {len(shapes)} arrays, got {len(outs)}")
-        cuda_wanted = self.device == "cuda"
-        answer = self._on_device(kernel, args, outs, stream) if cuda_wanted else self._on_host(kernel, args, outs)
+        if self.device == "cuda":
+            answer = self._on_device(kernel, args, outs, stream)
+        else:
+            _refuse_stream(stream)
+            answer = self._on_host(kernel, args, outs)
         return answer[0] if len(answer) == 1 else tuple(answer)
 
     def _lead(self, kernel: Kernel, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -192,7 +193,8 @@ class Batch:
             return [dlpack.like_host(np.asarray(r, dtype=self.dtype), kind) for r in results]
         for target, result in zip(outs, results, strict=True):
             place = dlpack.on_host(target, "out")
-            if np.shape(place) != np.shape(result) or place.dtype != self.dtype or not place.flags.writeable:
+            fits = np.shape(place) == np.shape(result) and place.dtype == self.dtype and place.flags.writeable
+            if not (fits and hasattr(target, "__dlpack__")):  # of anything else `place` is a copy
                 raise InvalidValue(f"out: {self.dtype.name} of shape {np.shape(result)} that can be written to")
             place[...] = result
         return outs
@@ -246,13 +248,13 @@ class Batch:
         sizes, shapes = kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof)
         own, single = self._parameters is not None, self.dtype == np.float32
         t = self._trace(kernel)
-        function = _open().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", EXACT)
+        function = opened().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", EXACT)
         if own:
             P = self._parameters
             assert P is not None
             columns = constant_values(t, [P[:, i] for i in range(P.shape[1])], own)
             rows = np.stack([np.broadcast_to(c, (len(P),)) for c in columns] or [np.zeros(len(P))])
-            each: Any = _open().put(np.ascontiguousarray(rows, dtype=self.dtype))
+            each: Any = opened().put(np.ascontiguousarray(rows, dtype=self.dtype))
             constants: Any = (ctypes.c_double * 1)()
         else:
             P = ur.parameters_of(self.robot.model, rotor_inertia=self.robot.rotor_inertia)
@@ -288,7 +290,6 @@ class Batch:
 _known_to_xla: set[str] = set()
 
 
-
 def constant_values(t: Trace, parameters: Sequence[Any], each: bool) -> tuple[Any, ...]:
     """The constants that the emitted kernel reads, of numbers or columns of parameters."""
     _, heads = cuda.constants(t, each)
@@ -309,8 +310,9 @@ def _form(name: str) -> Callable[..., tuple[Any, ...]]:
     return emit_python.compiled(t.graph, ["x"], t.outputs, batch=True)
 
 
-def _open() -> Any:
-    return device()
+def _refuse_stream(given: Any) -> None:
+    if given is not None:
+        raise InvalidValue(f"stream: there is none on device 'cpu', got {given!r}")
 
 
 def _stream(given: Any) -> int:

@@ -178,8 +178,14 @@ class Device:
         self._ok(self._driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
         return free.value
 
-    def allocate(self, size: int, stream: int = 0) -> Memory:
-        """Memory of that many bytes, which only this stream uses, if one is named; too much says how much there is."""
+    def too_small(self, size: int, rows: int) -> DeviceError:
+        """That so many bytes are not free, and how many of the rows that they are for would fit."""
+        free = self.free()
+        fit = f"at most {rows * free // max(size, 1)} of {rows} rows fit" if rows else "ask for fewer robots"
+        return DeviceError(f"the GPU has {free / 1e9:.3g} GB free, {size / 1e9:.3g} GB are needed: {fit}")
+
+    def allocate(self, size: int, stream: int = 0, rows: int = 0) -> Memory:
+        """Memory of that many bytes for so many rows, which only this stream uses, if one is named."""
         pointer, room = ctypes.c_uint64(), ctypes.c_size_t(max(size, 1))
         self.enter()
         if stream:  # giving other memory back waits for everything on the device
@@ -187,9 +193,7 @@ class Device:
         else:
             failed = self._driver.cuMemAlloc_v2(ctypes.byref(pointer), room)
         if failed:
-            raise DeviceError(
-                f"the GPU has {self.free() / 1e9:.3g} GB free, {size / 1e9:.3g} GB are needed: ask for fewer robots"
-            )
+            raise self.too_small(size, rows)
         return Memory(self, pointer.value, size, stream)
 
     def put(self, array: Any, stream: int = 0) -> Memory:

@@ -17,6 +17,7 @@ CPU, CUDA = 1, 2  # DLPack's numbers of devices
 _HOST_TOO = (1, 3)  # plain and pinned memory of the host
 _FLOAT = 2  # DLPack's code
 _CODES = {"f": _FLOAT, "u": 1, "i": 0, "b": 6}
+_REFUSED = (TypeError, ValueError, RuntimeError, BufferError)  # what packages raise that do not give an array
 
 
 class _Device(ctypes.Structure):
@@ -104,7 +105,10 @@ def view(array: Any, name: str, dtype: np.dtype[Any], stream: int, *, own: Any =
         raise InvalidValue(f"{name}: is in the memory of the CPU, but this batch computes on device 'cuda'")
     if where()[1] != 0:
         raise InvalidValue(f"{name}: is on GPU {where()[1]}; batches compute on the first one, 0")
-    capsule = array.__dlpack__(stream=stream or 1)
+    try:
+        capsule = array.__dlpack__(stream=stream or 1)
+    except _REFUSED as problem:
+        raise _unreadable(name, problem) from None
     tensor = ctypes.cast(_pointer_of(capsule, b"dltensor"), ctypes.POINTER(_Managed)).contents.tensor
     shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     if (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) != (_FLOAT, 8 * dtype.itemsize, 1):
@@ -116,12 +120,16 @@ def view(array: Any, name: str, dtype: np.dtype[Any], stream: int, *, own: Any =
     return View((tensor.data or 0) + tensor.byte_offset, shape, (capsule, array))
 
 
+def _unreadable(name: str, problem: Exception) -> InvalidValue:
+    return InvalidValue(f"{name}: cannot be read as an array of numbers: {str(problem).splitlines()[0]}")
+
+
 class DeviceArray:
     """Memory of the device as an array that any package with DLPack takes."""
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype = tuple(shape), dtype
-        self.memory: Memory = device().allocate(prod(self.shape) * dtype.itemsize)
+        self.memory: Memory = device().allocate(prod(self.shape) * dtype.itemsize, rows=prod(self.shape[:1]))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, 0
@@ -148,16 +156,19 @@ def like(array: Any, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Any, V
     """A new array of the same kind on the device, and the view to write to."""
     kind = kind_of(array)
     made: Any
-    if kind == "torch":
-        import torch
+    try:
+        if kind == "torch":
+            import torch
 
-        made = torch.empty(tuple(shape), dtype=getattr(torch, dtype.name), device=array.device)
-        return made, View(made.data_ptr(), tuple(shape), made)
-    if kind == "cupy":
-        import cupy
+            made = torch.empty(tuple(shape), dtype=getattr(torch, dtype.name), device=array.device)
+            return made, View(made.data_ptr(), tuple(shape), made)
+        if kind == "cupy":
+            import cupy
 
-        made = cupy.empty(tuple(shape), dtype)
-        return made, View(made.data.ptr, tuple(shape), made)
+            made = cupy.empty(tuple(shape), dtype)
+            return made, View(made.data.ptr, tuple(shape), made)
+    except (RuntimeError, MemoryError):  # what torch and cupy call too little memory
+        raise device().too_small(prod(shape) * dtype.itemsize, prod(shape[:1])) from None
     made = DeviceArray(shape, dtype)
     return made, View(made.memory.pointer, made.shape, made)
 
@@ -176,13 +187,14 @@ def on_host(array: Any, name: str) -> Any:
     where = getattr(array, "__dlpack_device__", None)
     if where is not None and where()[0] not in _HOST_TOO:
         raise InvalidValue(f"{name}: is in the memory of a GPU, but this batch computes on device 'cpu'")
-    if isinstance(array, np.ndarray) or where is None:
-        return array
-    return np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
+    try:
+        return np.asarray(array) if where is None or hasattr(array, "__array__") else np.from_dlpack(array)
+    except _REFUSED as problem:
+        raise _unreadable(name, problem) from None
 
 
 def like_host(result: Any, kind: str) -> Any:
-    """A numpy array as one of that kind, without a copy."""
+    """A numpy array as one of that kind, without a copy, which JAX alone makes for itself."""
     if kind == "torch":
         import torch
 
@@ -190,5 +202,11 @@ def like_host(result: Any, kind: str) -> Any:
     if kind == "jax":
         import jax.numpy as jnp
 
-        return jnp.asarray(result)
+        made = jnp.asarray(result)
+        if made.dtype != result.dtype:
+            raise InvalidValue(
+                f"JAX holds {made.dtype} only, this batch gives {result.dtype}: dtype='float32' makes another, or "
+                'jax.config.update("jax_enable_x64", True) lets JAX hold it'
+            )
+        return made
     return result

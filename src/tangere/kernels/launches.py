@@ -1,4 +1,4 @@
-"""A kernel over rows that can be started at once: its arguments are kept, and filled anew for each start."""
+"""What a batch starts on a CUDA device: kernels over rows, and the inverse kinematics of cuda_ik.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ import struct
 import threading
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tangere.kernels.device import device
+import numpy as np
+
+from tangere.errors import InvalidValue
+from tangere.kernels import cuda_ik, dlpack, ur
+from tangere.kernels.device import EXACT, QUICK, device
 from tangere.kernels.emit.cuda import BLOCK
+from tangere.kernels.solutions import Branches
+
+if TYPE_CHECKING:
+    from tangere.kernels.batch import Batch
+
+LISTED = 1 << 18  # threads that work off a list of poses: how long it is, only the device knows
 
 
 class Ready:
-    """`tg_batch` of emit/cuda.py with its constants.
+    """`tg_batch` of emit/cuda.py with its constants; its arguments are kept, and filled anew for each start.
 
     sizes: numbers of a row of each input; shapes: of the outputs; each: memory with a column for each constant, where
     every robot has its own, else None; constants: their ctypes array.
@@ -77,7 +87,10 @@ class Ready:
             if a is not first and a.shape != shape:
                 return None
             numbers += (a.data_ptr(), size)
-        made = [first.new_empty(own) for own in wanted] if out is None else out if type(out) is tuple else (out,)
+        try:
+            made = [first.new_empty(own) for own in wanted] if out is None else out if type(out) is tuple else (out,)
+        except RuntimeError:  # too little memory: the longer way says so
+            return None
         if len(made) != len(wanted):
             return None
         for a, own in zip(made, wanted, strict=True):
@@ -90,3 +103,57 @@ class Ready:
         if out is not None:
             return out
         return made[0] if len(made) == 1 else tuple(made)
+
+
+class Poses(ctypes.Structure):
+    """tg_poses of kernels/cuda_ik.py."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("T", "reference", "q", "correction", "distance", "valid", "flags")),
+        *((name, ctypes.c_void_p) for name in ("careful", "count", "again", "again_count")),
+        *((name, ctypes.c_longlong) for name in ("n", "step")),
+    ]  # fmt: skip
+
+
+def inverse_on_device(batch: Batch, T: Any, reference: Any, number: int) -> Branches:
+    """As Batch has it; number: of the stream."""
+    robot, dtype, gpu = batch.robot, batch.dtype, device()
+    if not ur.is_ur(robot.model):
+        raise InvalidValue(f"inverse_kinematics: {robot.name} is no UR; the closed form is that of a UR")
+    poses = dlpack.view(T, "T", dtype, number)
+    if poses.shape[-2:] != (4, 4):
+        raise InvalidValue(f"T: expected shape (..., 4, 4), got {poses.shape}")
+    lead = poses.shape[:-2]
+    held = None if reference is None else dlpack.view(reference, "reference", dtype, number)
+    if held is not None and held.shape not in ((6,), (*lead, 6)):
+        raise InvalidValue(f"reference: one joint vector (6,) or the leading axes of the poses, got {held.shape}")
+    small = np.dtype(np.uint8)
+    wanted = {
+        "q": ((*lead, 8, 6), dtype), "valid": ((*lead, 8), np.dtype(bool)), "flags": ((*lead, 8), small),
+        "correction": (lead, dtype), "distance": (lead, dtype),
+        "lists": ((2, prod(lead) + 1), np.dtype(np.int32)),
+    }  # fmt: skip
+    made = {name: dlpack.like(T, shape, kind) for name, (shape, kind) in wanted.items()}
+    place = {name: pair[1].pointer for name, pair in made.items()}
+    count = prod(lead)
+    if batch._inverse is None:
+        text = cuda_ik.text(dtype == np.float32)
+        kernels = {"tg_ik": QUICK if dtype == np.float32 else EXACT, "tg_ik_again": EXACT, "tg_ik_careful": EXACT}
+        functions = [gpu.function(text, name, options) for name, options in kernels.items()]
+        own = ur.parameters_of(robot.model, rotor_inertia=robot.rotor_inertia).tolist()
+        values = cuda_ik.constants(own, dtype == np.float32)
+        batch._inverse = (functions, (ctypes.c_char * len(values)).from_buffer_copy(values))
+    (short, again, careful), u = batch._inverse
+    job = Poses(
+        poses.pointer, None if held is None else held.pointer, place["q"], place["correction"], place["distance"],
+        place["valid"], place["flags"], place["lists"] + 8, place["lists"],
+        place["lists"] + 4 * (count + 2), place["lists"] + 4, count, 0 if held is None or held.shape == (6,) else 6,
+    )  # fmt: skip
+    gpu.enter()
+    gpu.zero(place["lists"], 2, number)  # how long they are stands before them
+    if count:
+        gpu.launch(short, count, BLOCK, [job, u], number)
+        for kernel in (again, careful)[dtype == np.float64 :]:
+            gpu.launch(kernel, min(count, LISTED), BLOCK, [job, u], number)
+    kind = dlpack.kind_of(T)
+    return Branches(*(dlpack.given_back(made[name][0], kind) for name in Branches._fields))

@@ -13,20 +13,21 @@ from tangere import types
 from tangere.kernels import backend
 from tangere.types import Array
 
-__all__ = ["Records", "clipped", "fill", "finite", "squared"]
+__all__ = ["Records", "clipped", "fill", "finite", "held", "put", "squared"]
 
 if TYPE_CHECKING:
-    from tangere._periods import Records, clipped, fill, finite, squared
+    from tangere._periods import Records, clipped, fill, finite, held, put, squared
 else:
     try:
         if not backend.COMPILED:
             raise ImportError
-        from tangere._periods import Records, clipped, fill, finite, quick, squared
+        from tangere._periods import Records, clipped, fill, finite, held, put, quick, squared
     except ImportError:
 
         def fill(block: Array, k: int, *things: Any) -> None:
-            """Numbers and arrays side by side into row k of the block."""
-            np.concatenate([np.ravel(thing) for thing in things], out=block[k])
+            """Numbers, arrays and lists of them side by side into row k of the block; a pose (4, 4): three rows."""
+            flat = [one for thing in things for one in (thing if isinstance(thing, list | tuple) else (thing,))]
+            np.concatenate([np.ravel(one[:3] if np.shape(one) == (4, 4) else one) for one in flat], out=block[k])
 
         def squared(x: Array, scale: Array | None = None, y: Array | None = None) -> float:
             """Sum of ((x - y) scale)^2: whether anything is too large or no number; (n,) each."""
@@ -41,6 +42,17 @@ else:
         def clipped(x: Array, most: Array) -> Array:
             """x (n,) within +-most (n,)."""
             return np.minimum(np.maximum(x, -most), most)
+
+        def held(*arrays: Array) -> tuple[Array, ...]:
+            """Of each vector a copy that may not be written to."""
+            copies = tuple(array.copy() for array in arrays)
+            for copy in copies:
+                copy.setflags(write=False)
+            return copies
+
+        def put(out: Array, x: Array, y: Array | None) -> None:
+            """out[:] = x + y, of vectors; without y: x."""
+            out[:] = x if y is None else x + y
 
         class Records:
             """Called with i it is cls(array[i], ...) of each of the arrays (N, ...)."""

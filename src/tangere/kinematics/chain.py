@@ -250,6 +250,10 @@ class Step:
         """A vector of the link's joint frame in the working frame."""
         return _turn(self.angle, x)
 
+    def to_link(self, x: Vector) -> Vector:
+        """A vector of the working frame in the link's joint frame."""
+        return _unturn(self.angle, x)
+
     def of_body(self, body: Body) -> Body:
         """A body of the link's joint frame in the working frame."""
         if self.angle is None:

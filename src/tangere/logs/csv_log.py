@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -108,14 +108,30 @@ def read_csv(
     progress: is given the share of the file that is read.
     """
     rows = CsvRows(str(path), columns=columns, rate=rate)
-    tables: list[Array] = []
-    cut, last = False, ""
-    try:
-        size = os.stat(path).st_size
-    except (OSError, ValueError) as problem:
-        raise InvalidValue(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from problem
+    size = csv_size(path)
     if size > foreign.allowed():
         raise foreign.too_large(path, size, foreign.allowed())
+    with foreign.reading(path, size):
+        table = np.concatenate(list(csv_tables(path, rows, progress)))
+    return Log(
+        rows.columns(table, 0), rows.arrangement.units if rows.arrangement else {}, complete=not rows.cut,
+        problems=rows.all_told(path),
+    )  # fmt: skip
+
+
+def csv_size(path: str | os.PathLike[str]) -> int:
+    """[bytes] of a csv."""
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError) as problem:
+        raise InvalidValue(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from problem
+
+
+def csv_tables(
+    path: str | os.PathLike[str], rows: CsvRows, progress: Callable[[float], None] | None = None
+) -> Iterator[Array]:
+    """The numbers of a csv, some rows (k, width) at a time and at least once; what is wrong is in `rows`."""
+    size, last = csv_size(path), ""
     with foreign.reading(path, size), Path(path).open(encoding="utf-8-sig") as file:  # any line ends; a byte order mark
         begun = False
         while block := _block(file):
@@ -125,29 +141,24 @@ def read_csv(
                 last = block.pop()
             while block and not rows.rows:  # the header, and the first line that can be used
                 begun, numbers = True, rows.numbers(block.pop(0))
-                tables += [] if numbers is None else [numbers[None]]
+                if numbers is not None:
+                    yield numbers[None]
             if not block:
                 continue
             table = rows.plain(block)
             if table is None:
                 usable = [numbers for line in block if (numbers := rows.numbers(line)) is not None]
                 table = np.reshape(usable, (len(usable), rows.width))
-            tables.append(table)
+            yield table
         if not begun and last.strip():
             rows.numbers(last)  # a header alone, or one row without: what is wrong with it is said
         elif last.strip():
-            numbers, cut = rows.unfinished(last)
-            tables += [] if numbers is None else [numbers[None]]
+            numbers, rows.cut = rows.unfinished(last)
+            if numbers is not None:
+                yield numbers[None]
         if rows.arrangement is None:
             raise InvalidValue(f"{path}: is empty")
-        table = np.concatenate([np.zeros((0, rows.width)), *tables])
-        tables.clear()
-    problems, lost = rows.problems, sum(map(len, rows.bad.values()))
-    if lost > WORST * (lost + len(table)):
-        raise InvalidValue(f"{path}: only {len(table)} of {lost + len(table)} lines can be used: {'; '.join(problems)}")
-    found = rows.columns(table, 0)
-    assert rows.arrangement is not None
-    return Log(found, rows.arrangement.units, complete=not cut, problems=(*problems, *([CUT] if cut else [])))
+        yield np.zeros((0, rows.width))
 
 
 class CsvRows:
@@ -160,6 +171,7 @@ class CsvRows:
         self.arrangement: Arrangement | None = None
         self.lines = 0  # seen so far, the header and empty ones too
         self.rows = 0  # that could be used
+        self.cut = False  # the last line has no end
         self.bad: dict[str, list[int]] = {}  # what is wrong with lines that were left out -> their numbers, from 1
         self.odd: dict[str, list[int]] = {}  # what is odd about lines that were used
         self._columns, self._rate = columns, rate
@@ -186,6 +198,14 @@ class CsvRows:
                 some = ", ".join(map(str, lines[:_LINES_NAMED])) + (" ..." if len(lines) > _LINES_NAMED else "")
                 out += [f"{len(lines)} {why} were {what} (line {some})"] if lines else []
         return tuple(out)
+
+    def all_told(self, path: object) -> tuple[str, ...]:
+        """What is wrong with the whole file; raises where most of its lines are."""
+        problems, lost = self.problems, sum(map(len, self.bad.values()))
+        if lost > WORST * (lost + self.rows):
+            whole = lost + self.rows
+            raise InvalidValue(f"{path}: only {self.rows} of {whole} lines can be used: {'; '.join(problems)}")
+        return (*problems, *([CUT] if self.cut else []))
 
     def take(self, line: str) -> dict[str, Array] | None:
         """The row in a line; None for the header, an empty line and one that cannot be used."""

@@ -31,8 +31,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except OSError as problem:
-        raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
+    except (OSError, ValueError) as problem:  # ValueError: a null character in the name
+        raise CannotWrite(f"cannot write {target}: {getattr(problem, 'strerror', None) or problem}") from problem
     os.close(handle)
     temporary = Path(name)
     try:

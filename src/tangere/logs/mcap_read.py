@@ -73,6 +73,17 @@ def pieces_of(path: str | os.PathLike[str], *, own: bool = False) -> Iterator[Ro
         yield from reader.pieces(file, whole=False)
 
 
+def is_own(path: str | os.PathLike[str]) -> bool:
+    """Whether tangere wrote an MCAP file, as it says before its first chunk; else it is a bag of others."""
+    with _reading(Path(path), own=False) as (_, file):
+        for opcode, content in mcap_records.surviving(file):
+            if opcode == mcap_records.METADATA and Fields(content).string() == "tangere":
+                return True
+            if opcode == mcap_records.CHUNK:
+                break
+    return False
+
+
 @contextmanager
 def _reading(path: Path, own: bool) -> Iterator[tuple[McapReader, BinaryIO]]:
     try:

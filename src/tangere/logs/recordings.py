@@ -18,12 +18,20 @@ from numpy.typing import NDArray
 from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.columns import our_names
-from tangere.logs.csv_log import CsvRows, read_csv
+from tangere.logs.csv_log import CsvRows, csv_tables, read_csv
 from tangere.logs.growing import lines_of as lines_of
-from tangere.logs.log import CUT, WORST, Log
+from tangere.logs.log import CUT, WORST, Log, StoredColumns, concatenate
 from tangere.types import Array
 
 DEFAULT_COLUMNS = "q,qd,current"  # of an array in an npz with 18 columns
+LONG_FILE = 20_000_000  # [bytes] of a csv or an mcap from which on it need not be read whole: it takes ten times that
+STRETCH = 30.0  # [s] of a long log that are learned from at a time: what `identify` asks for at least
+TAKEN = 2600  # [bytes] for each row that is learned from: identify took 1.4 kB, tune 2.3
+# columns that are learned from
+LEARNED = (
+    "time", "q", "qd", "tau", "actual_current", "actual_current_as_torque", "q_des", "qd_des", "qdd_des", "tau_cmd",
+    "target_current", "payload", "payload_cog",
+)  # fmt: skip
 GAP = 3.0  # median periods without a sample; less is jitter (a UR's 100 Hz stream has up to three periods)
 
 # a row of a stream is no use without finite numbers in these; of what the controller wanted some may be missing
@@ -87,7 +95,7 @@ def _not_finite(log: Log) -> list[str]:
 
 
 def recordings(
-    source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None
+    source: str | os.PathLike[str], *, columns: str | None = None, rate: float | None = None, share: float | None = None
 ) -> list[Recording]:
     """All logs of `source`, FILE.csv, FILE.mcap, FILE.db3, FILE.npz or FILE.npz:KEY-GLOB, without useless samples.
 
@@ -95,11 +103,69 @@ def recordings(
     stands for six columns, NAME:K for K, `_` for columns to skip, `...` at the end for all that follow. A header is
     skipped where columns are given.
     rate: samples per second, for data without stamps. A pickled npz is refused: it could run code.
+    share: of the memory that may be taken (foreign.allowed), that all which is learned from this file may take. Of a
+    longer csv, or mcap of ours, stretches of STRETCH are read, spread evenly over it, each a log of its own.
     """
-    logs = _logs(source, columns, rate)
-    with _parts(source)[0].open("rb") as file:
+    path = _parts(source)[0]
+    if share is not None and path.suffix in (".csv", ".mcap") and path.is_file() and path.stat().st_size > LONG_FILE:
+        logs = _stretches(path, columns, rate, int(share * foreign.allowed() / TAKEN))
+    else:
+        logs = _logs(source, columns, rate)
+    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [cleaned(name, log, digest) for name, log in logs]
+
+
+def _stretches(file: Path, columns: str | None, rate: float | None, most: int) -> list[tuple[str, Log]]:
+    """A log of at most so many rows whole; of a longer one stretches, which have no more rows together."""
+    if file.suffix == ".mcap":
+        from tangere.logs.mcap_read import read_mcap
+
+        whole = read_mcap(file, long=True)
+        if not isinstance(whole.columns, StoredColumns):
+            return [(file.name, whole)]
+        found, problems = _taken(whole.pieces(), len(whole), most), whole.problems
+        if len(whole) <= most:
+            return [(file.name, replace(found[0], problems=problems))]
+    else:
+        with file.open("rb") as opened:
+            total = sum(block.count(b"\n") for block in iter(lambda: opened.read(1 << 20), b""))
+        if total <= most:
+            return [(file.name, read_csv(file, columns=columns, rate=rate))]
+        rows = CsvRows(str(file), columns=columns, rate=rate)
+        found = _taken(_csv_pieces(file, rows), total, most)
+        problems = rows.all_told(file)
+    said = f"{len(found)} stretches of {STRETCH:g} s are used, spread over all of it: all would take more than the "
+    said += f"{foreign.allowed() / foreign.MB:.0f} MB that may be taken; --memory allows more"
+    found[0] = replace(found[0], problems=(said, *problems))
+    return [(f"{file.name} ({log.time[0]:.0f} to {log.time[-1]:.0f} s)", log) for log in found]
+
+
+def _csv_pieces(file: Path, rows: CsvRows) -> Iterator[Log]:
+    at = 0
+    for table in csv_tables(file, rows):
+        assert rows.arrangement is not None
+        yield Log(rows.columns(table, at), rows.arrangement.units)
+        at += len(table)
+
+
+def _taken(pieces: Iterable[Log], total: int, most: int) -> list[Log]:
+    """Of a log in pieces, about `total` rows, those of evenly spread stretches; only columns that are learned from."""
+    parts: list[list[Log]] = []
+    starts, size, at = np.zeros(0), 0, 0
+    for piece in pieces:
+        if not size and len(piece) > 1:
+            size = max(2, round(STRETCH / max(float(np.median(np.diff(piece.time))), 1e-6)))
+            count, size = (1, total) if total <= most else (max(1, most // size), size)
+            starts = np.linspace(0, max(total - size, 0), count).astype(int)
+            parts = [[] for _ in starts]
+        for k, start in enumerate(starts.tolist()):
+            inside = slice(max(start - at, 0), max(start + size - at, 0))
+            if inside.start < min(inside.stop, len(piece)):
+                names = [name for name in LEARNED if name in piece]
+                parts[k].append(Log({name: piece[name][inside].copy() for name in names}, piece.units))
+        at += len(piece)
+    return [concatenate(part) for part in parts if sum(map(len, part)) > 1]
 
 
 def _parts(source: str | os.PathLike[str]) -> tuple[Path, str]:

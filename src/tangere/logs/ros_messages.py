@@ -11,7 +11,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tangere.logs.ros_types import definition
+from tangere.types import Array
 
 # The first four bytes say: CDR, little endian, no options. Alignment counts from behind them.
 CDR_LITTLE_ENDIAN = b"\x00\x01\x00\x00"
@@ -182,3 +185,27 @@ def note_parts(data: bytes | memoryview) -> tuple[str, float]:
         parts.number(fmt)
     _, said, _, time = (parts.string() for _ in range(4))
     return said, float(time)
+
+
+_STAMP = struct.Struct("<iI")
+
+
+class Filled:
+    """The bytes of a template with its holes filled; some microseconds for each."""
+
+    def __init__(self, template: Template) -> None:
+        self._data = bytearray(template.data) + bytes(-len(template.data) % 4)
+        self._stamps = [at for name, (at, _, _) in template.holes.items() if name.rpartition(".")[2] == "sec"]
+        self._numbers = {
+            name: np.frombuffer(self._data, fmt, count, at)
+            for name, (at, fmt, count) in template.holes.items()
+            if fmt == "<f8"
+        }
+
+    def bytes(self, ns: int, numbers: Mapping[str, Array]) -> bytes:
+        """The message with this stamp [ns since 1970] and these numbers, by the names of the holes."""
+        for at in self._stamps:
+            _STAMP.pack_into(self._data, at, ns // 1_000_000_000, ns % 1_000_000_000)
+        for name, values in numbers.items():
+            self._numbers[name][:] = values
+        return bytes(self._data)

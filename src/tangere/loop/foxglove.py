@@ -18,8 +18,7 @@ import numpy as np
 from tangere.errors import InvalidValue, MissingExtra, TangereError
 from tangere.logs.channels import EVENTS_TOPIC, TEXT, Channel, Views, channels_of
 from tangere.logs.files import plain
-from tangere.logs.filled import Filled
-from tangere.logs.ros_messages import DEFINITIONS, Template, text
+from tangere.logs.ros_messages import DEFINITIONS, Filled, Template, text
 from tangere.options import FOXGLOVE_PORT as PORT
 from tangere.types import Array, Command, Event, Reference, State, Truth
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue
+from tangere.errors import InvalidValue, TangereError
 from tangere.kernels.shapes import like_degrees
 from tangere.logs.log import Log
 from tangere.logs.recordings import Recording, cleaned, read
@@ -161,3 +163,13 @@ def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajec
             raise InvalidValue(f"start: {why}")
         state = plant.reset(q)
     return state
+
+
+def raised_at(problem: Exception) -> str:
+    """File and line of somebody's own code that raised it; nothing for what this library or another says."""
+    libraries = (Path(__file__).parent.parent, Path(os.__file__).parent, Path(np.__file__).parent.parent)
+    frames = traceback.extract_tb(problem.__traceback__)
+    theirs = [f for f in frames if not any(place in Path(f.filename).parents for place in libraries)]
+    if isinstance(problem, TangereError) or not theirs:
+        return ""
+    return f" ({type(problem).__name__} in {Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"

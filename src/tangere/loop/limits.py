@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +12,19 @@ from tangere.errors import BeyondLimits
 from tangere.logs.log import Log
 from tangere.loop.recorder import Recorder
 from tangere.robots import Robot
-from tangere.types import AT, BEYOND
+
+AT_TORQUE = "at its torque"
+
+
+@dataclass(frozen=True, order=True)
+class Reached:
+    """A limit that a joint reached or went beyond."""
+
+    time: float  # [s] when first
+    text: str  # joint 6 beyond its speed of 3.14 rad/s
+    periods: int
+    beyond: bool
+    cut: int = 0  # the joint (from 1) whose torque lay at its limit: a controller may have cut it off itself
 
 
 class Limits:
@@ -19,45 +32,43 @@ class Limits:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
-        self._found: dict[str, tuple[float, int]] = {}  # what -> when first [s], in how many periods
+        self._found: dict[str, Reached] = {}  # by their text
 
     def take(self, log: Log) -> None:
         """Look at some rows."""
         robot = self._robot
         torque = np.abs(log["tau_cmd"])
         reached = {
-            f"{BEYOND}speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
-            f"{BEYOND}torque": (torque > robot.tau_max, robot.tau_max, "Nm"),
-            f"{AT}torque": (torque == robot.tau_max, robot.tau_max, "Nm"),  # a controller that cuts it off itself
-            f"{BEYOND}lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
-            f"{BEYOND}upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
+            "beyond its speed": (np.abs(log["qd"]) > robot.qd_max, robot.qd_max, "rad/s"),
+            "beyond its torque": (torque > robot.tau_max, robot.tau_max, "Nm"),
+            AT_TORQUE: (torque == robot.tau_max, robot.tau_max, "Nm"),
+            "beyond its lower end": (log["q"] < robot.q_min, robot.q_min, "rad"),
+            "beyond its upper end": (log["q"] > robot.q_max, robot.q_max, "rad"),
         }
         for what, (beyond, limit, turning) in reached.items():
             for j in np.flatnonzero(beyond.any(axis=0)).tolist():
-                text = f"joint {j + 1}{what} of {limit[j]:.4g} {robot.unit(j + 1, turning)}"
-                first, periods = self._found.get(text, (float(log.time[int(np.argmax(beyond[:, j]))]), 0))
-                self._found[text] = first, periods + int(beyond[:, j].sum())
+                text = f"joint {j + 1} {what} of {limit[j]:.4g} {robot.unit(j + 1, turning)}"
+                first, at = float(log.time[int(np.argmax(beyond[:, j]))]), what == AT_TORQUE
+                one = self._found.get(text, Reached(first, text, 0, not at, j + 1 if at else 0))
+                self._found[text] = replace(one, periods=one.periods + int(beyond[:, j].sum()))
 
-    def told(self, recorder: Recorder, said: Mapping[str, int]) -> dict[str, int]:
-        """Note the limits in the log, warn of the first; each with its periods. said: what the controller noted."""
+    def told(self, recorder: Recorder, said: Mapping[str, int]) -> list[Reached]:
+        """Note the limits in the log, warn of the first that was exceeded. said: what the controller noted."""
         reached = self.reached(said)
-        for time, text, _ in reached:
-            recorder.note(time, text)
-        beyond = next((text for _, text, _ in reached if BEYOND in text), "")
-        if beyond:
+        for one in reached:
+            recorder.note(one.time, one.text)
+        if beyond := next((one.text for one in reached if one.beyond), ""):
             warnings.warn(
                 f"{beyond}, and the run went on; its page and result.interventions say how often. "
                 "Often gains that are too large for the period",
                 BeyondLimits,
                 stacklevel=3,
             )
-        return {text: periods for _, text, periods in reached}
+        return reached
 
-    def reached(self, said: Mapping[str, int]) -> list[tuple[float, str, int]]:
-        """When first [s], what, in how many periods; not what the controller itself said of a joint's torque."""
-        cut = {f"joint {j}" for j in range(1, self._robot.dof + 1) if any(f"torque of joint {j} " in x for x in said)}
-        found = {x: one for x, one in self._found.items() if x.partition(f"{AT}torque ")[0] not in cut}
-        return sorted((first, text, periods) for text, (first, periods) in found.items())
+    def reached(self, said: Mapping[str, int]) -> list[Reached]:
+        """In their order; not what the controller itself said of a joint's torque."""
+        return sorted(x for x in self._found.values() if not any(f"torque of joint {x.cut} " in note for note in said))
 
 
 def by_joint(said: Mapping[str, int]) -> dict[str, int]:

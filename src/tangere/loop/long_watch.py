@@ -17,8 +17,8 @@ from tangere.errors import InvalidValue
 from tangere.identification.belief import Belief
 from tangere.identification.findings import Finding
 from tangere.logs.log import CUT, PIECE
-from tangere.logs.mcap_read import pieces_of
-from tangere.logs.recordings import CsvStream, StreamRow
+from tangere.logs.mcap_read import is_own, pieces_of
+from tangere.logs.recordings import LONG_FILE, CsvStream, StreamRow
 from tangere.logs.thinned import Thinner
 from tangere.loop.follow import StreamSource, ran, watching
 from tangere.loop.watching import SHORTEST, Progress, Traced, Watched
@@ -26,14 +26,15 @@ from tangere.model.model import Payload
 from tangere.robots import Robot
 from tangere.types import Array, Event, State
 
-LONG_FILE = 20_000_000  # [bytes] of a csv or an mcap from which on it is watched so: read whole it takes ten times that
 _NAMES = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque", "qd_des", "q_des", "payload")
 
 
 def is_long(path: str | os.PathLike[str]) -> bool:
     """Whether a file is watched row by row."""
     file = Path(path)
-    return file.suffix != ".npz" and ".npz:" not in file.name and file.is_file() and file.stat().st_size > LONG_FILE
+    if file.suffix in (".npz", ".db3") or ".npz:" in file.name or not file.is_file():
+        return False
+    return file.stat().st_size > LONG_FILE and (file.suffix != ".mcap" or is_own(file))
 
 
 class LongFile:

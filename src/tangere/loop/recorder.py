@@ -105,8 +105,11 @@ class Recorder:
         return self._full * BLOCK + self._count
 
     def append(self, scalars: Sequence[float], vectors: Sequence[Array], now: float = 0.0) -> None:
-        """Add a row: the scalars, then the vectors, as declared; now: the caller's perf_counter()."""
-        fill(self._block, self._count, *scalars, *vectors)
+        """Add a row: the scalars, then the vectors, as declared; now: the caller's perf_counter().
+
+        Of a pose (4, 4) the upper three rows, 12 numbers.
+        """
+        fill(self._block, self._count, scalars, vectors)
         self._count += 1
         if self._count == BLOCK or now > self._due:
             self._hand_on()
@@ -242,9 +245,7 @@ class Parts:
         known = {"time", "period", "cost", "cost_log", "lateness", "cpu", "score", *self._own(len(state.q))}
         if twice := sorted(known & set(values)):
             raise InvalidValue(f"columns of the controller: {', '.join(twice)} are the loop's own")
-        if hasattr(scorer, "score"):
-            own, values["score"] = self.extra, 0.0
-            self.extra = lambda: {**own(), "score": scorer.score} if own is not None else {"score": scorer.score}
+        self.scorer = scorer if hasattr(scorer, "score") else None
         self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
         self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
 

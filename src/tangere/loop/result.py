@@ -19,7 +19,7 @@ from tangere.logs.log import Log, Overview
 from tangere.loop.folder import Manifest, write_json, write_manifest
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot
-from tangere.types import AT, BEYOND, Array, Event
+from tangere.types import Array, Event
 
 if TYPE_CHECKING:
     from tangere.report.data import RunData
@@ -31,13 +31,15 @@ SPIN = 3e-4
 class Pacer:
     """Waits for the beginning of each period on a fixed schedule. More than a period late: the schedule starts anew.
 
+    made_up [s]: so much lateness is made up for first, by periods that follow each other at once.
+
     While it spins it does nothing but read the clock, so that a gap between two readings is the machine's own doing
     (another process, a hypervisor): longest_pause [s], and pauses, the number of gaps longer than half a period, are
     what any program on that machine meets in that share (waited [s]) of the time.
     """
 
-    def __init__(self, period: float) -> None:
-        self._period = period
+    def __init__(self, period: float, made_up: float = 0.0) -> None:
+        self._period, self._most = period, max(period, made_up)
         self._due = perf_counter()
         self.pauses = 0
         self.longest_pause = self.waited = 0.0
@@ -60,7 +62,7 @@ class Pacer:
         if gap > 0.5 * self._period:
             self.pauses += 1
         late = now - due
-        if late > self._period:
+        if late > self._most:
             self._due += late
         return late
 
@@ -201,11 +203,17 @@ class RunResult:
     setup: Setup = field(default_factory=Setup)  # who took part
     told: Told = field(default_factory=Told)  # what its maker says of it
     said: tuple[str, ...] = ()  # sentences beside the log, such as a sink that dropped rows
+    limits: Mapping[str, bool] = field(default_factory=dict)  # those of `interventions` -> whether exceeded, or reached
 
     @property
     def duration(self) -> float:
         """Seconds of the run that were recorded."""
         return self.log.duration + self.period if len(self.log) else 0.0
+
+    @property
+    def exceeded(self) -> list[str]:
+        """Limits of the arm that the run went beyond."""
+        return [text for text, beyond in self.limits.items() if beyond]
 
     @property
     def realtime_factor(self) -> float:
@@ -325,9 +333,8 @@ class RunResult:
         arm = "" if self.robot is None else f" of {self.robot.name}"
         ended = f", {self.aborted}" if self.aborted else ""
         events = "1 event" if len(self.events) == 1 else f"{len(self.events)} events"
-        found = ([text.partition(" of ")[0] for text in self.interventions if word in text] for word in (BEYOND, AT))
-        limits = next(filter(None, found), [])
-        wild = f", {limits[0]}" + (" and more limits" if limits[1:] else "") if limits else ""
+        limits = self.exceeded or list(self.limits)
+        wild = f", {limits[0].partition(' of ')[0]}" + (" and more limits" if limits[1:] else "") if limits else ""
         return f"RunResult({self.duration:g} s{arm}, {events}{wild}{ended})"
 
     def _repr_html_(self) -> str:

@@ -19,8 +19,8 @@ from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.recordings import Recording
-from tangere.loop.given import end_of, no_command, parts_of, refuse_controller, started
-from tangere.loop.limits import Limits, by_joint
+from tangere.loop.given import end_of, no_command, parts_of, raised_at, refuse_controller, started
+from tangere.loop.limits import Limits, Reached, by_joint
 from tangere.loop.recorder import Parts, Recorder, Spilled
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
@@ -65,7 +65,7 @@ def run(
     log: str | os.PathLike[str] | None = None,
     joints: Sequence[str] | None = None,
     progress: Progress | None = None,
-    paced: bool = False,
+    paced: bool | float = False,
     keep: bool = True,
     max_log: float | None = None,
     durable: bool = False,
@@ -88,9 +88,9 @@ def run(
     for the page; found by itself where the controller has one. log: an .mcap file that is written meanwhile; without,
     rows are held in memory, those of a run of more than 240 000 in a temporary file that goes with the result. joints:
     their names in it. progress(elapsed, until): called ten times a second. paced: periods begin by the clock (a
-    simulator in real time); hardware sets its own pace. keep: False for a run without end, whose result holds the
-    newest rows only. max_log [bytes]: of the log and the part before it, NAME.1.mcap, together. durable: what is
-    written is on the disk before more is (a power cut).
+    simulator in real time; a number: so many seconds of delay are made up for); hardware sets its own pace. keep: False
+    for a run without end, whose result holds the newest rows only. max_log [bytes]: of the log and the part before it,
+    NAME.1.mcap, together. durable: what is written is on the disk before more is (a power cut).
 
     Errors before the first step and of the controller's first step are raised. After it nothing is: a lost source, a
     controller that raises, gives up or answers a torque that is no number, Ctrl-C end the run, `aborted` says why, and
@@ -119,10 +119,10 @@ def run(
         scalars = ["time", "period", "cost", "cost_log"] + (["lateness", "cpu"] if paced else [])
         scorer = felt if plant is not None and named else None  # of a recording whoever watches keeps the score
         parts = Parts(state, controller, trajectory, list(named), getattr(origin, "truth", None), scorer)
-        scalars += parts.extra_scalars
+        scalars += [*parts.extra_scalars, *(["score"] if parts.scorer is not None else [])]
         vectors = parts.columns(len(state.q))
         columns = dict.fromkeys(scalars, 0) | vectors
-        file, clocked = None, paced or parts.truth is None
+        file, clocked = None, bool(paced) or parts.truth is None
         start_ns = time_ns() - round(state.time * 1e9)  # time of day at which a clock like the source's showed 0
         how: Any = {"joints": joints, "robot": robot, "start_ns": start_ns, "gently": clocked}
         if log is not None:
@@ -130,6 +130,7 @@ def run(
         own = Spilled(columns, how)
         limits = None if plant is None or robot is None or not keep else Limits(robot)
         gone = (lambda rows: None) if limits is None else limits.take
+        reached: list[Reached] = []
         recorder = Recorder(scalars, vectors, file, keep, gone, own if keep else lambda: None)
         stack.callback(recorder.close)
         info = RunInfo(period, len(state.q), columns, robot, tuple(joints or ()))
@@ -146,7 +147,7 @@ def run(
             gc.freeze()
             stack.callback(gc.unfreeze)
         begin = perf_counter()
-        pacer = Pacer(period) if paced else None
+        pacer = Pacer(period, 0.0 if paced is True else paced) if paced else None
         loop.go(state, until, period, pacer, progress)
         for what, close in (("controller", getattr(controller, "stop", lambda: None)), ("plant", origin.close)):
             try:
@@ -156,7 +157,8 @@ def run(
         loop.refined()
         if limits is not None:
             limits.take(recorder.log())
-            loop.interventions |= limits.told(recorder, loop.interventions)
+            reached = limits.told(recorder, loop.interventions)
+            loop.interventions |= {one.text: one.periods for one in reached}
         if loop.aborted:
             recorder.note(loop.time, f"ended: {loop.aborted}")
         recorder.close()
@@ -178,6 +180,7 @@ def run(
         None if log is None else Path(log),
         getattr(recorder.sink, "error", ""),
         setup=Setup.of(origin, controller, named.values(), felt, trajectory),
+        limits={one.text: one.beyond for one in reached},
     )
     if isinstance(recorded.columns, StoredColumns):
         recorded.columns.release()
@@ -227,7 +230,8 @@ class _Loop:
         residuals: list[Array] = [getattr(observer, "residual", nothing) for observer in observers]
         updates = [observer.update for observer in observers]
         detector, refining, trajectory, live = self.detector, self.refining, self.trajectory, self.live
-        extra, ask_truth, wrenches, append = parts.extra, parts.truth, parts.wrench, recorder.append
+        extra, scorer, ask_truth, wrenches = parts.extra, parts.scorer, parts.truth, parts.wrench
+        append, only = recorder.append, updates[0] if len(updates) == 1 else None
         ready, due = ((), ()) if refining is None else (refining.ready, refining.due)
         touching = detector is not None and detector.touching
         command = reference = truth = None
@@ -247,7 +251,7 @@ class _Loop:
                 t0 = perf_counter()
                 if updates:
                     if not first:
-                        residuals = [update(state) for update in updates]
+                        residuals = [update(state) for update in updates] if only is None else [only(state)]
                     r, target = residuals[0], state.qd_target
                     # what was wanted a period ago, where nobody says better: it tells a stop from a push
                     if target is None and reference is not None:
@@ -286,20 +290,23 @@ class _Loop:
                     reference = trajectory.at(elapsed)
                     row += (reference.q, reference.qd, reference.qdd)
                     if reference.T is not None:
-                        row.append(reference.T[:3])
+                        row.append(reference.T)
                 if truth is not None:
-                    row += (truth.q, truth.qd, truth.tau_ext, truth.T[:3], truth.wrench)
+                    row += (truth.q, truth.qd, truth.tau_ext, truth.T, truth.wrench)
                 if extra is not None:
                     more = extra()
                     scalars += [more[name] for name in parts.extra_scalars]
                     row += [more[name] for name in parts.extra_vectors]
+                if scorer is not None:
+                    scalars.append(scorer.score)
                 append(scalars, row, t2)
                 for feed in feeds:
                     feed.row(state, command, residuals[0] if residuals else None, reference, truth)
                 if command is not None and (command.note or self._said):
                     self._intervened(now, command.note)
-                for sentence in said() if said is not None else ():
-                    recorder.note(now, sentence)
+                if said is not None:
+                    for sentence in said():
+                        recorder.note(now, sentence)
                 cost_log = perf_counter() - t2
                 if progress is not None and t2 > next_progress:
                     next_progress = t2 + PROGRESS
@@ -328,7 +335,7 @@ class _Loop:
         except Exception as problem:  # a run ends with its log, whatever happened
             self.abort = problem
             what = "the plant was lost" if stage == "plant" else f"the {stage} failed"
-            self.aborted = f"{what}: {problem or type(problem).__name__}"
+            self.aborted = f"{what}: {problem or type(problem).__name__}{raised_at(problem)}"
             asked = stage in ("plant", "log") and controller is not None
             if asked and (wrong := no_command(command, len(nothing))) is not None:
                 stage, self.abort, self.aborted = "controller", wrong, f"the controller failed: {wrong}"

@@ -68,6 +68,7 @@ def summarise(
         "aborted": result.aborted,
         "log_error": result.log_error,
         "interventions": dict(result.interventions),
+        "limits_exceeded": result.exceeded,  # those of the interventions that are limits of the arm
         "period_us": {
             name: 1e6 * value if isinstance(value, float) else value
             for name, value in (

@@ -14,7 +14,7 @@ from tangere.identification.belief import JOLTS, Belief, belief, with_stated_pay
 from tangere.identification.findings import Finding, sentences
 from tangere.identification.touch_logs import TouchLog
 from tangere.identification.touched_spans import before_stops, enough_free, untouched
-from tangere.loop.watching import SHORTEST, Watched, watch
+from tangere.loop.watching import SHORTEST, Watched, alarms, watch
 from tangere.observe.detect import FreeMotion, Thresholds, tune
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.friction_state import without_friction_state
@@ -82,7 +82,7 @@ def tuning(
         beliefs.append(own)
         residual = momentum_residual(own.robot, drive, log.motion, gain)
         if float(np.ptp(log.motion.time)) >= SHORTEST:
-            free, said = untouched(log.name, log.motion.time, watch(log, own, isolate=False).alarms)
+            free, said = untouched(log.name, log.motion.time, alarms(log, own))
             residual, doubts = np.where(free[:, None], residual, np.nan), doubts + said
             left_out += float(np.diff(log.motion.time)[~free[1:]].sum())
         if cut.free is not None:

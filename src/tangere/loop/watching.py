@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -312,18 +313,28 @@ def watch(
     progress: Progress = lambda share: None,
 ) -> Watched:
     """Run a log through observer and detector. time_s is the stamp of the sample that completed the evidence."""
+    masks: dict[str, Any] = {"wanted": wanted, "payload_changes": payload_changes}
+    watcher = _ran(log, believed, progress, isolate=isolate, traced=True, **masks)
+    return watcher.watched(log, believed, promised_at(believed.thresholds, log.motion.time, log.motion.qd))
+
+
+def alarms(log: TouchLog, believed: Belief) -> tuple[Event, ...]:
+    """Only the events of `watch` that alarm: what the detector looked at is not kept."""
+    return tuple(event for event in _ran(log, believed, isolate=False).events if event.alarm)
+
+
+def _ran(log: TouchLog, believed: Belief, progress: Progress = lambda share: None, **how: Any) -> Watcher:
+    """The watcher of a log that has ended."""
     duration = long_enough(log)
     source = _Recorded(log, believed)
-    watcher = Watcher(
-        believed, wanted=wanted, payload_changes=payload_changes, isolate=isolate, known_at=source.known_at, traced=True
-    )
+    watcher = Watcher(believed, known_at=source.known_at, **how)
     result = run(
         source, observers=[source], detector=watcher, progress=lambda done, _: progress(done / duration), keep=False
     )
     if result.abort is not None:
         raise result.abort
     progress(1.0)
-    return watcher.watched(log, believed, promised_at(believed.thresholds, log.motion.time, log.motion.qd))
+    return watcher
 
 
 def long_enough(log: TouchLog) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
-from tangere.kernels.periods import finite
+from tangere.kernels.periods import finite, held, put
 from tangere.model.mjcf import mujoco_module
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.render import Camera, OffScreen
@@ -184,17 +184,14 @@ class MujocoPlant(SimulatedArm):
         if self._actuators.stuck != self._stuck:
             self._brake(self._actuators.stuck)
         applied, data, moving = self._applied, self.data, self._moving
-        if self._pushed:
-            np.add(tau, self._push, out=applied)
-        else:
-            applied[:] = tau
+        put(applied, tau, self._push if self._pushed else None)
         if self._smooth is not None:
             applied -= self._smooth.torque(self._qd)
         if moving is not None:
             moving.before(middle)
         self._mj_step(self.model, data)
-        self._q, qd = self._qpos.copy(), self._qvel.copy()
-        self._qd = qd
+        self._q, self._qd = held(self._qpos, self._qvel)
+        qd = self._qd
         self._count += 1
         if not finite(qd):
             self._failed = True

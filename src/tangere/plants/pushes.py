@@ -111,10 +111,10 @@ class Pushes:
 
     def __init__(self, robot: Robot, pushes: Sequence[Push | PushForce]) -> None:
         self._robot = robot
-        self._nothing = np.zeros(robot.dof)
-        self._nothing.flags.writeable = False
+        self.nothing = np.zeros(robot.dof)  # what acts where nobody pushes
+        self.nothing.flags.writeable = False
         self._all = [_checked(push, robot.dof) for push in pushes]
-        self._torque, self._active = self._nothing, False  # of the joint pushes at work; whether any push is
+        self._torque, self._active = self.nothing, False  # of the joint pushes at work; whether any push is
         self._forces: list[tuple[PushForce, Array, Array]] = []
         self._turned: dict[int, Array] = {}  # by id of the push: its force in base axes
         self._unturned = False  # whether one of them waits for the posture at which it begins
@@ -164,7 +164,7 @@ class Pushes:
         edges = [edge for push in self._all for edge in (push.start, push.start + push.duration)]
         self._since = max((edge for edge in edges if edge <= middle), default=-math.inf)
         self._until = min((edge for edge in edges if edge > middle), default=math.inf)
-        self._torque, self._forces, self._active = self._nothing, [], bool(active)
+        self._torque, self._forces, self._active = self.nothing, [], bool(active)
         for push in active:
             if isinstance(push, Push):
                 self._torque = self._torque.copy()

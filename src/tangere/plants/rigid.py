@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
+from tangere.kernels.periods import held
 from tangere.plants.pushes import Fault, Push, PushForce, braked
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
@@ -53,6 +54,7 @@ class RigidPlant(SimulatedArm):
         self._friction = self._law = None if still else friction
         self._h, self._substeps = period / substeps, substeps
         self._step = self._runge_kutta if method == "rk4" else self._semi_implicit
+        self._prepare()
         self.reset(np.zeros(robot.dof))
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> State:
@@ -80,6 +82,7 @@ class RigidPlant(SimulatedArm):
         if self._failed or not math.isfinite(self._qd @ self._qd):
             self._failed = True
             return
+        self._q, self._qd = held(self._q, self._qd)
         self._sampled()
 
     def change(self, name: str, value: float) -> None:
@@ -88,6 +91,7 @@ class RigidPlant(SimulatedArm):
             self.robot = self.robot.with_payload(value or None)
         else:
             self._friction = None if self._law is None else self._law.scaled(value)
+        self._prepare()
 
     def truth(self) -> Truth:
         """The noise-free state now, and tau_ext and wrench as they acted since the sample before."""
@@ -95,6 +99,12 @@ class RigidPlant(SimulatedArm):
 
     def close(self) -> None:
         """Nothing to release."""
+
+    def _prepare(self) -> None:
+        """The compiled step, where there is one for this arm, and what it is told of friction."""
+        f = self._friction
+        self._quick = getattr(self.robot, "_runge_kutta", None) if f is None or type(f) is JointFriction else None
+        self._rubbed = None if f is None else np.column_stack((f.coulomb, np.full(self.dof, 1.0 / f.width), f.viscous))
 
     def _acceleration(self, q: Array, qd: Array, tau: Array) -> Array:
         if self._pushed:
@@ -113,6 +123,11 @@ class RigidPlant(SimulatedArm):
 
     def _runge_kutta(self, tau: Array) -> None:
         q, v, h = self._q, self._qd, self._h
+        if self._quick is not None and not (self._stuck or self._pushed):
+            moved = self._quick(q, v, tau, self._rubbed, h)
+            if moved is not None:
+                self._q, self._qd = moved
+                return
         a1 = self._acceleration(q, v, tau)
         v2 = v + (0.5 * h) * a1
         a2 = self._acceleration(q + (0.5 * h) * v, v2, tau)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost, UnknownName
+from tangere.kernels.periods import held
 from tangere.plants.pull import Load, Pull, Pulled, checked_load, checked_pull, pulled
 from tangere.plants.pushes import Actuators, Fault, Push, Pushes, PushForce
 from tangere.plants.sensors import SensorModel, Sensors
@@ -75,8 +76,7 @@ class SimulatedArm:
 
     def _begin(self, q: Array, qd: Array) -> State:
         """The first sample, at rest or moving; nothing acts yet."""
-        self._q, self._qd = q, qd
-        self._shown()
+        self._q, self._qd = held(q, qd)
         self._count, self._failed, self._pushed = 0, False, False
         self._stuck: tuple[int, ...] = ()
         self._actuators.reset()
@@ -91,8 +91,13 @@ class SimulatedArm:
         middle = (self._count + 0.5) * self.period
         tau, pushes = self._actuators.apply(command.tau, middle), self._pushes
         self._pushed = pushes.schedule(middle)
-        self._push = pushes.torque(self._q)
-        self._wrench = pushes.wrench(self._q) if self._pushed else self._nothing
+        if self._pushed:
+            self._push, self._wrench = pushes.torque(self._q), pushes.wrench(self._q)
+        else:
+            self._push, self._wrench = pushes.nothing, self._nothing
+        if self._pull is None and self._load is None:
+            self.pulled = self._held = None
+            return tau, middle
         # set once a period: a sink reads it from a thread of its own, and None would be a hand that let go
         self.pulled = None if self._pull is None else pulled(self._pull, self.robot, self._q, self._qd)
         self._held = self._load
@@ -106,16 +111,10 @@ class SimulatedArm:
         return tau, middle
 
     def _sampled(self) -> None:
-        """The sample at the end of a period."""
-        self._shown()
+        """The sample at the end of a period; q and qd are `held`: nobody can change them in place."""
         felt = self._wrench if self._force_sensor else None
         time = self._count * self.period
         self._state = self._sensors.next(time, self._q, self._qd, self._actuators.reported, felt)
-
-    def _shown(self) -> None:
-        """What a controller sees is the arm's own state: numpy refuses to change it in place."""
-        self._q.setflags(write=False)
-        self._qd.setflags(write=False)
 
 
 def changeable(name: str, value: float) -> str:

@@ -36,6 +36,7 @@ STYLES = "abcdef"  # of the curves, one for each run
 MOST = len(STYLES)
 Rows = list[tuple[str, list[Any]]]
 _POINTS = 20_000  # samples of a curve in the page: 20 s at 1 kHz, whole
+LENGTHS = ("duration_s", "samples")  # of a run: no news beside its figures
 _SAME = 1e-9  # relative; figures nearer than this are equal: the last digits of MuJoCo depend on the processor
 
 
@@ -69,17 +70,16 @@ def compare_html(runs: Sequence[RunData], *, title: str = "", about: About | Non
         _commands(runs, names),
     ]
     line = " · ".join(f"{name}: {_length(run)}" for name, run in zip(names, runs, strict=True))
-    top = page_head(
-        title or " against ".join(names), line, [], sentence=_sentence(names, settings, figures), about=about
-    )
+    said, against = _sentence(names, settings, figures), " against " if len(names) == 2 else ", "
+    top = page_head(title or against.join(names), line, [], sentence=said, about=about)
     return page_html(title or " and ".join(names), top, made)
 
 
 def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
     """How many settings differ, and the figure that changed most, in words."""
-    which = ", ".join(words(key) for key, _ in settings[:3]) + (", ..." if len(settings) > 3 else "")
+    which = ", ".join(words(key).partition(" [")[0] for key, _ in settings[:3]) + (", ..." if len(settings) > 3 else "")
     said = f"{len(names)} runs that differ in {which}" if settings else f"{len(names)} runs with the same settings"
-    pairs = [(key, values[0], values[-1]) for key, values in figures]
+    pairs = [(key, values[0], values[-1]) for key, values in figures if key not in LENGTHS]
     sizes = [
         (abs(np.log(b / a)), key, a, b)
         for key, a, b in pairs
@@ -89,7 +89,7 @@ def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
         return f"{said}."
     _, key, a, b = max(sizes, key=lambda one: one[0])
     name, value = fact(key, b)
-    return f"{said}; what changed most is {name}: {fact(key, a)[1]} in {names[0]}, {value} in {names[-1]}."
+    return f"{said}; what changed most: {name}, {fact(key, a)[1]} in {names[0]}, {value} in {names[-1]}."
 
 
 def labels(runs: Sequence[RunData]) -> list[str]:
@@ -104,7 +104,9 @@ def differences(runs: Sequence[RunData]) -> tuple[Rows, Rows]:
     robots = [getattr(run.robot, "name", run.robot) for run in runs]
     if len({str(robot) for robot in robots}) > 1 and not any(name == "robot" for name, _ in settings):
         settings.insert(0, ("robot", robots))
-    return settings, _differing([dict(entries(run.summary)) for run in runs])
+    told = {key for key, _ in settings}  # a setting that the summary repeats is told once
+    figures = _differing([dict(entries(run.summary)) for run in runs])
+    return settings, [(key, values) for key, values in figures if label(key).partition(" [")[0] not in told]
 
 
 def _differing(tables: Sequence[dict[str, Any]]) -> Rows:
@@ -174,9 +176,11 @@ def _each_joint(rows: Rows, first: RunData) -> Rows:
 def _table(names: Sequence[str], rows: Rows, first: RunData, *, change: bool) -> Raw:
     if not change:
         return table(("", *names), worded(rows, first))
-    changes = [_change(*values) for _, values in _each_joint(rows, first)]
-    rows_told = zip(worded(rows, first), changes, strict=True)
-    return table(("", *names, "change"), [(*row, by) for row, by in rows_told])
+    told = []
+    for row, (_, values) in zip(worded(rows, first), _each_joint(rows, first), strict=True):
+        seen = not any(cell == "0" or cell.startswith("<") for cell in row[1:])  # of rounding a change tells nothing
+        told.append((*row, _change(*values) if seen else "–"))
+    return table(("", *names, "change"), told)
 
 
 def _change(before: Any, after: Any) -> str:
@@ -187,6 +191,8 @@ def _change(before: Any, after: Any) -> str:
         return "–"
     ratio = after / before
     text = f"{100.0 * (ratio - 1.0):+.3g} %" if 0.5 < ratio < 2.0 else f"× {number(ratio, 3)}"
+    if not 1e-3 < abs(ratio) < 1e3:
+        text = "< a thousandth" if abs(ratio) < 1.0 else "> a thousand times"
     return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "−")
 
 
@@ -215,8 +221,7 @@ def _grid(runs: Sequence[RunData]) -> Array:
         return times[0]
     start, end = min(float(time[0]) for time in times), max(float(time[-1]) for time in times)
     period = min(float(np.median(np.diff(time))) if len(time) > 1 else 1.0 for time in times)
-    count = int(min(_POINTS, max(2.0, (end - start) / period + 1.0)))
-    return np.linspace(start, end, count)
+    return np.linspace(start, end, min(_POINTS, max(2, round((end - start) / period) + 1)))
 
 
 def _on(grid: Array, run: RunData, values: Array) -> Array:

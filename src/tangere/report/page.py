@@ -19,7 +19,7 @@ from tangere.report.section import Section, joint_units, page_head, robot_of
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
 from tangere.report.sections_run import figure, settings, setup, summary, what
-from tangere.report.sentence import beyond, beyond_words, sentence
+from tangere.report.sentence import beyond, beyond_words, false_size, sentence
 from tangere.types import Array
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
@@ -163,8 +163,8 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
     alarms = sorted((judged for judged in data.judged if judged[0].alarm), key=lambda one: bool(one[1].get("false")))
     for event, entry in alarms[:1]:  # a true one, where there is any
         if entry.get("torque_nm") is not None and entry.get("false"):
-            off = number(abs(entry["torque_nm"]), 3)
-            tiles.append((f"false alarm at joint {event.joint}", off, f" {units[event.joint]}"))
+            off, unit = false_size(entry, told.get("residual_rms_nm")), units[event.joint]
+            tiles.append((f"false alarm at joint {event.joint}", number(off, 3), f" {unit}"))
         elif entry.get("torque_nm") is not None:
             known = entry.get("true_torque_nm") is not None and event.kind != "fault"  # a drive: nobody pushed
             true = f" of {number(entry['true_torque_nm'], 3)}" if known else ""

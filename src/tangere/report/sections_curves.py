@@ -33,6 +33,7 @@ from tangere.report.section import (
     tool_paths,
     unit_words,
 )
+from tangere.report.sections_run import figure as measured
 from tangere.types import Array, Event
 
 
@@ -138,7 +139,7 @@ def torques(data: RunData) -> Section | None:
         share = 100.0 * peak / limit if limit > 0 else float("nan")
         used = "–" if np.isnan(share) else f"{share:.1f} %"
         # a clipped torque sits on its limit to within rounding
-        rows.append((title, number(peak), number(limit), used, bar(share, "bar hit" if share > 99.9 else "bar")))
+        rows.append((title, measured(peak, ""), number(limit), used, bar(share, "bar hit" if share > 99.9 else "bar")))
     limited = by_hand(" The limits are far outside most panels: switch them on in the legend.")
     caption = join("Joint torques, gravity included.", None if limits is None else limited)
     hidden = ("limits",) if limits is not None else ()

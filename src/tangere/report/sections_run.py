@@ -262,11 +262,17 @@ def setup(data: RunData) -> Section:
     return Section("setup", "The parts and the frames", join(*parts), tuple(figures))
 
 
+# keys of the summary that have a place of their own in the page
+PLACED = {
+    "events", "shares", "aborted", "interventions", "limits_exceeded", "period_us", "blocks", "remark", "notes",
+    "faults", "step_us", "realtime_factor", "pushes",
+}  # fmt: skip
+
+
 def entries(summary: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """Key and value, nested ones as "outer inner"; what has a place of its own in the page is left out."""
     for key, value in summary.items():
-        if not before and key in ("events", "shares", "aborted", "interventions", "period_us", "blocks", "remark",
-                                 "notes", "faults", "step_us", "realtime_factor", "pushes"):  # fmt: skip
+        if not before and key in PLACED:
             continue
         if isinstance(value, Mapping):
             inner = {name: one for name, one in value.items() if not isinstance(one, Mapping)}

@@ -8,7 +8,6 @@ from typing import Any, TypeGuard
 from tangere.figures.markup import number
 from tangere.report.data import RunData
 from tangere.report.section import joint_units, robot_of
-from tangere.types import BEYOND
 
 TAKEN = {"stop": "a stop", "wanted": "a wanted contact", "payload": "a payload"}  # what a push may be taken for
 WITHIN = 3  # touches that are told one by one
@@ -48,9 +47,9 @@ def _first(data: RunData) -> str:
 
 def beyond(data: RunData) -> dict[str, int]:
     """Limits of the arm that the run went beyond, and in how many periods; the most often first."""
-    noted = data.summary.get("interventions")
+    noted, limits = data.summary.get("interventions"), data.summary.get("limits_exceeded") or ()
     found = noted.items() if isinstance(noted, Mapping) else ()
-    return dict(sorted(((text, n) for text, n in found if BEYOND in text), key=lambda one: -one[1]))
+    return dict(sorted(((text, n) for text, n in found if text in limits), key=lambda one: -one[1]))
 
 
 def beyond_words(data: RunData) -> str:
@@ -104,7 +103,14 @@ def false_words(entry: Mapping[str, Any], units: Mapping[int, str], quiet: Seque
         return words + "."
     worst = max(range(len(quiet)), key=quiet.__getitem__)
     more = f", most on joint {worst + 1}: {number(quiet[worst], 3)} {units[worst + 1]}" if worst != joint - 1 else ""
-    return f"{words}, its model is off by {number(quiet[joint - 1], 3)} {units[joint]} there (rms){more}."
+    return f"{words}, its model is off by {number(false_size(entry, quiet), 3)} {units[joint]} there (rms){more}."
+
+
+def false_size(entry: Mapping[str, Any], quiet: Any) -> float:
+    """By how much the model is off at the joint of a false alarm: rms where it is known, else what was felt."""
+    at = int(entry["joint"]) - 1
+    known = isinstance(quiet, list | tuple) and at < len(quiet) and _known(quiet[at])
+    return float(quiet[at]) if known else abs(float(entry["torque_nm"]))
 
 
 def missed_words(pushes: Iterable[Mapping[str, Any]], units: Mapping[int, str]) -> list[str]:

@@ -11,7 +11,7 @@ from tangere.apps.virtual_ur.server import Server
 from tangere.identification.belief import belief
 from tangere.logs import ros_messages
 from tangere.logs.channels import FRAMES, JOINT_STATE, TEXT, WRENCH, Views
-from tangere.logs.filled import Filled
+from tangere.logs.ros_messages import Filled
 from tangere.model.urdf_text import to_urdf
 from tangere.ros2.interfaces import TOUCH
 from tangere.ros2.motion import Motion

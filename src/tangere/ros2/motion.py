@@ -17,10 +17,10 @@ import numpy as np
 from tangere.apps.virtual_ur.inside import STEP
 from tangere.errors import InvalidValue
 from tangere.planning.waypoints import Waypoints
-from tangere.ros2.actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, End, Goal
 from tangere.ros2.cdr import Message
 from tangere.ros2.interfaces import FOLLOW
 from tangere.ros2.node import Node, now, seconds_of
+from tangere.ros2.services import ABORTED, CANCELED, SUCCEEDED, ActionServer, End, Goal
 from tangere.ros2.trajectories import (
     GOAL_TOLERANCE,
     INVALID_GOAL,

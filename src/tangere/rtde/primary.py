@@ -13,9 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 from tangere.errors import InvalidValue, PlantLost
+from tangere.model.frames import inverse, rotation_rpy, transform
+from tangere.robots import Robot
 from tangere.rtde.client import WAIT, connect
 from tangere.rtde.wire import ProtocolError
+from tangere.types import Array
 
 PORT = 30001
 MESSAGE_BYTES = 1 << 20  # [bytes] of one message: a real one has some thousand
@@ -106,6 +111,14 @@ class Calibration:
         status = int.from_bytes(content[216:220], "big")
         rows = [tuple(numbers[6 + 6 * k : 12 + 6 * k]) for k in range(4)]
         return cls(rows[0], rows[1], rows[2], rows[3], tuple(numbers[:6]), status)
+
+    def flange(self, q: Sequence[float]) -> Array:
+        """Where it is at these angles [rad]: T (4, 4) in base axes."""
+        T = np.eye(4)
+        for turn, theta, a, d, alpha in zip(q, self.theta, self.a, self.d, self.alpha, strict=True):
+            T = T @ transform(rotation_rpy(0.0, 0.0, turn + theta, snap=False), (0.0, 0.0, d))
+            T = T @ transform(rotation_rpy(alpha, 0.0, 0.0, snap=False), (a, 0.0, 0.0))
+        return T
 
     def pack(self) -> bytes:
         """The kinematics part, as a controller sends it."""
@@ -207,32 +220,38 @@ def introduction(host: str, port: int = PORT, wait: float = WAIT) -> Told:
 
 # Arms whose controllers tell the number of the arm that they were made from
 _MADE_FROM = {"ur7e": "ur5e", "ur12e": "ur10e"}
+# [m] between the flange by a model of its own name and by the controller's calibration, beyond which it is another arm:
+# a calibration moves it by some millimetres, UR3 and UR3e differ by 26 in this posture, other pairs by more.
+ANOTHER, POSTURE = 0.02, (0.3, -1.2, 1.1, -0.9, -1.0, 0.5)
 
 
-def another_arm(told: Told, name: str) -> str:
-    """The name of the arm that the controller drives, where it is not that one; "" where it is, or nobody can say.
+def another_arm(told: Told, robot: Robot) -> str:
+    """The arm that the controller drives, where it is not that one; "" where it is, or nobody can say.
 
-    name: of a UR arm; nothing is said of an arm by a name of its own.
+    A UR is known by its name; an arm by a name of its own by where its flange would be.
     """
-    name = name.lower()
-    if told.configuration is None or not re.fullmatch(r"ur\d+(e|long)?", name):
+    name, says = robot.name.lower(), "" if told.configuration is None else arm_name(told)
+    if re.fullmatch(r"ur\d+(e|long)?", name):
+        return "" if says in (name, _MADE_FROM.get(name)) else says
+    if told.calibration is None or robot.dof != len(POSTURE):
         return ""
-    says = arm_name(told)
-    return "" if says in (name, _MADE_FROM.get(name)) else says
+    ours = robot.pose(np.array(POSTURE)) @ inverse(robot.model.T_flange_tcp)
+    off = float(np.linalg.norm(ours[:3, 3] - told.calibration.flange(POSTURE)[:3, 3]))
+    return (says or "arm of another geometry") if off > ANOTHER else ""
 
 
-def refuse_another(host: str, name: str) -> None:
-    """InvalidValue where the arm there is another than that by its own controller: its gravity would look like touch.
+def refuse_another(host: str, robot: Robot) -> None:
+    """InvalidValue where the arm there is another one by its own controller: gravity, limits, moves would be wrong.
 
     Where that port is closed nobody can say.
     """
     try:
-        says = another_arm(introduction(host, wait=3.0), name)
+        says = another_arm(introduction(host, wait=3.0), robot)
     except (PlantLost, ProtocolError):
         return
     if says:
-        told = f"{host} is a {says} by its own controller, --robot says {name}"
-        raise InvalidValue(f"{told}: give --robot {says}, or the address that was meant")
+        told = f"{host} is a {says} by its own controller, and {robot.name} was given"
+        raise InvalidValue(f"{told}: give that arm, or the address that was meant")
 
 
 def arm_name(told: Told) -> str:

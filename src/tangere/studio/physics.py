@@ -33,6 +33,7 @@ from tangere.types import Array, Command, State
 
 SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
 LINGER = 5.0  # [s] for which the simulation goes on when the studio is gone
+MADE_UP = 0.1  # [s] by which a busy machine may hold it up without the arm falling behind the clock
 NAP = 0.005  # [s] between two looks at the messages while the simulation is paused
 
 
@@ -248,7 +249,7 @@ class Physics:
         result = run(
             world.plant, stoppable, world.observer, detector=world.detector, reaction=world.reaction,
             trajectory=world.trajectory, start=world.start, live=self._hand,
-            sinks=[Rows(ring, stoppable, self._hand, number, self._tell)], paced=True, keep=False, log=log,
+            sinks=[Rows(ring, stoppable, self._hand, number, self._tell)], paced=MADE_UP, keep=False, log=log,
             robot=world.believed,
         )  # fmt: skip
         return result.aborted

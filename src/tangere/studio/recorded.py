@@ -96,7 +96,9 @@ def recorded(
     how: columns and rate, as logs.read takes them.
     """
     data, log, parts, file = _read(source, progress, how)
-    name = data.name if isinstance(source, RunData) else data.name or Path(os.fspath(source)).name
+    name = data.name
+    if isinstance(source, str | os.PathLike) and (not name or Path(source).is_dir()):
+        name = Path(source).resolve().name  # two runs of one scenario stand in two folders
     if data.q is None or not len(data.time):
         raise InvalidValue(f"{name}: no joint positions in it, so there is nothing to show")
     found = arm if arm is not None else data.robot

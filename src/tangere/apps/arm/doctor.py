@@ -169,7 +169,7 @@ class _Doctor:
         if self.name is None:
             self.name = says
             self.add("model", "ok", f"the controller drives a {says}")
-        elif primary.another_arm(self.told, self.name):
+        elif primary.another_arm(self.told, robot(self.name)):
             self.add(
                 "model", "fault", f"the controller drives a {says}, --robot says {self.name}",
                 "another arm, or another address than was meant", f"give --robot {says}", "wrong_model", passive=True,

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, PlantLost, TangereError
-from tangere.kinematics.rotation import pose_from_ur, ur_from_pose
-from tangere.model.frames import inverse
+from tangere.kinematics.rotation import ur_from_pose
 from tangere.plants.rtde_plant import SAYING, SLOW, RtdePlant, controllers_arm
 from tangere.plants.torque_loop import STOP
 from tangere.robots import Robot, as_robot
@@ -35,9 +34,6 @@ MORE = (
     f"output_int_register_{BEGUN}", f"output_int_register_{DONE}",
 )  # fmt: skip
 TOLD = ("payload", "payload_cog", "payload_inertia", "target_gravity")  # what the controller takes to hang there
-# [m] between the flange by our model and the controller's, beyond which it is another arm: calibration moves it by some
-# millimetres, UR5e and UR5 differ by 73, other pairs by more. Arms of one geometry (UR10e, UR12e) are told by gravity.
-ANOTHER = 0.02
 PROTECTIVE_STOP = 3  # the safety mode
 HEAD = 2  # lines that stand before a program of the user in ours
 SIGNALS = (("standard", 8), ("configurable", 8), ("tool", 2))  # digital outputs, in the order of their numbers
@@ -60,7 +56,7 @@ class Arm:
     """A UR arm, real or virtual. A context manager that leaves it stopped. Not a safety function.
 
     host: an IPv4 address or rtde://HOST[:PORT]. robot: the arm or its name; by default what the controller says it
-    drives; one whose geometry is another arm's is refused before anything moves. consent: needed for whatever can move
+    drives; where the controller says that it is another one, it is refused. consent: needed for whatever can move
     an arm that is not on this computer (tangere.consent). A lost connection is made anew with growing pauses;
     tell(sentence) is called with that, else it is kept in `said`.
     """
@@ -72,9 +68,9 @@ class Arm:
         self.address: Address = address_of(host)
         self.said: list[str] = []
         self._consent, self._tell = consent, tell or self.said.append
-        name = robot or primary.arm_name(primary.introduction(self.address.host, wait=3.0))
-        self.robot: Robot = as_robot(name)
-        self._compared = robot is None  # with the arm that is there
+        self.robot: Robot = as_robot(robot or primary.arm_name(primary.introduction(self.address.host, wait=3.0)))
+        if robot is not None:
+            primary.refuse_another(self.address.host, self.robot)
         self._believed: tuple[bytes, Robot] = (b"", self.robot)
         self._programs: Programs | None = None
         self._newest: dict[str, Any] = {}
@@ -272,25 +268,6 @@ class Arm:
             self._believed = key, controllers_arm(self.robot, told)
         return self._believed[1]
 
-    def _refuse_another(self, values: dict[str, Any]) -> None:
-        """Raise where the flange of the arm given is elsewhere than the controller's: limits and moves would be wrong.
-
-        Once, from a sample; versions before 5.5.1 do not tell their tool, and are believed.
-        """
-        if self._compared or not {"tcp_offset", "actual_TCP_pose"} <= set(values):
-            return
-        ours = self.robot.pose(values["q"]) @ inverse(self.robot.model.T_flange_tcp)
-        theirs = pose_from_ur(values["actual_TCP_pose"]) @ inverse(pose_from_ur(values["tcp_offset"]))
-        off = float(np.linalg.norm(ours[:3, 3] - theirs[:3, 3]))
-        if off > ANOTHER:
-            told = primary.introduction(self.address.host, wait=3.0)
-            found = f"is a {primary.arm_name(told)}" if told.configuration is not None else "is another arm"
-            raise InvalidValue(
-                f"{self.address.host} {found}, not the {self.robot.name} that was given: its flange is {off:.2f} m "
-                f"from where that one's would be. tangere.arm({self.address.host!r}) takes the arm that is there"
-            )
-        self._compared = True
-
     def _until(self, what: Callable[[dict[str, Any]], bool], seconds: float = SILENT) -> bool:
         """Wait for a new sample of which that is true; False: the time is over."""
         asked = time.monotonic()
@@ -309,8 +286,6 @@ class Arm:
         number = (max(int(values[f"output_int_register_{k}"]) for k in (BEGUN, DONE)) + 1) % 2**30
         told = "write_output_integer_register({}, {})"
         begun, done = told.format(BEGUN, number), told.format(DONE, number)
-        if not replace:  # a stop is for any arm
-            self._refuse_another(values)
         if int(values["runtime_state"]) == 2 and not replace:
             raise PlantLost(f"{self.address.host} runs a program already; stop() ends it")
         programs = self._open()

@@ -61,7 +61,7 @@ def record(
     if not path.parent.is_dir():
         raise InvalidValue(f"--out: there is no folder {path.parent}")
     if robot is not None:
-        refuse_another(address.host, robot.name)
+        refuse_another(address.host, robot)
     if path.exists() and tell is not None:
         tell(f"{path} held an earlier log, which this one replaces")
     rows = RtdeRows(address, seconds=seconds, tell=tell)

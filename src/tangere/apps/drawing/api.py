@@ -39,16 +39,10 @@ def draw(
     apps.drawing.settings.DrawingSettings, numbers in SI or texts as the options have them: force=5 [N], size=0.2 [m] or
     "200mm", speed=0.05 [m/s], controller="hybrid", sensor="ideal", ... Needs the extra `draw`.
     """
-    name = _plain(robot) if isinstance(robot, Robot) else robot
+    told = merged(DrawingSettings, {"robot": _named(robot), **settings})
     folder = Path("out") / Path(picture).stem if out is None else Path(out)
-    told = merged(DrawingSettings, {"robot": name, **settings})
     done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress, fresh=out is None)
-    if report:
-        from tangere.apps.drawing.page import write_drawn
-
-        done.attempt(REPORT, lambda: write_drawn(done, done.folder / REPORT))
-    done.attempt.settle(done.folder)
-    return done
+    return _settled(done, report)
 
 
 def write(
@@ -60,17 +54,21 @@ def write(
     settings: those of apps.drawing.text.settings.TextSettings: height=0.012 [m] of a capital or "12mm", font="single-
     line", align="centre", ...; and those of a drawing but its size. out: the folder, out/TEXT where none is given.
     """
+    from tangere.apps.drawing.text.layout import sized, written
     from tangere.apps.drawing.text.settings import TextSettings
-    from tangere.apps.drawing.text.written import sized, written
 
     own = {key: settings.pop(key) for key in settings_of(TextSettings) if key in settings}
-    name = _plain(robot) if isinstance(robot, Robot) else robot
-    drawing = merged(DrawingSettings, {"robot": name, **settings})
+    drawing = merged(DrawingSettings, {"robot": _named(robot), **settings})
     with written(text, merged(TextSettings, own), drawing.hatch != "none") as (picture, size):
         told = sized(drawing, size)
         folder = Path("out") / picture.stem if out is None else Path(out)
         done = maker.draw_picture(picture, told, out=folder, say=say, progress=progress, fresh=out is None)
         done = replace(done, prepared=replace(done.prepared, picture=done.folder / COPY / picture.name))
+    return _settled(done, report)
+
+
+def _settled(done: Drawn, report: bool) -> Drawn:
+    """The drawing with its page, where that is wanted."""
     if report:
         from tangere.apps.drawing.page import write_drawn
 
@@ -79,8 +77,10 @@ def write(
     return done
 
 
-def _plain(robot: Robot) -> str:
+def _named(robot: Robot | str) -> str:
     """The name of an arm that is as it ships: a drawing mounts its own pen and knows the arm by its name."""
+    if isinstance(robot, str):
+        return robot
     own, shipped = robot.model, load(robot.name)
     same = own.payload is None and own.parameters == shipped.parameters and np.array_equal(own.gravity, shipped.gravity)
     if not (same and np.array_equal(own.T_flange_tcp, shipped.T_flange_tcp)):

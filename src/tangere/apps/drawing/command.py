@@ -107,7 +107,7 @@ def draw(arguments: argparse.Namespace) -> int:
 
 def write(arguments: argparse.Namespace) -> int:
     """Write a text into a folder, and say how it went."""
-    from tangere.apps.drawing.text.written import sized, written
+    from tangere.apps.drawing.text.layout import sized, written
 
     text = sys.stdin.read().rstrip("\n") if arguments.text == "-" else arguments.text
     settings = group_from(DrawingSettings, arguments)

@@ -31,6 +31,7 @@ from tangere.loop.claim import Claim
 from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, holds, write_json, write_manifest
 from tangere.model.loading import load
 from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
+from tangere.report.terminal import plural
 from tangere.robots import Robot
 
 SHIPPED = Path(__file__).parent / "picture" / "pictures"
@@ -103,17 +104,12 @@ def lacking(figures: DrawingFigures) -> str:
     missing = figures.strokes - figures.strokes_drawn
     if missing > 0:
         verb = "was" if missing == 1 else "were"
-        said.append(f"{missing} of {counted(figures.strokes, 'stroke')} {verb} not drawn, or not whole")
+        said.append(f"{missing} of {plural(figures.strokes, 'stroke')} {verb} not drawn, or not whole")
     lost = figures.contact_lost_s
     if lost > OFF_PAPER * figures.draw_s:
         share = 100.0 * lost / figures.draw_s
         said.append(f"the pen was off the paper for {lost:.2g} s, {share:.1f} % of the time it drew")
     return ", ".join(said)
-
-
-def counted(count: int, noun: str) -> str:
-    """1 stroke, 2 strokes."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def shipped_pictures() -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.strokes.strokes import Strokes, along, length, simplified
 from tangere.errors import MissingExtra
 from tangere.logs.files import replacing, write_text
+from tangere.report.terminal import plural
 from tangere.types import Array
 
 PEN = 0.5e-3  # m: width of the line at the wanted force, a fine felt pen
@@ -72,9 +73,8 @@ def _number(value: float) -> str:
 
 def figures(strokes: Strokes, *, seconds: float | None = None) -> str:
     """One line for people: strokes, length drawn, travel with the pen up, size, and time where it is known."""
-    count = len(strokes)
     words = [
-        f"{count} stroke{'s' if count != 1 else ''}",
+        plural(len(strokes), "stroke"),
         f"{strokes.draw_length:.2f} m drawn",
         f"{strokes.pen_up_length:.2f} m pen up",
         f"{1e3 * strokes.size[0]:.0f} x {1e3 * strokes.size[1]:.0f} mm",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, counted, drawn_png, namer
+from tangere.apps.drawing.draw_picture import DRAWN_PNG, Drawn, drawn_png, namer
 from tangere.apps.drawing.files import encoded
 from tangere.apps.drawing.force.task import MODES
 from tangere.apps.drawing.ink import coloured_map, distance, plan_view
@@ -30,8 +32,10 @@ from tangere.report.section import Section, again, folded, page_head, table
 from tangere.report.sections_curves import joints, timing, torques
 from tangere.report.sections_glance import space
 from tangere.report.sections_run import value_text
+from tangere.report.terminal import plural
 from tangere.types import Array
 
+TITLE = 48  # letters of a title, at most
 _SHEET = 4e-3  # m, thickness of the paper in the picture of the arm: seen from the side it is a line
 SIDE = 720  # px of the picture in the page: half a screen
 PUBLISHED = 0.38  # N, mean deviation of a real UR5e in force mode at 1 to 10 N
@@ -79,7 +83,7 @@ def drawn_html(done: Drawn, command: str = "") -> str:
     """The page as text."""
     run = done.main.run
     data = put_together(
-        run.log, None, done.summary, name=done.prepared.picture.name, command=command, robot=done.main.robot,
+        run.log, None, done.summary, name=titled(done.prepared.picture), command=command, robot=done.main.robot,
         period=run.period, aborted=run.aborted, bodies=(_sheet(done.prepared.canvas),),
     )  # fmt: skip
     time = done.main.log.time
@@ -88,7 +92,19 @@ def drawn_html(done: Drawn, command: str = "") -> str:
     arm = space(replace(data, tcp_des=None, q_des=None))
     sections += [s for s in (arm, joints(data), torques(data), timing(data)) if s is not None]
     sections.append(_what(done, command))
-    return page_html(f"{done.prepared.picture.name} drawn", _head(done), sections, time)
+    return page_html(f"{titled(done.prepared.picture)} drawn", _head(done), sections, time)
+
+
+def titled(picture: Path) -> str:
+    """What a drawing is called: the title that an SVG has, such as the text that is written, else the file's name."""
+    found = None
+    if picture.suffix == ".svg" and picture.is_file():
+        with picture.open(encoding="utf-8", errors="replace") as file:
+            found = re.search(r"<svg[^>]*>\s*<title>([^<]+)</title>", file.read(4096))
+    title = " ".join(unescape(found[1]).split()) if found is not None else ""
+    if not title:
+        return picture.name
+    return f"“{title if len(title) <= TITLE else title[: TITLE - 1].rstrip() + '…'}”"
 
 
 def _sheet(canvas: Canvas) -> dict[str, Any]:
@@ -103,7 +119,7 @@ def _head(done: Drawn) -> Raw:
     settings, summary, strokes = done.prepared.settings, done.summary, done.prepared.strokes
     size = " x ".join(f"{1e3 * side:.0f}" for side in strokes.size)
     line = (
-        f"{done.main.robot.model.title} · {size} mm · {counted(len(strokes), 'stroke')}, "
+        f"{done.main.robot.model.title} · {size} mm · {plural(len(strokes), 'stroke')}, "
         f"{strokes.draw_length:.2f} m drawn, {strokes.pen_up_length:.2f} m pen up · {settings.force:g} N · "
         f"{summary['controller']}, sensor {settings.sensor}"
     )
@@ -119,17 +135,17 @@ def _head(done: Drawn) -> Raw:
         if summary.get(key) is not None:
             tiles.append((name, number(factor * float(summary[key]), 3), unit))
     return page_head(
-        done.prepared.picture.name, line, tiles, alarm_of(done), lacks_of(done), sentence=_sentence(done)
+        titled(done.prepared.picture), line, tiles, alarm_of(done), lacks_of(done), sentence=_sentence(done)
     )
 
 
 def _sentence(done: Drawn) -> str:
     """Who drew what, with which force, and how true."""
     drawn, told = done.main.figures, done.summary
-    who = f"A {done.main.robot.model.title} drew {drawn.strokes_drawn} of {counted(drawn.strokes, 'stroke')}"
+    who = f"A {done.main.robot.model.title} drew {drawn.strokes_drawn} of {plural(drawn.strokes, 'stroke')}"
     true = told.get("path_rms_mm")
     force = told.get("force_mean_n")
-    words = f"{who} of {done.prepared.picture.name}"
+    words = f"{who} of {titled(done.prepared.picture)}"
     words += f", pressing with {number(force, 3)} N on average" if isinstance(force, int | float) else ""
     return words + (f", {number(true, 2)} mm (rms) off its path." if isinstance(true, int | float) else ".")
 
@@ -160,12 +176,15 @@ def _side_by_side(done: Drawn, command: str) -> Section:
         path = done.folder / namer(done.prepared.settings, controller)(DRAWN_PNG)
         inked = path.read_bytes() if path.is_file() else drawn_png(result, done.prepared)  # none: the disk was full
         views.append((name, _image("image/png", inked, name)))
+    paper = "padding:8px;background:#fff"
     boxes = [
-        tag("figure", tag("div", view, class_="stage"), tag("figcaption", name), style="margin:0")
+        tag("figure", tag("div", view, class_="stage", style=paper), tag("figcaption", name), style="margin:0")
         for name, view in views
         if view is not None
     ]
-    grid = f"display:grid;gap:16px;grid-template-columns:repeat({len(boxes)},minmax(0,1fr))"
+    wide, high = strokes.size
+    least = min(1000.0 / len(boxes) - 20.0, 200.0) if wide < 3.0 * high else 500.0  # [px]: a line of writing is long
+    grid = f"display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,{least:.0f}px),1fr))"
     text = (
         "The ink as a camera would see it: width by the cube root of the true force, paler where the pen hardly "
         "pressed."

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from tangere.apps.fmu import description3
 from tangere.apps.fmu.build import Platform, binaries, default_platforms
-from tangere.apps.fmu.description import description_text
+from tangere.apps.fmu.description import build_text, description_text
 from tangere.apps.fmu.kinds import KINDS, kind_of
 from tangere.apps.fmu.part import ArmNumbers, Kind, arm_of
 from tangere.apps.fmu.sources import sources_of
@@ -103,7 +102,7 @@ def fmu_bytes(
     cmake = _CMAKE.replace("fmu.c", "fmu3.c") if fmi == 3 else _CMAKE
     content["sources/CMakeLists.txt"] = cmake.replace("NAME", identifier).encode()
     if fmi == 3:
-        content["sources/buildDescription.xml"] = description3.build_text(identifier).encode()
+        content["sources/buildDescription.xml"] = build_text(identifier).encode()
     say = tell or (lambda text: None)
     made = binaries(sources, platforms, fmi, lambda folder: say(f"{identifier}: binary for {folder}"))
     content |= {f"binaries/{folder}/{identifier}{ending}": data for (folder, ending), data in made.items()}
@@ -111,9 +110,8 @@ def fmu_bytes(
     content["documentation/licenses/license.txt"] = licence_text().encode()
     content["terminalsAndIcons/icon.png" if fmi == 3 else "model.png"] = icon_png(kind)
 
-    described = description3.description_text if fmi == 3 else description_text
     draft = {
-        "modelDescription.xml": described(kind, arm, table, _UNKNOWN, __version__),
+        "modelDescription.xml": description_text(kind, arm, table, _UNKNOWN, __version__, fmi),
         "resources/parameters.txt": parameters_text(kind, table, _UNKNOWN),
     }
     guid = _guid(content | {name: text.encode() for name, text in draft.items()})

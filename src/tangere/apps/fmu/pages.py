@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # the page's tables set numbers to the right; these hold words
 STYLE = Raw(
     "<style>table.notes thead th{text-align:left;padding-left:14px}table.notes thead th:first-child{padding-left:0}"
-    "table.notes td:last-child{width:46%}</style>"
+    "table.notes:not(.facts) td:last-child{width:46%}</style>"
 )
 # of the blocks, their equations and the arms' numbers; set with a change of them, and to the day of a release. Not the
 # day of writing: identical input, identical file
@@ -153,7 +153,7 @@ def _use_section(kind: Kind, arm: ArmNumbers, fmi: int, version: str) -> Section
         ("Parameter set", f"{arm.model.title}, {arm.model.parameters}"),
         *(("", text) for text in arm.sources),
     ]  # fmt: skip
-    return Section("use", "Use", table((), rows, "notes"))
+    return Section("use", "Use", table((), rows, "notes facts"))
 
 
 def documentation_html(kind: Kind, arm: ArmNumbers, block: Table, version: str, fmi: int = 2) -> str:

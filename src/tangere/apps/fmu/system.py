@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere import foreign
 from tangere.apps.fmu.build import Platform, default_platforms
 from tangere.apps.fmu.kinds import kind_of
 from tangere.apps.fmu.package import fmu_bytes, folders, zipped
@@ -124,7 +125,7 @@ def write_system(
 
     made = as_robot(robot)
     arm = arm_of(made, friction, np.zeros(made.dof) if q_start is None else q_start)
-    path = Path(f"{arm.name}.ssp" if out is None else out)
+    path = Path(f"{foreign.file_name(arm.name)}.ssp" if out is None else out)
     if path.suffix.lower() != ".ssp":
         raise InvalidValue(f"{path}: a system is written as *.ssp")
     wanted = default_platforms() if platforms is None else tuple(platforms)

@@ -22,13 +22,16 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         self.observation_space = self.vector.single_observation_space
         self.action_space = self.vector.single_action_space
         self.metadata = {"render_modes": []}
-        self.render_mode = None
+        self.render_mode, self._begun = None, False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Start anew."""
         super().reset(seed=seed)
+        if seed is None and not self._begun:
+            seed = self.np_random_seed
+        self._begun = True
         observation, info = self.vector.reset(seed=seed, options=options)
         return observation[0], _first(info)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tangere.apps.gym.draws import Parameter
+from tangere.apps.gym.draws import Drawn, Parameter
 from tangere.apps.gym.vector import SLIP_MASS, Rows, TouchVectorEnv
 from tangere.codegen.functions import absolute, minimum, sqrt, where
+from tangere.errors import InvalidValue
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.ur import DOF
 from tangere.kinematics import vectors as v
@@ -15,8 +18,14 @@ from tangere.types import Array
 
 STIFFNESS = (5e3, 5e4)  # [N/m] a mattress on a board to a door of sheet metal
 RELATIVE_DAMPING = 0.1  # of critical for 10 kg, where no damping is given: most surfaces hardly bounce
+STEADY = 3.0  # of the 4 where a contact becomes unstable: episodes start near the posture, not in it
 NEAR = 0.01  # [m] a point counts as reached
 BOX = 0.2  # [m] goals of Reach lie that far from where the tip starts, at most, along each axis
+
+
+def _damping(stiffness: Any) -> Any:
+    """[N s/m] where none is given."""
+    return 2.0 * RELATIVE_DAMPING * np.sqrt(10.0 * stiffness)
 
 
 class PressVectorEnv(TouchVectorEnv):
@@ -35,12 +44,25 @@ class PressVectorEnv(TouchVectorEnv):
         Parameter("force", "N", 10.0, 0.1, 200.0, "that is wanted"),
     )
 
+    def _refuse(self, drawn: dict[str, Drawn]) -> None:
+        """A tip of mass m that moves in steps of h on a surface k, d: unstable where h^2 k + 2 h d exceeds 4 m."""
+        up = self.robot.jacobian(self.posture)[2]
+        mass = 1.0 / max(up @ np.linalg.solve(self.robot.mass_matrix(self.posture), up), 1e-9)
+        k, given = drawn["stiffness"].values.max(), drawn["damping"].values
+        d = given.max() if given.min() > 0.0 else max(given.max(), _damping(k))
+        most = (STEADY * mass / self.period - self.period * k) / 2.0
+        if d > most:
+            raise InvalidValue(
+                f"damping: the tip of {self.robot.name} weighs {mass:.2g} kg and moves in steps of {self.period:g} s: "
+                f"on {k:g} N/m at most {max(most, 0.0):.3g} N s/m, got {d:.3g}"
+            )
+
     def _task(self, rows: Rows, values: dict[str, Array], tip: Array, uniform: Array) -> tuple[Array, Array]:
         surfaces = np.zeros((len(rows), SURFACE))
         k = values["stiffness"]
         given = values["damping"]
         surfaces[:, 2], surfaces[:, 3], surfaces[:, 4] = 1.0, tip[:, 2] - values["gap"], k
-        surfaces[:, 5] = np.where(given > 0.0, given, 2.0 * RELATIVE_DAMPING * np.sqrt(10.0 * k))
+        surfaces[:, 5] = np.where(given > 0.0, given, _damping(k))
         surfaces[:, 6], surfaces[:, 7] = values["friction"], self.period / SLIP_MASS
         return surfaces, values["force"][:, None]
 

@@ -15,7 +15,7 @@ from tangere.errors import InvalidValue, MissingExtra
 from tangere.kernels import dlpack
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.environments import OUT, STATE
-from tangere.kernels.lessons_cuda import Lessons
+from tangere.kernels.environments_cuda import Lessons
 from tangere.kernels.table import Trace
 from tangere.kernels.ur import DOF
 from tangere.types import Array
@@ -33,7 +33,7 @@ def judge_of(kind: type[TouchVectorEnv]) -> Trace:
 
 
 class Tensors:
-    """The steps of a TouchVectorEnv on the device; limits as kernels.lessons_cuda has them."""
+    """The steps of a TouchVectorEnv on the device; limits as kernels.environments_cuda has them."""
 
     def __init__(self, envs: TouchVectorEnv, limits: Array, dtype: str) -> None:
         try:

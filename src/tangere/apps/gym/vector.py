@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from tangere.apps.gym.draws import Parameter, refuse_unknown, uniforms
+from tangere.apps.gym.draws import Drawn, Parameter, refuse_unknown, uniforms
 from tangere.apps.gym.tensors import Tensors
 from tangere.codegen.polynomials import exponential_minus_one
 from tangere.dynamics.friction import JointFriction
@@ -22,12 +22,14 @@ from tangere.kernels import ur
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.device import DEVICES
 from tangere.kernels.environments_cuda import DeviceSteps
+from tangere.kinematics.checks import checked
 from tangere.kinematics.vectors import Scalar, Vector
 from tangere.observe.momentum import GAIN
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import refuse_stiff_friction
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
+from tangere.settings import Setting
 from tangere.types import Array
 
 Rows = NDArray[np.intp]  # numbers of environments
@@ -42,6 +44,11 @@ CRASH = 10.0  # what an episode that ends so loses, for each second that was lef
 SLIP_MASS = 4.0  # [kg] an arm's tip weighs at least half of it: so friction on a surface stays stable
 POSTURE = tuple(np.radians(ur.READY).tolist())  # [rad] tool down, elbow bent
 SPREAD = 0.05  # [rad] joints start that far from the posture at most
+TIMES = (
+    Setting("period", "s", PERIOD, "of the simulation", low=0.0, above=True, high=0.1),
+    Setting("seconds", "s", SECONDS, "of an episode", low=0.0, above=True, high=1e6),
+    Setting("spread", "rad", SPREAD, "of the joints at the start", low=0.0, high=np.pi),
+)
 ARRAYS, DTYPES = ("numpy", "torch"), ("float64", "float32")
 _MODES = {mode.value.lower(): mode for mode in AutoresetMode}
 
@@ -104,18 +111,26 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         self.num_envs, self.device, self.render_mode = num_envs, device, None
         self.mode = _mode(autoreset_mode)
         _refuse_arrays(arrays, dtype, device, self.mode)
+        period, seconds, spread = (
+            one.read(np.nan if given is None else given)
+            for one, given in zip(TIMES, (period, seconds, spread), strict=True)
+        )
         self.metadata = {"autoreset_mode": self.mode, "render_modes": []}
         self.period, self.periods, self.wrench = period, periods, bool(wrench)
         self.horizon = max(1, round(seconds / (period * periods)))
         self.robot, self.friction = _arm(robot)
-        self.posture, self.spread = np.array(posture, dtype=np.float64), spread
-        if self.posture.shape != (N,) or not np.all(np.isfinite(self.posture)):
-            raise InvalidValue(f"posture: {N} finite angles [rad], got {posture!r}")
+        self.posture, self.spread = checked(posture, (N,), "posture").copy(), spread
+        beyond = np.ravel((self.posture < self.robot.q_min) | (self.posture > self.robot.q_max))
+        if self.posture.ndim > 1 or beyond.any():
+            raise InvalidValue(f"posture: {N} angles [rad] within the limits of {self.robot.name}, got {posture!r}")
         refuse_stiff_friction(self.friction, self.robot.mass_matrix(self.posture), period)
         sensors = SensorModel() if sensors is None else sensors
+        if not isinstance(sensors, SensorModel):
+            raise InvalidValue(f"sensors: a SensorModel or None, got {sensors!r}")
         if sensors.delay or sensors.loss or np.any([np.any(x) for x in (sensors.step_q, sensors.noise_wrench)]):
             raise InvalidValue("sensors: environments have noise of positions, speeds and torques only")
         self._steps = self._kernel(sensors, DeviceSteps if (device, arrays) == ("cuda", "numpy") else kernel.Steps)
+        self._refuse(self._drawn)
         self.parts = _places(self.wrench, self.GOAL)
         width = max(part.stop for part in self.parts.values())
         number = np.float32 if dtype == "float32" else np.float64
@@ -163,6 +178,9 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         """Surfaces (m, SURFACE) and goals (m, GOAL) of new episodes; tip (m, 3): where the tcp starts."""
         raise NotImplementedError
 
+    def _refuse(self, drawn: dict[str, Drawn]) -> None:
+        """Raise for parameters that cannot be simulated together."""
+
     @staticmethod
     def judge(sample: Vector, goal: Vector, surface: Vector) -> list[Scalar]:
         """Reward of the newest sample (kernels.environments.Steps.out), then the numbers of TOLD; any number type."""
@@ -177,17 +195,20 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise InvalidValue(f"seed: one whole number for all environments, each has its own draws, got {seed!r}")
         super().reset(seed=None if seed is None else int(seed))
+        if not isinstance(options, dict | None):
+            raise InvalidValue(f"options: a dictionary or None, got {options!r}")
         given = dict(options or {})
         mask = given.pop("reset_mask", None)
         if mask is not None:
             self._refuse_tensors("reset_mask")
         refuse_unknown(given, self._drawn, "option")
-        checked = {n: self._drawn[n].of.checked(value, self.num_envs) for n, value in given.items()}
-        self._drawn |= checked
+        told = {n: self._drawn[n].of.checked(value, self.num_envs) for n, value in given.items()}
+        self._refuse(self._drawn | told)
+        self._drawn |= told
         rows = self._rows if mask is None else _masked(mask, self.num_envs)
         if seed is not None or not self._begun:
-            seed = int(np.random.default_rng().integers(2**63)) if seed is None else int(seed)
-            self._steps.seed, self._steps.sample = seed % 2**64, 0
+            # where none is given it is gymnasium's own: reset(seed=envs.np_random_seed) gives the same again
+            self._steps.seed, self._steps.sample = (self.np_random_seed or 0) % 2**64, 0
             self._episodes[:] = 0
             if not self._begun:
                 rows = self._rows
@@ -234,12 +255,9 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     def _torques(self, actions: Any) -> Array:
         if not self._begun:
             raise InvalidValue("step: reset() comes first")
-        torque = np.ascontiguousarray(actions, dtype=np.float64)
+        torque = np.ascontiguousarray(checked(actions, (N,), "actions"))
         if torque.shape != (self.num_envs, N):
             raise InvalidValue(f"actions: torques of shape ({self.num_envs}, {N}) [Nm], got {torque.shape}")
-        if not np.all(np.isfinite(torque)):
-            i = int(np.argmin(np.isfinite(torque).all(axis=1)))
-            raise InvalidValue(f"actions: every torque must be finite, got {torque[i]} for environment {i}")
         if self.mode is AutoresetMode.DISABLED and self._over.any():
             i = int(np.argmax(self._over))
             raise InvalidValue(f"step: environment {i} is over; reset(options={{'reset_mask': mask}}) starts it anew")
@@ -309,11 +327,12 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     def restore(self, state: Array, goal: Array | None = None) -> None:
         """Go on from a state that was kept, (37,) for all environments or one row each; goal likewise."""
         self._refuse_tensors("restore")
-        try:
-            self._steps.state[:] = state
-            self.goal[:] = self.goal if goal is None else goal
-        except ValueError:
-            raise InvalidValue(f"state: shape (37,) or ({self.num_envs}, 37), got {np.shape(state)}") from None
+        rows = checked(state, (kernel.STATE,), "state")
+        goals = self.goal if goal is None else checked(goal, (self.GOAL,), "goal")
+        for name, array in (("state", rows), ("goal", goals)):
+            if array.shape[:-1] not in ((), (self.num_envs,)):
+                raise InvalidValue(f"{name}: one for all or {self.num_envs} rows, got shape {array.shape}")
+        self._steps.state[:], self.goal[:] = rows, goals
         self._elapsed[:], self._over[:] = 0, False
 
 

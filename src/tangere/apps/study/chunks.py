@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -19,20 +20,28 @@ import numpy as np
 
 from tangere.apps.study.trials import Answer, Collided, FreeResult, Injected, TouchResult
 from tangere.errors import CannotWrite
+from tangere.kernels import backend
 from tangere.logs.files import plain, write_text
 
 FOLDER = "chunks"
 _TYPES: dict[str, Any] = {one.__name__: one for one in (FreeResult, Injected, TouchResult, Answer, Collided)}
 
 
+def versions() -> dict[str, str]:
+    """What must be the same wherever a task is done: it decides the bits."""
+    import tangere
+
+    kernels = "compiled" if backend.COMPILED else "in Python"
+    python = sys.version.split()[0]
+    return {"tangere": tangere.__version__, "numpy": np.__version__, "python": python, "kernels": kernels}
+
+
 class Chunks:
     """The chunks of one plan in the folder of a study."""
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
-        import tangere
-
         self.folder = folder / FOLDER
-        told = json.dumps({"plan": plain(plan), "version": tangere.__version__}, sort_keys=True)
+        told = json.dumps({"plan": plain(plan), "versions": versions()}, sort_keys=True)
         self.digest = hashlib.sha256(told.encode()).hexdigest()[:16]
         self.error = ""  # why nothing more is kept
 

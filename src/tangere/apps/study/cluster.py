@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
 from tangere import ends
+from tangere.apps.study.chunks import versions
 from tangere.apps.study.workers import Done, Keep, Task, Workers
 from tangere.errors import InvalidValue, MissingExtra, NoSolution
 
 PREFIX = "dask://"
 WAIT = 10.0  # [s] for the scheduler to answer
-
-
-def versions() -> dict[str, str]:
-    """What must be the same wherever a task is done: it decides the bits."""
-    import numpy
-
-    import tangere
-
-    return {"tangere": tangere.__version__, "numpy": numpy.__version__, "python": sys.version.split()[0]}
 
 
 class Cluster(Workers):

@@ -18,6 +18,8 @@ STYLES = ("a", "b", "c", "d", "e", "f")
 NAME_HEIGHT = 13.0  # [px] of a curve's name
 DASHES = ("", "6 3", "2 3")  # from the seventh curve on, the same colours again in dashes
 
+TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # between the ends of an interval, which stay in one line
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -173,9 +175,9 @@ def matrix(title: str, counts: Array) -> Raw:
 
 def percent(value: Estimate) -> str:
     """A rate with its interval, in per cent."""
-    return share(value, " to ", "–")
+    return share(value, TO, "–")
 
 
 def interval(value: Estimate, factor: float = 1.0) -> str:
     """A value with its interval; open ends are said in words."""
-    return span(value, factor, " to ", "–", lambda x: number(x, 3))
+    return span(value, factor, TO, "–", lambda x: number(x, 3))

@@ -158,7 +158,8 @@ def inject_logs(
     if folds and model is not None:
         raise InvalidValue("folds make their own models: leave out the model, or the folds")
     progress("reading", 0.0)
-    found: list[Recording] = [r for source in sources for r in recordings(source, columns=columns, rate=sample_rate)]
+    how: dict[str, Any] = {"columns": columns, "rate": sample_rate, "share": 1.0 / len(sources)}
+    found: list[Recording] = [recording for source in sources for recording in recordings(source, **how)]
     left_out = {r.name for r in found if any(fnmatch.fnmatchcase(r.name, glob) for glob in skip)}
     found = [r for r in found if r.name not in left_out]
     if not found:
@@ -256,7 +257,8 @@ def _fold(
     done = identification(robot, sources, columns=columns, rate=sample_rate, hold_out=",".join(map(_literal, others)))
     taught = [
         read(recording, robot, done.model)
-        for source in sources for recording in recordings(source, columns=columns, rate=sample_rate)
+        for source in sources
+        for recording in recordings(source, columns=columns, rate=sample_rate, share=1.0 / len(sources))
         if recording.name not in others
     ]  # fmt: skip
     known = belief(robot, done.model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -164,7 +164,7 @@ def identify(
     """
     arm = as_robot(robot)
     options: dict[str, Any] = {"gain": gain, "hold_out": hold_out, "inertial": inertial, "refine_gains": refine_gains}
-    done = identification(arm, recorded(logs, columns, sample_rate), progress=progress, **options)
+    done = identification(arm, recorded(logs, columns, sample_rate, learned=True), progress=progress, **options)
     return LearnedModel(done.model, arm, done)
 
 
@@ -187,7 +187,7 @@ def tune(
     known, arm = _model(model, robot)
     assert known is not None
     believed = belief(arm, known, payload=arm.model.payload)
-    read_logs = [read(r, arm, known, arm.model.payload) for r in recorded(logs, columns, sample_rate)]
+    read_logs = [read(r, arm, known, arm.model.payload) for r in recorded(logs, columns, sample_rate, learned=True)]
     done = tuning(arm, read_logs, believed, alarms, progress=progress)
     return LearnedModel(done.model, arm, done)
 
@@ -241,9 +241,14 @@ def per_hour(rate: str | float) -> float:
     return rates([rate if isinstance(rate, str) else f"{rate!r}/h"], None)[0]
 
 
-def recorded(logs: Source | Sequence[Source], columns: str | None, rate: float | None) -> list[Recording]:
-    """Everything that was given as recordings: files by name or glob, logs, recordings; one, or a sequence of them."""
-    given: Iterable[Source] = [logs] if isinstance(logs, str | os.PathLike | Log | Recording) else logs
+def recorded(
+    logs: Source | Sequence[Source], columns: str | None, rate: float | None, *, learned: bool = False
+) -> list[Recording]:
+    """Everything that was given as recordings: files by name or glob, logs, recordings; one, or a sequence of them.
+
+    learned: they are learned from, all of them at once, for which stretches of a long file are enough (recordings).
+    """
+    given = [logs] if isinstance(logs, str | os.PathLike | Log | Recording) else list(logs)
     found: list[Recording] = []
     for k, source in enumerate(given):
         if isinstance(source, Recording):
@@ -253,7 +258,7 @@ def recorded(logs: Source | Sequence[Source], columns: str | None, rate: float |
             found.append(cleaned(f"log {k + 1}", source, digest.hexdigest()))
         else:
             for name in _files(os.fspath(source)):
-                found += recordings(name, columns=columns, rate=rate)
+                found += recordings(name, columns=columns, rate=rate, share=1.0 / len(given) if learned else None)
     if not found:
         raise InvalidValue("logs: at least one file or log")
     return found

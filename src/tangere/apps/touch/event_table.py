@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from tangere.logs.files import plain
 from tangere.report.section import link_words
@@ -16,6 +18,7 @@ HEAD = ("at [s]", "stamp", "onset", "lasts", "what", "sure", "link", "joint", "t
 ALIGN = "rrrrlrlrrrl"
 _WIDTHS = (9, 12, 9, 6, 9, 5, 30, 5, 9, 6, 8)  # of a table that is written line by line
 MOST = 12  # events in the table; older ones scroll away above it
+_ONE_LINE = threading.Lock()  # print writes a text and its end of line apart
 
 
 class EventTable:
@@ -87,4 +90,11 @@ def cells(event: Event, first: float, robot: Robot) -> tuple[str, ...]:
 def json_line(event: Event, log: str, first: float, phase: str, **more: float) -> None:
     """Print an event as one line."""
     about = {"log": log, "event": event.number, "phase": phase, "since_start_s": event.time_s - first} | more
-    print(json.dumps(plain(about | event.record() | {"phase": phase}), allow_nan=False), flush=True)
+    json_object(about | event.record() | {"phase": phase})
+
+
+def json_object(about: dict[str, Any]) -> None:
+    """Print an object as one line; a heartbeat's thread and an event that come together are two lines."""
+    line = json.dumps(plain(about), allow_nan=False)
+    with _ONE_LINE:
+        print(line, flush=True)

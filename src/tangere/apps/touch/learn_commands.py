@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +22,12 @@ from tangere.apps.touch.options import (
     tell,
 )
 from tangere.errors import InvalidValue
+from tangere.logs.files import Attempts
 from tangere.options import add_json
 from tangere.report.terminal import Bar, paint, plural, show, table, wants_colour
 from tangere.settings import numbers
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tangere.identification.identify_logs import Identification
     from tangere.loop.tuning import Tuned
 
@@ -145,20 +145,24 @@ def identify(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
     finally:
         bar.end()
-    done.model.write(out)
+    attempt = Attempts()
+    attempt(out.name, lambda: done.model.write(out))
     where = None
     if not arguments.no_report:
         from tangere.apps.touch.page_identified import write_identified
 
-        where = write_identified(done, out.with_suffix(".html"), "tangere " + " ".join(arguments.words))
-    text = summary(done, wants_colour()) + _files(out, where)
+        where = out.with_suffix(".html")
+        attempt(where.name, lambda: write_identified(done, where, "tangere " + " ".join(arguments.words)))
+    text = summary(done, wants_colour()) + _files(out, where, attempt)
     show(found(done) | {"model": out, "report": where}, text, arguments.json)
+    attempt.settle(out.parent)
     return 0
 
 
-def _files(model: Path, report: Path | None) -> str:
-    """Where the model file and the page are."""
-    return f"\n\nmodel:  {model}" + ("" if report is None else f"\nreport: {report}")
+def _files(model: Path, report: Path | None, attempt: Attempts) -> str:
+    """Where the model file and the page are, as far as they could be written."""
+    there = {"model:  ": model, "report: ": report}
+    return "\n" + "".join(f"\n{what}{path}" for what, path in there.items() if path and path.name in attempt.kept)
 
 
 def found(done: Identification) -> dict[str, Any]:
@@ -271,7 +275,9 @@ def tune(arguments: argparse.Namespace) -> int:
     try:
         for k, source in enumerate(arguments.logs):
             bar(f"reading {source}", 0.3 * k / len(arguments.logs))
-            logs += [read(r, arm, model, payload) for r in recordings(source, columns=arguments.columns, rate=hertz)]
+            share = 1.0 / len(arguments.logs)
+            found = recordings(source, columns=arguments.columns, rate=hertz, share=share)
+            logs += [read(recording, arm, model, payload) for recording in found]
         done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
     finally:
         bar.end()
@@ -281,21 +287,24 @@ def tune(arguments: argparse.Namespace) -> int:
         note(text)
     if len(done.doubts) > _NOTES:
         note(f"and {len(done.doubts) - _NOTES} more of the kind")
-    done.model.write(out)
+    attempt = Attempts()
+    attempt(out.name, lambda: done.model.write(out))
     where = None
     if arguments.report:
         from tangere.apps.touch.page_watched import write_watched
 
-        where = write_watched(done.logs, arguments.report, "tangere " + " ".join(arguments.words), learned=True)
+        where, command = Path(arguments.report), "tangere " + " ".join(arguments.words)
+        attempt(where.name, lambda: write_watched(done.logs, where, command, learned=True))
     about: dict[str, Any] = {"asked_per_hour": alarms, "model": out, "report": where}
     text = promise(done, alarms)
     if arguments.explain:
         from tangere.apps.touch.explained import peaks, peaks_text
 
-        found = peaks(done.logs)
-        about["explained"] = [vars(peak) for peak in found]
-        text = "\n".join((text, *peaks_text(found)))
-    show(promised(done) | about, text + _files(out, where), arguments.json)
+        nearest = peaks(done.logs)
+        about["explained"] = [vars(peak) for peak in nearest]
+        text = "\n".join((text, *peaks_text(nearest)))
+    show(promised(done) | about, text + _files(out, where, attempt), arguments.json)
+    attempt.settle(out.parent)
     return 0
 
 

@@ -31,6 +31,8 @@ from tangere.report.terminal import plural
 from tangere.types import Array
 
 _TERMS = (("coulomb", "Coulomb [Nm]"), ("viscous", "viscous [Nm s/rad]"), ("rotor_inertia", "rotor [kg m²]"))
+PM = "±\N{NO-BREAK SPACE}"
+NEAR = 1.6  # a box is drawn that is no larger than so many times what the tool sees of it
 _SHOWN = 4  # rows of the motion in one of the page's figures: 125 per second draw every bend of it
 
 
@@ -68,7 +70,9 @@ def _head(motion: ExcitingMotion) -> Raw:
 def _space(motion: ExcitingMotion, command: str) -> Section:
     postures = np.stack([motion.moves[0].start, *(move.end for move in motion.moves)])
     path = motion.robot.pose(motion.q[::25])[:, :3, 3]
-    edges = (("limit", edge) for edge in _edges(motion.box.low, motion.box.high))
+    edges = [("limit", edge) for edge in _edges(motion.box.low, motion.box.high)]
+    if max(np.abs(motion.box.low).max(), np.abs(motion.box.high).max()) > NEAR * np.abs(path).max():
+        edges = []  # far from the arm, which would be a dot in it
     when = np.arange(len(postures), dtype=np.float64)
     drawn = scene(motion.robot, postures, when, "postures", frames=False, paths=(*edges, ("a", path)))
     title = "The arm at its start, the path of its tool and the box"
@@ -94,7 +98,7 @@ def _drives(motion: ExcitingMotion) -> Section:
         cells: list[object] = []
         for name, _ in _TERMS:
             value, before, after = (float(part[j]) for part in motion.forecast.friction[name])
-            cells += [number(value, 3), f"± {number(before, 2)}", f"± {number(after, 2)}"]
+            cells += [number(value, 3), f"{PM}{number(before, 2)}", f"{PM}{number(after, 2)}"]
         rows.append((title, *cells))
     head = ("", *(text for _, title in _TERMS for text in (title, "before", "after")))
     text = (
@@ -114,7 +118,7 @@ def _base(motion: ExcitingMotion) -> Section:
         value = round(one.value, 2 - math.floor(math.log10(min(one.before, one.after))))
         rows.append((
             one.name, f"{number(value, 3)} {one.unit.replace('m2', 'm²')}",
-            f"± {number(one.before, 2)}", f"± {number(one.after, 2)}", said, bar(share),
+            f"{PM}{number(one.before, 2)}", f"{PM}{number(one.after, 2)}", said, bar(share),
         ))  # fmt: skip
     head = ("named by its first", "data sheet", "before", "after", "", "uncertainty left")
     whole = [(one.name, one.combination) for one in motion.forecast.base]

@@ -309,4 +309,4 @@ def _logs(done: Identification, command: str) -> Section:
         for log in seen
     ]  # fmt: skip
     head = ("log", "", "duration [s]", "rate [Hz]", "sha256", "remarks")
-    return Section("logs", "Logs and how to do it again", join(command_line(command), many(head, rows)))
+    return Section("logs", "Logs and how to do it again", join(command_line(command), many(head, rows, "wide")))

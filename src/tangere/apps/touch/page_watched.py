@@ -17,6 +17,7 @@ from tangere.figures.plots import Band, Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.loop.watching import Watched
 from tangere.observe.detect import REGIMES
+from tangere.observe.isolation import ANSWER
 from tangere.report.page import page_html
 from tangere.report.section import (
     Section,
@@ -35,6 +36,7 @@ from tangere.report.section import (
 from tangere.robots import Robot
 from tangere.types import Array, Event
 
+NB = "\N{NO-BREAK SPACE}"
 _SHOWN = 6  # logs with figures: a page with more takes a browser seconds to open; the table has them all
 _DRAWN = 12  # events with a drawing of the arm
 
@@ -72,7 +74,7 @@ def _start(seen: Watched) -> float:
 def _head(done: Sequence[Watched], learned: bool) -> Raw:
     believed = done[0].belief
     kinds = Counter(event.kind for seen in done for event in seen.events)
-    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    told = ", ".join(f"{count} {kind}" if len(kinds) > 1 else kind for kind, count in kinds.most_common())
     seconds = sum(seen.seconds for seen in done)
     tiles: list[tuple[str, object, str]] = [
         ("alarms", sum(len(seen.alarms) for seen in done), ""),
@@ -105,9 +107,10 @@ def _learned(done: Sequence[Watched], seconds: float) -> str:
     if alarms:
         told = f"what was felt {'once' if alarms == 1 else f'{alarms} times'} in these logs is shown below"
     logs = "one log" if len(done) == 1 else f"{len(done)} logs"
+    alarm = "false alarm" if rate == 1.0 else "false alarms"
     return (
-        f"Thresholds from {number(seconds, 3)} s of free motion in {logs} promise {number(rate, 2)} false alarms per "
-        f"hour; {told}."
+        f"Thresholds from {number(seconds, 3)} s of free motion in {logs} promise {number(rate, 2)} {alarm} per hour; "
+        f"{told}."
     )
 
 
@@ -118,8 +121,11 @@ def _sentence(done: Sequence[Watched], seconds: float) -> str:
     if not alarms:
         return f"Nothing touched the arm {where}."
     seen, first = alarms[0]
-    hard = f" with {first.force_n:.0f} N" if first.force_n is not None else ""
-    link = f" on link {first.link}" if first.link is not None else f" at joint {first.joint}"
+    sure = first.link is not None and first.link_probability >= ANSWER
+    hard = f" with {first.force_n:.0f} N" if sure and first.force_n is not None else ""
+    link = f" on link {first.link}" if sure else f" at joint {first.joint}"
+    if first.link is not None and not sure:
+        link += f", most likely on link {first.link} ({100.0 * first.link_probability:.0f} %)"
     times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
     name = f" of {seen.log.name}" if len(done) > 1 else ""
     at = f"{first.time_s - _start(seen):.2f} s{name}"
@@ -138,9 +144,9 @@ def _events(done: Sequence[Watched]) -> Section:
             rows.append((
                 name, f"{event.time_s - first:.3f}", f"{event.onset_s - first:.3f}",
                 number(1e3 * (event.time_s - event.onset_s), 3), lasts,
-                join(tag("b", event.kind), f" {100.0 * event.confidence:.0f} %", below),
-                "yes" if event.alarm else "no", link_words(event), event.joint, number(event.torque_nm, 3),
-                _force(event), event.channel,
+                join(tag("b", event.kind), f"{NB}{100.0 * event.confidence:.0f}{NB}%", below),
+                "yes" if event.alarm else "no", link_words(event).replace(" %", f"{NB}%"), event.joint,
+                number(event.torque_nm, 3), _force(event), event.channel,
             ))  # fmt: skip
     if not rows:
         return Section("events", "Events", tag("p", "Nothing touched the arm."))
@@ -163,7 +169,7 @@ def _force(event: Event) -> str:
     if event.force_n is None:
         return "–"
     low, high = event.force_interval_n or (event.force_n, event.force_n)
-    return f"{number(event.force_n, 3)} ({number(low, 2)} to {number(high, 2)})"
+    return f"{number(event.force_n, 3)}{NB}({number(low, 2)}{NB}to{NB}{number(high, 2)})"
 
 
 def _bands(seen: Watched) -> tuple[Band, ...]:

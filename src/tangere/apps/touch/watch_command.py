@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import re
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
-from tangere.apps.touch.event_table import ALIGN, HEAD, EventTable, cells, json_line, stream_line
+from tangere.apps.touch.event_table import ALIGN, HEAD, EventTable, cells, json_line, json_object, stream_line
 from tangere.apps.touch.explained import alien, besides, reasons, record
 from tangere.apps.touch.options import (
     LOGS,
@@ -26,7 +25,6 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.kernels.laws import detection as law
-from tangere.logs.files import plain
 from tangere.options import add_foxglove, size_of
 from tangere.report.section import links_meant
 from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
@@ -170,7 +168,7 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
             phase = "open" if event.end_s is None else "ended"
             json_line(event, seen.log.name, first, phase, masked_share=seen.masked)
         if arguments.json and arguments.explain:
-            print(json.dumps(plain(record(seen)), allow_nan=False), flush=True)
+            json_object(record(seen))
 
     try:
         bar(f"reading {arguments.log}", 0.0)
@@ -221,7 +219,7 @@ def _stream(
         from tangere.rtde.rows import RtdeRows
 
         seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
-        primary.refuse_another(live.host, arm.name)
+        primary.refuse_another(live.host, arm)
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
         piped = getattr(sys.stdin, "buffer", None) if name == "-" else None
@@ -281,7 +279,7 @@ def _alive(arguments: argparse.Namespace, follower: Any, name: str) -> None:
     newest = None if follower.source is None else follower.source.newest
     if arguments.json:
         about = {"log": name, "phase": "heartbeat", "time_s": newest, "seconds": follower.seconds}
-        print(json.dumps(plain(about | {"events": len(follower.events)}), allow_nan=False), flush=True)
+        json_object(about | {"events": len(follower.events)})
     else:
         at = "nothing came yet" if newest is None else f"newest stamp {newest:.3f} s"
         tell(name, [f"alive: {at}, {follower.seconds:.1f} s watched, {plural(len(follower.events), 'event')}"])

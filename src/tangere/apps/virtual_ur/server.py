@@ -1,6 +1,7 @@
 """The ports of a virtual controller: one process, one thread, one loop of frames.
 
-No client can hold the loop up: what a socket does not take waits in a buffer, and beyond it packages are skipped.
+No client can hold the loop up: what a socket does not take waits in a buffer, and beyond it packages are skipped. Only
+the fast clock waits for clients of RTDE that read slowly; one that has stopped reading holds it up once.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ PORTS = (DASHBOARD, PRIMARY, SECONDARY, REALTIME, RTDE, *READ_ONLY)
 BUFFER = 1 << 18  # [bytes] that wait for a client that does not read; half a second of every field
 BEHIND = 0.1  # [s] of lateness after which time is dropped instead of made up for
 PATIENCE = 0.05  # [s] that lock-step waits for a client
+# [bytes] that the fast clock lets the system keep for a client of RTDE. By itself it keeps megabytes, and a client that
+# reads a little slower than the arm moves learns of the end of a move seconds later.
+AHEAD = 1 << 14
+STOPPED = 1.0  # [s] without taking a byte after which the fast clock waits no longer: a busy computer holds readers up
 CLIENTS = 64  # connections at once; more are closed at once
 
 
@@ -45,7 +50,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, port: int) -> None:
         self.sock, self.port, self.skipped = sock, port, 0
-        self.waiting = b""
+        self.waiting, self.took = b"", time.perf_counter()  # the latter: when it last took what was sent
         self.rtde: RtdePort | None = None
         self.desk: DashboardPort | None = None
         self.programs: Programs | None = None
@@ -71,6 +76,7 @@ class Connection:
         try:
             sent = self.sock.send(self.waiting)
             self.waiting = self.waiting[sent:]
+            self.took = time.perf_counter()
         except BlockingIOError:
             pass
         except OSError:
@@ -135,8 +141,9 @@ class Server:
     """Listens on the ports of an address and runs the controller's frames by a clock.
 
     real: 500 (125) frames a second, never bursts; more than 0.1 s late, time is dropped. fast: the next frame as soon
-    as all sockets are read (at the real rate while nobody is connected). lockstep: as soon as every client that sends
-    inputs has sent one package since the last frame, without it after 50 ms (`wait_for_ever`: never).
+    as all sockets are read and RTDE's clients have room for more (at the real rate while nobody is connected).
+    lockstep: as soon as every client that sends inputs has sent one package since the last frame, without it after
+    50 ms (`wait_for_ever`: never).
     """
 
     def __init__(
@@ -208,7 +215,7 @@ class Server:
             if self.clock == "real" or self._idle():
                 wait = due - now
             elif self.clock == "fast":
-                wait = 0.0
+                wait = PATIENCE if self._full(now) else 0.0
             else:
                 wait = 0.0 if self._all_sent() else min(stepped + self._patience - now, 0.5)
             self._exchange(max(wait, 0.0))
@@ -221,7 +228,7 @@ class Server:
                     self.dropped_time += now - due
                     due = now
                 due += period
-            elif self.clock == "lockstep" and not self._all_sent() and now - stepped < self._patience:
+            elif self._full(now) if self.clock == "fast" else now - stepped < self._patience and not self._all_sent():
                 continue
             else:
                 due = now + period
@@ -267,6 +274,10 @@ class Server:
     def _all_sent(self) -> bool:
         return all(c.rtde.fresh for c in self._connections if c.rtde is not None and c.rtde.writes)
 
+    def _full(self, now: float) -> bool:
+        """Whether a client of RTDE has yet to take what was sent, and still reads."""
+        return any(c.rtde is not None and c.waiting and now - c.took < STOPPED for c in self._connections)
+
     def _exchange(self, wait: float) -> None:
         """Take in what clients sent, waiting for the first for a while [s]."""
         full = [c for c in self._connections if c.waiting]
@@ -292,6 +303,8 @@ class Server:
         connection = Connection(sock, READ_ONLY.get(port, port))
         if port == RTDE:
             connection.rtde = RtdePort(self.controller, self._owners)
+            if self.clock == "fast":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, AHEAD)
         elif port == DASHBOARD:
             connection.desk = DashboardPort(self.controller)
             connection.send(connection.desk.greeting())

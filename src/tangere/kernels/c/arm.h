@@ -192,6 +192,7 @@ static PyObject *arm_jacobian(PyObject *object, PyObject *const *args, Py_ssize_
 
 #include "arm_ik.h"
 #include "nearest.h"
+#include "runge_kutta.h"
 
 /* ---- the type ------------------------------------------------------------------------------------------------- */
 
@@ -286,6 +287,8 @@ static PyMethodDef arm_methods[] = {
            "settles what a singular pose leaves open (q6 at a wrist singularity)."),
     {"_nearest", (PyCFunction)(void (*)(void))arm_nearest, METH_FASTCALL | METH_STATIC,
      "_nearest(q, q_ref, q_min, q_max, revolute): the nearest of the rows of q, or None where Python must look"},
+    {"_runge_kutta", (PyCFunction)(void (*)(void))arm_runge_kutta, METH_FASTCALL,
+     "_runge_kutta(q, qd, tau, friction, h): q and qd one step later, or None where Python must look"},
     {NULL, NULL, 0, NULL}};
 #undef METHOD
 

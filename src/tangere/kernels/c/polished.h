@@ -9,6 +9,9 @@
  *   wrist: q6 is hardly determined by the twin. It is scanned over a turn; at each value the other joints follow, and what
  *          is left of the error changes its sign at a solution, or has a smallest value at two that nearly coincide.
  *
+ * Where a search comes to a stand next to a singularity, or the number of solutions is odd, q6 is scanned as well, at
+ * other angles: solutions come in pairs.
+ *
  * Nothing is random: the same pose has the same answer, alone or in a batch. */
 
 #define TG_FOUND_MAX 16  /* solutions that are kept; ten have been seen, next to two singularities at once */
@@ -25,6 +28,7 @@
 #define TG_NEAR_PIVOT 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
 #define TG_FOLD_PIVOT 1e-4 /* below 1e-2 a second solution may lie near, across the singularity: it is looked for */
 #define TG_ODD_PIVOT 1e-2 /* and below 0.1 where their number is odd: they come in pairs, so one is missing */
+#define TG_STUCK_PIVOT 1e-3 /* below 0.03 a search may have come to a stand beside two solutions that nearly coincide */
 #define TG_FREE_PIVOT 1e-12 /* below 1e-6 a joint is free, if axes are parallel as in a UR: one stands for a family */
 #define TG_MERGE 1e-6    /* rad: closer solutions are one; MERGE of kinematics/inverse_closed_form.py */
 #define TG_SINGULAR 1e-6 /* SINGULAR of the same file */
@@ -52,7 +56,7 @@ typedef struct {
     const tg_twin *twin;
     const double *general; /* parameters of the arm; the first six turn q into turned angles */
     double pose[12];
-    int count;
+    int count, scanned; /* scanned: whether q6 was */
     tg_search starts[TG_STARTS_MAX];
 } tg_work;
 
@@ -93,7 +97,7 @@ static int tg_start_branch(tg_work *w, const double *branch, int i)
     /* q6 may be off by the tilt over sin q5, and with it the place of the wrist */
     const double q6_off = fmin(w->twin->tilt / fmax(fabs(sin(branch[4])), 1e-3), 1.0);
     double q[6];
-    if (branch[7] >= TG_REACH_ZONE * w->twin->shift + w->twin->P[4] * q6_off)
+    if (branch[7] >= TG_REACH_ZONE * (w->twin->shift + w->twin->P[4] * q6_off))
         return 1;
     tg_start_twin(w, branch);
     memcpy(q, branch, sizeof q);
@@ -112,76 +116,7 @@ static int tg_start_branch(tg_work *w, const double *branch, int i)
     return 1;
 }
 
-/* between two searches, a part of the way from the first to the second */
-static void tg_start_between(tg_work *w, const double *a, const double *b, double part)
-{
-    double q[6];
-    for (int i = 0; i < 6; i++)
-        q[i] = a[i] + part * tg_wrapped(b[i] - a[i]);
-    tg_start(w, q);
-}
-
-/* error in the wrist's lost direction, and whether the search has solved all the rest */
-#define TG_AT_LOST 15
-static int tg_scanned(const tg_search s, double miss, const tg_twin *twin)
-{
-    const double lost = s[TG_AT_LOST], rest = s[12] - lost * lost;
-    return miss < TG_REACH_ZONE * twin->shift && rest < 0.25 * twin->tilt * twin->tilt + 0.01 * lost * lost;
-}
-
-/* starts from a scan of q6 over a turn, for each side of shoulder and elbow */
-static void tg_scan(tg_work *w, const double *flange)
-{
-    const tg_twin *twin = w->twin;
-    tg_search s[4][TG_ANGLES_OF_SCAN];
-    int use[4][TG_ANGLES_OF_SCAN];
-    double place[13], miss[4][TG_ANGLES_OF_SCAN];
-    memcpy(place, flange, 12 * sizeof(double));
-    place[12] = 2.0; /* as if the rotation were known no better: q6 is then as it is told, whatever the wrist */
-    for (int k = 0; k < TG_ANGLES_OF_SCAN / 2; k++) {
-        double q6[TG_IK_LANES], branches[TG_IK_LANES][TG_IK_BRANCH_OUTPUTS];
-        for (int i = 0; i < TG_IK_LANES; i++) /* either wrist is as good: one takes the other half of the turn */
-            q6[i] = (k + (tg_ik_signs[1][i] > 0.0 ? 0 : TG_ANGLES_OF_SCAN / 2)) * (2.0 * TG_PI / TG_ANGLES_OF_SCAN);
-        tg_isa->ik_branches(2, place, q6, twin->P, branches);
-        for (int i = 0; i < TG_IK_LANES; i++) {
-            const int posture = (tg_ik_signs[0][i] > 0.0 ? 0 : 2) + (tg_ik_signs[2][i] > 0.0 ? 0 : 1);
-            const int angle = k + (tg_ik_signs[1][i] > 0.0 ? 0 : TG_ANGLES_OF_SCAN / 2);
-            if (tg_bent(twin, branches[i], tg_ik_signs[2][i]) && branches[i][7] < TG_REACH_ZONE * twin->shift)
-                tg_start_twin(w, branches[i]); /* the end of the values of q6 within reach: a solution may lie near */
-            for (int j = 0; j < 6; j++)
-                s[posture][angle][j] = branches[i][j] - twin->offset[j] + w->general[j];
-            miss[posture][angle] = branches[i][7];
-        }
-    }
-    tg_six_form->polish(w->general, w->pose, 0.0, TG_SCAN_ROUNDS, 4 * TG_ANGLES_OF_SCAN, s[0]);
-    for (int p = 0; p < 4; p++) {
-        for (int i = 0; i < TG_ANGLES_OF_SCAN; i++)
-            use[p][i] = tg_scanned(s[p][i], miss[p][i], twin);
-        for (int i = 0; i < TG_ANGLES_OF_SCAN; i++) {
-            const int next = (i + 1) % TG_ANGLES_OF_SCAN, last = (i + TG_ANGLES_OF_SCAN - 1) % TG_ANGLES_OF_SCAN;
-            const double g = s[p][i][TG_AT_LOST], after = s[p][next][TG_AT_LOST], before = s[p][last][TG_AT_LOST];
-            if (!use[p][i])
-                continue;
-            if (use[p][next] && g * after <= 0.0)
-                tg_start_between(w, s[p][i], s[p][next], g == after ? 0.5 : g / (g - after));
-            if ((use[p][last] && fabs(before) < fabs(g)) || (use[p][next] && fabs(after) < fabs(g)))
-                continue; /* no smallest value */
-            tg_start(w, s[p][i]);
-            if (!use[p][last] || !use[p][next] || g * before <= 0.0 || g * after <= 0.0)
-                continue;
-            /* a parabola through the three: its roots, or its smallest value */
-            const double bend = 0.5 * (before + after) - g, slope = 0.5 * (after - before);
-            if (bend == 0.0)
-                continue;
-            const double middle = -slope / (2.0 * bend), square = middle * middle - g / bend;
-            const double apart = square > 0.0 ? sqrt(square) : 0.0;
-            for (int side = -1; side <= (apart > 0.0 ? 1 : -1); side += 2) {
-                const double part = fmin(fmax(middle + side * apart, -1.0), 1.0);
-                tg_start_between(w, s[p][i], part > 0.0 ? s[p][next] : s[p][last], fabs(part));
-            }
-        }
-    }
-}
+#include "wrist_scan.h"
 
 /* all starts of a pose; flange: of the twin, as ik_prepared gives it. Returns the distance by which the twin misses. */
 static double tg_starts(tg_work *w, const double *flange, const double *reference)
@@ -211,7 +146,7 @@ static double tg_starts(tg_work *w, const double *flange, const double *referenc
         return near;
     wrist &= twin->tilt > TG_EXACT;
     if (wrist)
-        tg_scan(w, flange);
+        tg_scan(w, flange, 0.0);
     if (!shoulder)
         return near;
     double moved[13]; /* away from the shoulder's cylinder */
@@ -222,7 +157,7 @@ static double tg_starts(tg_work *w, const double *flange, const double *referenc
     for (int i = 0; i < TG_IK_LANES; i++)
         tg_start_branch(w, branches[i], i);
     if (wrist)
-        tg_scan(w, moved);
+        tg_scan(w, moved, 0.0);
     return near;
 }
 
@@ -294,6 +229,16 @@ static void tg_weakest(const double *general, const double *q, double *v)
     }
 }
 
+/* whether a search came to a stand next to a singularity, without a solution: there may be two that nearly coincide */
+static int tg_stuck(const tg_work *w)
+{
+    const double zone = TG_REACH_ZONE * w->twin->shift;
+    int stuck = 0;
+    for (int s = 0; s < w->count; s++)
+        stuck |= w->starts[s][12] >= TG_FAIR && w->starts[s][12] < zone * zone && w->starts[s][14] < TG_STUCK_PIVOT;
+    return stuck;
+}
+
 /* solutions among the searches, added to those that were found; returns how many there are now */
 static int tg_gathered(const tg_work *w, int reference, tg_found *found, int count)
 {
@@ -315,6 +260,15 @@ static int tg_gathered(const tg_work *w, int reference, tg_found *found, int cou
             found[other] = f;
     }
     return count;
+}
+
+/* the solutions with those of one more scan */
+static int tg_rescanned(tg_work *w, const double *flange, double first, int reference, tg_found *found, int count)
+{
+    w->count = 0;
+    tg_scan(w, flange, first);
+    tg_six_form->polish(w->general, w->pose, 1.0, TG_ROUNDS, w->count, w->starts);
+    return tg_gathered(w, reference, found, count);
 }
 
 /* Next to a singularity solutions come in pairs along the weakest direction; from steps along it either way a search finds
@@ -350,7 +304,7 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
     double near_base[16], flange[TG_IK_PREPARE_OUTPUTS];
     w.twin = twin;
     w.general = general;
-    w.count = 0;
+    w.count = w.scanned = 0;
     const double *B = twin->base;
     for (int i = 0; i < 3; i++) /* T in the twin's base frame */
         for (int j = 0; j < 4; j++) {
@@ -383,11 +337,15 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
     const double near = tg_starts(&w, flange, reference);
     tg_six_form->polish(general, w.pose, 1.0, TG_ROUNDS, w.count, w.starts);
     int count = tg_gathered(&w, reference != NULL, found, 0);
+    if (!w.scanned && twin->tilt > TG_EXACT && tg_stuck(&w))
+        count = tg_rescanned(&w, flange, 0.0, reference != NULL, found, count);
     if (twin->tilt > TG_EXACT || twin->shift > TG_EXACT) {
         static const double coarse[] = {1.0, 0.3, 0.06, 0.015}, fine[] = {1.5, 0.6, 0.2, 0.12, 0.03, 0.006, 0.002, 6e-4};
         count = tg_across(&w, reference != NULL, found, count, coarse, 4, TG_FOLD_PIVOT);
         if (count % 2 && twin->tilt > TG_EXACT) /* where the wrist is exact, one solution may stand for a family */
             count = tg_across(&w, reference != NULL, found, count, fine, 8, TG_ODD_PIVOT);
+        for (int k = 1; k < 4 && count % 2 && w.scanned && twin->tilt > TG_EXACT; k++)
+            count = tg_rescanned(&w, flange, 0.25 * k, reference != NULL, found, count);
     }
     for (int i = 1; i < count; i++) /* in the order of the branches */
         for (int j = i; j > 0 && found[j].lane < found[j - 1].lane; j--) {

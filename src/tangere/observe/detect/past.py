@@ -48,7 +48,7 @@ class Past:
 
     def __init__(self, n: int) -> None:
         self._n, self._wide, self.count = n, joints_of(n), 0
-        self._rest = (0.0,) * (self._wide - n)
+        self._rest = [0.0] * (self._wide - n)
         self.clear()
 
     def clear(self) -> None:
@@ -64,7 +64,7 @@ class Past:
         if self._left == 0:
             self._open(time)
         # an arm of fewer joints than the law was compiled for: the others stand
-        fill(self._table, BLOCK - self._left, raw, *self._rest, time, self._time, given, baseline, q, tau)
+        fill(self._table, BLOCK - self._left, raw, self._rest, time, self._time, given, baseline, q, tau)
         self._time = time
         self._left -= 1
         self.count += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +120,7 @@ class Signals:
         h = time - self._time
         if h == 0.0:  # a sample handed out twice
             return False
-        if not isfinite(squared(residual) + squared(qd)):  # nor what the law's squares would make of it
+        if not squared(residual) + squared(qd) < inf:  # nor what the law's squares would make of it
             self._time, self.ready, self.h = -inf, False, 0.0
             return False
         self._time = time

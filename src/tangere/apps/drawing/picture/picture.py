@@ -22,6 +22,8 @@ from tangere.errors import InvalidValue, MissingExtra
 
 # Largest picture [pixels] that is decoded: 50 million (the sensor of a good camera) are 150 MB as RGB.
 PIXELS_MAX = 50_000_000
+# Kinds that Pillow hands to a program of the system (Ghostscript runs what stands in a file), whatever a file is called
+PROGRAMS = ("EPS", "WMF")
 # Largest file [bytes]: 50 million pixels of 16 bit RGB, hardly compressed.
 BYTES_MAX = 300_000_000
 # Longest side [pixels] that is traced: at 200 mm one pixel is then 0.1 mm, a third of the finest pen line.
@@ -94,7 +96,7 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
     with foreign.reading(name, len(raw)), data, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of large pictures; our own limit is below
         try:
-            image = Image.open(data)
+            image = Image.open(data, formats=[kind for kind in Image.OPEN if kind not in PROGRAMS])
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             if isinstance(error, Image.DecompressionBombError):
                 count = re.search(r"\d+", str(error))  # Pillow says how many, and a limit of its own

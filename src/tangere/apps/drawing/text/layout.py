@@ -1,14 +1,19 @@
-"""Lines of text as curves on paper, and as an SVG of their paths."""
+"""Lines of text as curves on paper, as an SVG of their paths, and as a picture file that is drawn as any other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
 
 import numpy as np
 
 from tangere.apps.drawing.picture.svg_attributes import Curve, flattened
-from tangere.apps.drawing.settings import SIZE
+from tangere.apps.drawing.settings import SIZE, DrawingSettings
 from tangere.apps.drawing.text.fonts import Face, face
 from tangere.apps.drawing.text.settings import ALIGNS, TextSettings
 from tangere.errors import InvalidValue
@@ -107,14 +112,14 @@ def _broken(line: str, own: Face, spacing: float, most: float) -> list[str]:
     return [*parts, here]
 
 
-def text_svg(text: SetText, filled: bool = False) -> str:
-    """The text as an SVG in millimetres, one path; filled: letters of an outline font are."""
+def text_svg(text: SetText, filled: bool = False, title: str = "") -> str:
+    """The text as an SVG in millimetres, one path; filled: letters of an outline font are. title: its own."""
     width, height = (1e3 * side for side in text.size)
     paint = 'fill="black"' if text.outlines and filled else 'fill="none" stroke="black" stroke-width="0.5"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.6f}mm" height="{height:.6f}mm" '
-        f'viewBox="0 0 {width:.6f} {height:.6f}">\n'
+        f'viewBox="0 0 {width:.6f} {height:.6f}">\n<title>{escape(title, quote=False)}</title>\n'
         f'<path {paint} stroke-linecap="round" stroke-linejoin="round" d="{_data(text.curves)}"/>\n</svg>\n'
     )
 
@@ -135,3 +140,36 @@ def _data(curves: Sequence[Curve]) -> str:
             pieces.append(f"L{pair(end)}" if straight else f"C{pair(a)} {pair(b)} {pair(end)}")
         parts.append(f"M{pair(curve[0])}{''.join(pieces)}{'Z' if ring else ''}")
     return "".join(parts)
+
+
+NAME_MAX = 32  # letters of a text that its file is named by
+
+
+@contextmanager
+def written(text: str, settings: TextSettings, filled: bool = False) -> Iterator[tuple[Path, tuple[float, float]]]:
+    """(an SVG file with the text in a temporary folder, the width and height [m] of what is written).
+
+    filled: letters of an outline font are areas, to be hatched.
+    """
+    laid = set_text(text, settings)
+    if max(laid.size) > SIZE[1]:
+        wide, high = laid.size
+        raise InvalidValue(
+            f"the text is {1e3 * wide:.0f} x {1e3 * high:.0f} mm at a height of {1e3 * settings.height:g} mm: no arm "
+            "reaches that; a smaller --height, shorter lines (\\n), or --wrap 300mm"
+        )
+    with tempfile.TemporaryDirectory(prefix="tangere-") as folder:
+        path = Path(folder) / f"{named(text)}.svg"
+        path.write_text(text_svg(laid, filled, " ".join(lines_in(text))), encoding="utf-8")
+        yield path, laid.size
+
+
+def named(text: str) -> str:
+    """A file name that recalls a text: its letters and digits, "text" where it has none."""
+    words = re.sub(r"[^\w-]+", "_", text.replace("\\n", " "), flags=re.ASCII)[:NAME_MAX].strip("_")
+    return words or "text"
+
+
+def sized(settings: DrawingSettings, size: tuple[float, float]) -> DrawingSettings:
+    """The settings with the paper as large as the text and its margin."""
+    return replace(settings, size=(size[0] + 2.0 * settings.margin, size[1] + 2.0 * settings.margin), style="auto")
