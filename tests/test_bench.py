@@ -20,7 +20,7 @@ from tangere.apps.bench import peers as bench_peers
 from tangere.apps.bench.bench import ROWS, Bench, observer_rows, peer_residuals
 from tangere.apps.bench.peers import ARGUMENTS, IKPeer, Peer, Recipe
 from tangere.apps.bench.results import difference, solution_difference
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 
 MODULES = {
     "pinocchio": "pinocchio", "mujoco": "mujoco", "eaik": "eaik.IK_DH", "ur-analytic-ik": "ur_analytic_ik",
@@ -88,6 +88,12 @@ def test_json_into_a_file_leaves_the_tables_on_screen(
     out = capsys.readouterr().out
     assert "momentum_terms" in out
     assert set(json.loads(target.read_text())["batch"]) == {str(size) for size in TINY}
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_measured", None)
+    with pytest.raises(CannotWrite, match="cannot write"):
+        bench.main(Namespace(json="/nowhere/at/all.json", seconds=0.0))
 
 
 def test_seconds_below_zero_are_refused() -> None:

@@ -228,6 +228,10 @@ def test_parameters_per_environment_and_drawn() -> None:
     [
         (lambda: tangere.gym.make_vec("Tangere/Pres-v0"), "did you mean 'Tangere/Press-v0'"),
         (lambda: tangere.gym.make_vec(PRESS, num_envs=0), "num_envs: a whole number >= 1, got 0"),
+        (lambda: tangere.gym.make_vec(PRESS, num_envs=10**12), r"GB of memory.* at most \d+ of 1000000000000 fit"),
+        (lambda: gymnasium.make(PRESS, autoreset_mode="SameStep"), "autoreset_mode: is for many"),
+        (lambda: gymnasium.make(PRESS, num_envs=3), "num_envs: is for many"),
+        (lambda: tangere.gym.make_vec(PRESS, stiffness="soft"), "stiffness: .* got 'soft'"),
         (lambda: tangere.gym.make_vec(PRESS, device="tpu"), "device"),
         (lambda: tangere.gym.make_vec(PRESS, stifness=1e4), "did you mean 'stiffness'"),
         (lambda: tangere.gym.make_vec(PRESS, stiffness=np.nan), "stiffness: finite, 1 to 200000 N/m, got nan"),

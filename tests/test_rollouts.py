@@ -354,9 +354,23 @@ def test_without_a_kernel_the_python_loop_serves(robot: tangere.Robot) -> None:
         ({"start": [0.0, 1.0]}, "start: 6 finite numbers"),
         ({"sensors": SensorModel(noise_qd=np.nan)}, "noise_qd: one number or 6"),
         ({"controller": None}, "controller: rollouts need one, or nothing moves the arms"),
-        ({"controller": "computed torque"}, "controller: an object with start and step and stop, got 'computed"),
-        ({"observer": 50.0}, "observer: an object with reset and update, got 50.0"),
-        ({"detector": 5.0}, "detector: an object with reset and update, got 5.0"),
+        ({"controller": "computed torque"}, "controller: an object with start, step and stop, got 'computed"),
+        ({"controller": ComputedTorque}, "controller: the class ComputedTorque was given"),
+        ({"controller": ComputedTorque(tangere.robot("scara"), np.zeros(4))}, "is for scara with 4 joints"),
+        ({"observer": 50.0}, "each with reset and update, got 50.0"),
+        ({"observer": MomentumObserver(tangere.robot("scara"))}, "is for scara with 4 joints, the arm has 6"),
+        ({"observer": None}, "detector: it watches the residual of an observer"),
+        ({"detector": []}, "detector: a detector, thresholds, or one threshold"),
+        ({"detector": Detector}, "detector: the class Detector was given"),
+        ({"detector": Detector(Thresholds.constant(9.0, dof=7))}, "thresholds of 7 joints, the arm has 6"),
+        ({"friction": 3.0}, "friction: a JointFriction or None, got 3.0"),
+        ({"sensors": "noisy"}, "sensors: a SensorModel or None, got 'noisy'"),
+        ({"payload": "heavy"}, "payload: one number or one for each of 2 robots .kg., got 'heavy'"),
+        ({"start": "home"}, "start: 6 finite numbers .rad. or a Reference, got 'home'"),
+        ({"start": [0.0, -90.0, 90.0, -90.0, -90.0, 0.0]}, "angles are in radians"),
+        ({"seconds": True}, "seconds: positive and finite"),
+        ({"count": 10**12}, r"GB of memory, this computer has .*: at most \d+ of 1000000000000 fit"),
+        ({"count": 10**8, "record": 1}, r"at most \d+ of 100000000 fit"),
     ],
 )
 def test_misuse_is_said_in_a_sentence(changes: dict[str, Any], said: str, robot: tangere.Robot) -> None:
@@ -368,8 +382,15 @@ def test_a_goal_of_its_own_or_a_start(robot: tangere.Robot) -> None:
     given = parts(robot, 0.05, controller=ComputedTorque(robot, None))
     with pytest.raises(InvalidValue, match="start: where the arms start"):
         tangere.rollouts(robot, count=1, **given)
-    with pytest.raises(InvalidValue, match="robot: one, or one for each of 2 rollouts, got 3"):
-        tangere.rollouts([robot] * 3, count=2, **parts(robot, 0.05))
+    for wrong, said in (
+        ([robot] * 3, "robot: one, or one for each of 2 rollouts, got 3"),
+        ([robot, "scara"], "robot: arms of 6 joints like the first, got scara with 4"),
+        (None, "an arm is a name or a path, got None"),
+    ):
+        with pytest.raises(InvalidValue, match=said):
+            tangere.rollouts(wrong, count=2, **parts(robot, 0.05))
+    with pytest.raises(InvalidValue, match=r"force: one number or \(lowest, highest\).* got 'hard'"):
+        RandomPushes(force="hard")  # type: ignore[arg-type]
 
 
 def test_threads() -> None:

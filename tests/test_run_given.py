@@ -63,6 +63,17 @@ def test_numbers_with_units_and_single_parts() -> None:
         run(arm, Hold(ROBOT), [MomentumObserver(ROBOT)], until=0.1, start=Q0, detector=[])
     with pytest.raises(InvalidValue, match="each with reset and update"):
         run(arm, Hold(ROBOT), "momentum", until=0.1, start=Q0)
+    with pytest.raises(InvalidValue, match="observers: the class MomentumObserver was given, not one of it"):
+        run(arm, Hold(ROBOT), MomentumObserver, until=0.1, start=Q0)
+    with pytest.raises(InvalidValue, match="observers: MomentumObserver is for scara with 4 joints, the arm has 6"):
+        run(arm, Hold(ROBOT), MomentumObserver(tangere.robot("scara")), until=0.1, start=Q0)
+    with pytest.raises(InvalidValue, match="controller: Hold is for scara with 4 joints, the arm has 6"):
+        run(arm, Hold(tangere.robot("scara")), until=0.1, start=Q0)
+    with pytest.raises(InvalidValue, match="detector: it has thresholds of 7 joints, the arm has 6"):
+        run(arm, Hold(ROBOT), MomentumObserver(ROBOT), detector=Thresholds.constant(5.0, dof=7), until=0.1, start=Q0)
+    for wrong, said in (({"friction": 3.0}, "friction: a JointFriction or None"), ({"sensors": "x"}, "a SensorModel")):
+        with pytest.raises(InvalidValue, match=said):
+            RigidPlant(ROBOT, 1e-3, **wrong)
     with pytest.raises(InvalidValue, match="source: a plant, a recording"):
         run(5.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="controller: an object with start, step and stop"):

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tangere.apps.study import collisions as many
+from tangere.apps.study import promises
 from tangere.apps.study.chunks import FOLDER, Chunks
 from tangere.apps.study.cluster import Cluster, workers_of
 from tangere.apps.study.plan import Plan
@@ -24,6 +26,7 @@ from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels import backend
+from tangere.kernels.device import DeviceError
 
 TABLES = ("contacts.csv", "steps.csv", "summary.csv", "roc.csv")
 SMALL = ["study", "--trials", "24", "--minutes", "0.2", "--learn", "0.2", "--no-report"]
@@ -119,7 +122,7 @@ def test_mistakes(whole: dict[str, bytes], tmp_path: Path, capsys: pytest.Captur
     process.wait()
     assert main([*SMALL, "--seed", "9", "--resume", "--out", str(folder)]) == 1
     assert "has another seed" in capsys.readouterr().err
-    for text in ("many", "dask://nowhere", "-3"):
+    for text in ("many", "dask://nowhere", "dask://127.0.0.1:99999", "-3", "100000"):
         with pytest.raises(InvalidValue, match="workers"):
             workers_of(text)
 
@@ -252,8 +255,6 @@ def test_collisions_by_rollouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     lines = {link: line.split() for line in told.splitlines() for link in (1, 6) if f"link {link} " in line}
     assert float(lines[1][5]) < 5.0 < 70.0 < float(lines[6][5])  # [%] detectable
     folder = tmp_path / "two"
-    from tangere.apps.study import collisions as many
-
     true, calls = many.collide, []
 
     def cut(*arguments: Any) -> Any:
@@ -273,8 +274,26 @@ def test_collisions_by_rollouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_devices(tmp_path: Path, capsys: Any) -> None:
     assert main(["study", "--device", "cuda", "--out", str(tmp_path / "a")]) == 1
     assert "--device cuda needs --collisions N" in capsys.readouterr().err
-    assert main(["study", "--collisions", "0", "--out", str(tmp_path / "b")]) == 1
-    assert "1 to 1e9 contacts" in capsys.readouterr().err
+    for number, (words, said) in enumerate((
+        ("--collisions 0", "--collisions: 1 to 1e+09, got 0"),
+        ("--collisions 1.5", "--collisions: a whole number, got '1.5'"),
+        ("--collisions many", "--collisions: "),
+        ("--collisions 1e6 --workers 100000", "workers: 1 to "),
+        ("--collisions 1e6 --robot scara", "need an arm and a law with a fused kernel: scara"),
+    )):  # fmt: skip
+        assert main(["study", *words.split(), "--out", str(tmp_path / f"b{number}")]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_gpu_that_is_not_there_is_said_before_anything_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise DeviceError("no CUDA driver")
+
+    monkeypatch.setattr(many, "opened", none)
+    monkeypatch.setattr(many, "thresholds_of", None)  # not called
+    for one in (many.collisions, promises.promises):
+        with pytest.raises(DeviceError, match="no CUDA driver"):
+            one(Plan(), 100, device="cuda", workers=1)
 
 
 # ------------------------------------------------------------------------------------------------------------ promises
@@ -300,4 +319,4 @@ def test_promises_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert main([*asked, "--collisions", "10", "--out", str(tmp_path / "both")]) == 1
     assert "two studies" in capsys.readouterr().err
     assert main(["study", "--promises", "0", "--out", str(tmp_path / "none")]) == 1
-    assert "hours above 0" in capsys.readouterr().err
+    assert "--promises: above 0 to 1e+06 h, got 0" in capsys.readouterr().err

@@ -80,6 +80,7 @@ def shown(value: object, most: int = SHOWN) -> str:
         return "a whole number with thousands of digits"
     except RecursionError:
         return f"a {type(value).__name__} that holds itself"
+    text = " ".join(text.split()) if "\n" in text else text  # an array's rows
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

@@ -131,7 +131,7 @@ class Batch:
             raise InvalidValue(f"with_parameters: {self.robot.name} is no UR; parameters of each robot are for URs")
         masses = np.atleast_1d(checked(dlpack.on_host(payload, "payload"), (), "payload"))
         centres = checked(dlpack.on_host(com, "com"), (3,), "com")
-        if masses.ndim != 1 or centres.shape not in ((3,), (len(masses), 3)):
+        if masses.ndim != 1 or not len(masses) or centres.shape not in ((3,), (len(masses), 3)):
             raise InvalidValue(f"payload: masses (N,), com (3,) or (N, 3), got {masses.shape} and {centres.shape}")
         if np.any(masses < 0.0):
             i = int(np.argmax(masses < 0.0))

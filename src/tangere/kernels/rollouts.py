@@ -27,6 +27,8 @@ LISTEN = 0.05  # [s] at most before Ctrl-C is heard
 PUSHES = 8  # per robot, at most (TG_PUSHES_MAX)
 ENDLESS = 2.0**24  # a step that no rollout reaches; the largest whole number that float32 counts up to
 
+ROW = 2 * 8 * 48  # [bytes] that a rollout's numbers take, and each of its samples that is kept: answer and result
+
 _threads = 1
 
 
@@ -41,6 +43,19 @@ def threads(count: int | None = None) -> int:
         if COMPILED:
             _kernels.threads(count)
     return _threads
+
+
+def refuse_more(what: str, count: int, each: int) -> None:
+    """Raise where so many rows of `each` bytes are more than this computer's memory; says how many fit."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell: it refuses by itself
+        return
+    if count * each > memory:
+        raise InvalidValue(
+            f"{what} take {count * each / 1e9:.3g} GB of memory, this computer has {memory / 1e9:.3g}: "
+            f"at most {memory // each} of {count} fit"
+        )
 
 
 @dataclass(frozen=True)

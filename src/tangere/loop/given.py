@@ -32,7 +32,7 @@ def parts_of(
     A file is read. A recording without observer and detector is watched as `tangere.watch` does it without a model,
     where the arm is known (robot); else it is replayed, currents turned into torque by the arm's gains.
     """
-    named = _named(observers)
+    named = watchers(observers, None, None)[0]
     if isinstance(source, str | os.PathLike):
         source = read(source)
     if isinstance(source, Log):
@@ -46,11 +46,23 @@ def parts_of(
     if not hasattr(source, "read"):
         what = "a plant, a recording (Log or file), or an object with start, read and close"
         raise InvalidValue(f"source: {what}, got {source!r}")
+    return source, *watchers(named, detector, getattr(source, "dof", None))
+
+
+def watchers(observers: Any, detector: Any, dof: int | None) -> tuple[dict[str, Observer], AnyDetector | None]:
+    """Observers by their column, and the detector, of an arm of `dof` joints (None: not known yet)."""
+    named = _named(observers)
+    for observer in named.values():
+        _refuse_other("observers", observer, dof)
     if detector is None:
-        return source, named, None
+        return named, None
     if not named:
         raise InvalidValue("detector: it watches the residual of an observer, give observers=MomentumObserver(robot)")
-    return source, named, _detector(detector, getattr(source, "dof", 6))
+    felt = _detector(detector, 6 if dof is None else dof)
+    count = getattr(getattr(felt, "thresholds", None), "dof", dof)
+    if dof is not None and count != dof:
+        raise InvalidValue(f"detector: it has thresholds of {count} joints, the arm has {dof}")
+    return named, felt
 
 
 def no_command(answer: Any, n: int) -> InvalidValue | None:
@@ -91,6 +103,7 @@ def _named(observers: Sequence[Observer] | Mapping[str, Observer] | Observer) ->
     for observer in given.values():
         if not (hasattr(observer, "reset") and hasattr(observer, "update")):
             raise InvalidValue(f"observers: one, or several, each with reset and update, got {observer!r}")
+        _refuse_class("observers", observer)
     return {"residual" if i == 0 else f"residual_{name}": one for i, (name, one) in enumerate(given.items())}
 
 
@@ -102,6 +115,7 @@ def _detector(given: Any, dof: int) -> AnyDetector:
         return Detector(Thresholds.constant(seconds_or(given, "detector", "Nm"), dof=dof))
     if not hasattr(given, "update"):
         raise InvalidValue(f"detector: a detector, thresholds, or one threshold [Nm] for all joints, got {given!r}")
+    _refuse_class("detector", given)
     known: AnyDetector = given
     return known
 
@@ -127,8 +141,20 @@ def end_of(until: Any, trajectory: Trajectory | None, controller: Any, plant: Pl
     return float(until)
 
 
-def refuse_controller(controller: Any, plant: Plant | None) -> None:
-    """Raise where it cannot control: a plant without one, a class, an object without start, step or stop."""
+def _refuse_class(name: str, given: Any) -> None:
+    if isinstance(given, type):
+        raise InvalidValue(f"{name}: the class {given.__name__} was given, not one of it; write {given.__name__}(...)")
+
+
+def _refuse_other(name: str, part: Any, dof: int | None) -> None:
+    """Raise for a part that believes in an arm of another number of joints."""
+    arm = getattr(part, "robot", None)
+    if isinstance(arm, Robot) and dof is not None and arm.dof != dof:
+        raise InvalidValue(f"{name}: {type(part).__name__} is for {arm.name} with {arm.dof} joints, the arm has {dof}")
+
+
+def refuse_controller(controller: Any, plant: Plant | Robot | None) -> None:
+    """Raise where it cannot control: a plant without one, a class, another arm's, one without start, step or stop."""
     if controller is None:
         if plant is not None:
             raise InvalidValue("controller: a plant needs one, or nothing moves it on; recordings and streams do not")
@@ -142,8 +168,8 @@ def refuse_controller(controller: Any, plant: Plant | None) -> None:
             f"controller: {name} has no {' and no '.join(missing)}; it needs start(state), step(state) and stop(), "
             "which may do nothing (pass)"
         )
-    if isinstance(controller, type):
-        raise InvalidValue(f"controller: the class {name} was given, not one of it; write {name}(...)")
+    _refuse_class("controller", controller)
+    _refuse_other("controller", controller, getattr(plant, "dof", None))
 
 
 def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:

@@ -20,6 +20,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels import rollouts as kernel
 from tangere.kernels import ur
 from tangere.kernels.laws import detection
+from tangere.kernels.shapes import like_degrees
 from tangere.model.link_shapes import LinkSurface
 from tangere.observe.detect import Detector
 from tangere.observe.detect.hysteresis import ROUNDING, Hysteresis
@@ -107,11 +108,11 @@ class Plan:
         controller: Any = self.controllers[0]
         if not kernel.COMPILED and device == "cpu":
             return "the compiled rollouts are not available"
-        first = self.robots if isinstance(self.robots, Robot) else self.robots[0]
         for one in self.controllers:
             if type(one) not in (ComputedTorque, JointImpedance):
                 return f"the controller {type(one).__name__} has no kernel"
-        for robot in (first, controller.robot):
+        arms = [self.robots] if isinstance(self.robots, Robot) else list({id(one): one for one in self.robots}.values())
+        for robot in (*arms, controller.robot):
             if not ((robot.compiled or device != "cpu") and ur.is_ur(robot.model)):
                 return f"{robot.name} is not an arm with UR kernels"
         if any(_choices(controller)):
@@ -270,7 +271,10 @@ def _spread(values: ArrayLike) -> Array:
 
 def per_robot(value: ArrayLike, count: int, name: str, unit: str) -> Array:
     """One number for all robots or one for each, finite and positive -> (1,) or (count,)."""
-    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name}: one number or one for each of {count} robots [{unit}], got {value!r}") from None
     if array.shape not in ((1,), (count,)):
         raise InvalidValue(f"{name}: one number or one for each of {count} robots [{unit}], got shape {array.shape}")
     good = np.isfinite(array) & (array > 0.0)
@@ -290,9 +294,14 @@ def begun(
         raise InvalidValue("start: where the arms start (n,) [rad], since the controller follows nothing of its own")
     begin = start if isinstance(start, Reference) else goal.at(0.0) if start is None and goal is not None else None
     if begin is None:
-        q = np.asarray(start, dtype=np.float64)
+        try:
+            q = np.asarray(start, dtype=np.float64)
+        except (TypeError, ValueError):
+            q = np.zeros(0)
         if q.shape != (arm.dof,) or not np.all(np.isfinite(q)):
             raise InvalidValue(f"start: {arm.dof} finite numbers [rad] or a Reference, got {start!r}")
+        if why := like_degrees(arm, q):
+            raise InvalidValue(f"start: {why}")
         begin = Reference(q, np.zeros_like(q), np.zeros_like(q))
     state = State(0.0, period, begin.q, begin.qd, np.zeros_like(begin.q))
     return begin, started(arm, goal, state)

@@ -16,13 +16,15 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName, unknown
 from tangere.kernels import rollouts as kernel
 from tangere.kernels.device import DEVICES
+from tangere.loop.given import refuse_controller, watchers
 from tangere.loop.result import RunResult, Setup
 from tangere.loop.rollout_plan import Plan, begun, per_robot, refuse_stiff
 from tangere.loop.run import run
 from tangere.plants.pushes import pushes_of
 from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.rigid import RigidPlant
-from tangere.plants.sensors import SensorModel
+from tangere.plants.sensors import SensorModel, sensor_model
+from tangere.plants.simulated import refuse_friction
 from tangere.robots import Robot, as_robot
 from tangere.types import Array, Command, Controller, Detector, Observer, Reference, State, Truth
 
@@ -146,23 +148,28 @@ def rollouts(
     controllers = tuple(controller) if isinstance(controller, list | tuple) else (controller,)
     if not controllers:
         raise InvalidValue("controller: at least one, got none")
-    for name, part in (*(("controller", one) for one in controllers), ("observer", observer), ("detector", detector)):
-        needs = ("start", "step", "stop") if name == "controller" else ("reset", "update")
-        if part is not None and not all(hasattr(part, one) for one in needs):
-            raise InvalidValue(f"{name}: an object with {' and '.join(needs)}, got {part!r}")
-    several = not isinstance(robot, Robot | str)
+    several = isinstance(robot, list | tuple)
     arms: Any = [as_robot(one) for one in robot] if several else as_robot(robot)  # type: ignore[union-attr, arg-type]
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise InvalidValue(f"count: a whole number >= 1, got {count!r}")
     if several and len(arms) != count:
         raise InvalidValue(f"robot: one, or one for each of {count} rollouts, got {len(arms)}")
+    arm: Robot = arms[0] if several else arms
+    if several and (other := next((one for one in arms if one.dof != arm.dof), None)) is not None:
+        raise InvalidValue(f"robot: arms of {arm.dof} joints like the first, got {other.name} with {other.dof}")
+    for one in controllers:
+        refuse_controller(one, arm)
+    _, detector = watchers(() if observer is None else observer, detector, arm.dof)
+    refuse_friction(friction, arm.dof)
     for name, value in (("seconds", seconds), ("period", period)):
-        if not (isinstance(value, int | float) and math.isfinite(value) and value > 0.0):
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (plain and math.isfinite(value) and value > 0.0):
             raise InvalidValue(f"{name}: positive and finite [s], got {value!r}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise InvalidValue(f"seed: a whole number from 0 to 2^64 - 1, got {seed!r}")
-    if isinstance(record, bool) or not isinstance(record, int) or record < 0:
+    if isinstance(record, bool) or not isinstance(record, int | np.integer) or record < 0:
         raise InvalidValue(f"record: every how many samples, a whole number, 0 for none, got {record!r}")
+    count, record = int(count), int(record)
     if method not in ("rk4", "semi-implicit"):
         raise UnknownName(f"unknown method {method!r}; known: rk4, semi-implicit")
     single = _single(dtype)
@@ -171,11 +178,13 @@ def rollouts(
     steps = math.ceil(seconds / period - 0.5)
     if not 1 <= steps < kernel.ENDLESS:
         raise InvalidValue(f"seconds: one period ({period:g} s) to {kernel.ENDLESS:.0f} of them, got {seconds!r}")
-    motions = [begun(one, start, period, arms[0] if several else arms) for one in controllers]
+    rows = -(-steps // record) if record else 0
+    kernel.refuse_more("count: rollouts", count, (1 + rows) * kernel.ROW)
+    motions = [begun(one, start, period, arm) for one in controllers]
     begins, trajectories = zip(*motions, strict=True)
     plan = Plan(
         arms, controllers, observer, detector, pushes if isinstance(pushes, RandomPushes) else pushes_of(pushes),
-        SensorModel() if sensors is None else sensors, friction,
+        sensor_model(sensors), friction,
         None if payload is None else per_robot(payload, count, "payload", "kg"),
         per_robot(friction_scale, count, "friction_scale", "1"), begins, trajectories, period, steps, int(seed),
         method == "rk4",

@@ -37,7 +37,10 @@ class RandomPushes:
     def __post_init__(self) -> None:
         for name in ("force", "start", "duration"):
             given = getattr(self, name)
-            low, high = _range(given)
+            try:
+                low, high = _range(given)
+            except (TypeError, ValueError):
+                low, high = math.nan, math.nan
             if not (math.isfinite(high) and 0.0 <= low <= high) or (name == "duration" and low == 0.0):
                 raise InvalidValue(f"{name}: one number or (lowest, highest), finite and > 0, got {given!r}")
 

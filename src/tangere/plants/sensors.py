@@ -92,11 +92,18 @@ class SensorModel:
         return cls(noise_qd=_UR10E_VELOCITY, noise_tau=tau, seed=seed)
 
 
+def sensor_model(given: Any) -> SensorModel:
+    """A model of sensors as it is; None: perfect ones."""
+    if not isinstance(given, SensorModel | None):
+        raise InvalidValue(f"sensors: a SensorModel or None, got {given!r}")
+    return SensorModel() if given is None else given
+
+
 class Sensors:
     """The sensors of one plant at work: `first` at a reset, then `next` once a period."""
 
     def __init__(self, model: SensorModel | None, dof: int, period: float) -> None:
-        model = SensorModel() if model is None else model
+        model = sensor_model(model)
         self._model, self._period = model, period
         widths = {"q": dof, "qd": dof, "tau": dof, "wrench": 6}
         noise = [_spread(getattr(model, f"noise_{key}"), n, f"noise_{key}") for key, n in widths.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,8 +34,7 @@ class SimulatedArm:
     ) -> None:
         if not (math.isfinite(period) and period > 0.0):
             raise InvalidValue(f"period: must be positive and finite [s], got {period!r}")
-        if friction is not None and friction.coulomb.shape != (robot.dof,):
-            raise InvalidValue(f"friction: of {robot.dof} joints, got {friction.coulomb.shape}")
+        refuse_friction(friction, robot.dof)
         self.robot, self.period, self.dof = robot, period, robot.dof
         self.pushes = tuple(pushes)
         self._sensors = Sensors(sensors, robot.dof, period)
@@ -134,6 +134,16 @@ def initial(q: ArrayLike, qd: ArrayLike | None, dof: int) -> tuple[Array, Array]
         if array.shape != (dof,) or not np.all(np.isfinite(array)):
             raise InvalidValue(f"{what}: {dof} finite numbers, got {array.tolist()}")
     return start, speed
+
+
+def refuse_friction(friction: Any, dof: int) -> None:
+    """Raise for what is no friction of so many joints."""
+    if friction is None:
+        return
+    if not hasattr(friction, "coulomb"):
+        raise InvalidValue(f"friction: a JointFriction or None, got {friction!r}")
+    if friction.coulomb.shape != (dof,):
+        raise InvalidValue(f"friction: of {dof} joints, got {friction.coulomb.shape}")
 
 
 def refuse_stiff_friction(friction: JointFriction, M: Array, step: float) -> None:

@@ -21,6 +21,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from math import expm1
 from pathlib import Path
 from timeit import Timer
@@ -47,6 +48,7 @@ from tangere.apps.bench.results import (
 )
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
+from tangere.logs.files import replacing
 from tangere.model.model import Array
 from tangere.observe.momentum import GAIN, MomentumObserver
 from tangere.observe.replay import replay_momentum
@@ -333,11 +335,11 @@ def _parts(answer: Any) -> tuple[Any, ...]:
     return answer if isinstance(answer, tuple) else (answer,)
 
 
-def _shown(result: Result, target: Any, table: str) -> None:
+def _shown(result: Result, target: Any, place: Path | None, table: str) -> None:
     """JSON to the screen or into a file, else (and beside the file) the table."""
     text = json.dumps(result, indent=2, allow_nan=False)
-    if isinstance(target, (str, os.PathLike)) and target != "-":
-        Path(target).write_text(text + "\n", encoding="utf-8")
+    if place is not None:
+        place.write_text(text + "\n", encoding="utf-8")
     print(text if target is True or target == "-" else table)
 
 
@@ -348,7 +350,13 @@ def main(arguments: Namespace) -> int:
     seconds (of measuring), robot, goals (show what each row has to reach), rollouts (those alone), device (of
     rollouts); each may be absent.
     """
-    target = getattr(arguments, "json", None)
+    target: Any = getattr(arguments, "json", None)
+    named = isinstance(target, (str, os.PathLike)) and target != "-"
+    with replacing(target) if named else nullcontext() as place:  # what cannot be written is said before it is measured
+        return _measured(arguments, target, place)
+
+
+def _measured(arguments: Namespace, target: Any, place: Path | None) -> int:
     seconds = getattr(arguments, "seconds", None)
     if seconds is None:
         seconds = QUICK_SECONDS if getattr(arguments, "quick", False) else SECONDS
@@ -359,7 +367,7 @@ def main(arguments: Namespace) -> int:
 
         arm = robot(getattr(arguments, "robot", None) or "ur10e")
         closed = rollouts.measured(arm, min(seconds, ROLLOUT_SECONDS), getattr(arguments, "device", None) or "cpu")
-        _shown(closed, target, rollouts.text(closed))
+        _shown(closed, target, place, rollouts.text(closed))
         return 0
     if (getattr(arguments, "device", None) or "cpu") != "cpu":
         raise InvalidValue("--device cuda: goes with --rollouts; the other rows are of the CPU")
@@ -369,7 +377,7 @@ def main(arguments: Namespace) -> int:
         result = bench.run()
     finally:
         line.end()
-    _shown(result, target, bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
+    _shown(result, target, place, bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
     if bench.missing:
         print(f"not installed: {', '.join(bench.missing)}; pip install 'tangere[bench]' adds them", file=sys.stderr)
     return 1 if bench.disagreements else 0

@@ -42,7 +42,8 @@ class Parameter:
         good = np.isfinite(array) & (self.low <= array) & (array <= self.high)
         if not np.all(good) or (ranged and array[0] > array[1]):
             worst = array[np.argmin(good)]
-            what = f"{value!r}" if ranged else f"{worst} for environment {int(np.argmin(good))}"
+            several = len(array) > 1 and not ranged
+            what = f"{worst} for environment {int(np.argmin(good))}" if several else f"{value!r}"
             raise InvalidValue(f"{self.name}: finite, {self.low:g} to {self.high:g} {self.unit}, got {what}")
         return Drawn(self, array, ranged)
 

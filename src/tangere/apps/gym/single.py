@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tangere.apps.gym.tasks import PressVectorEnv, ReachVectorEnv
 from tangere.apps.gym.vector import TouchVectorEnv
+from tangere.errors import InvalidValue
 
 
 class SingleEnv(gymnasium.Env[Any, Any]):
@@ -18,6 +19,9 @@ class SingleEnv(gymnasium.Env[Any, Any]):
     KIND: ClassVar[type[TouchVectorEnv]] = TouchVectorEnv
 
     def __init__(self, **options: Any) -> None:
+        for name in ("num_envs", "autoreset_mode"):
+            if name in options:
+                raise InvalidValue(f"{name}: is for many, tangere.gym.make_vec; one alone is reset by who steps it")
         self.vector = self.KIND(1, autoreset_mode="Disabled", **options)
         self.observation_space = self.vector.single_observation_space
         self.action_space = self.vector.single_action_space

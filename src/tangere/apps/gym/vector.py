@@ -22,10 +22,11 @@ from tangere.kernels import ur
 from tangere.kernels.closed_loop import SURFACE
 from tangere.kernels.device import DEVICES
 from tangere.kernels.environments_cuda import DeviceSteps
+from tangere.kernels.rollouts import refuse_more
 from tangere.kinematics.checks import checked
 from tangere.kinematics.vectors import Scalar, Vector
 from tangere.observe.momentum import GAIN
-from tangere.plants.sensors import SensorModel
+from tangere.plants.sensors import SensorModel, sensor_model
 from tangere.plants.simulated import refuse_stiff_friction
 from tangere.plants.twins import twin
 from tangere.robots import Robot, robot
@@ -42,6 +43,7 @@ SECONDS = 2.0  # of an episode
 FORCE_MAX = 250.0  # [N] on the tip: beyond it an episode ends, as a UR's protective stop would end it
 CRASH = 10.0  # what an episode that ends so loses, for each second that was left
 SLIP_MASS = 4.0  # [kg] an arm's tip weighs at least half of it: so friction on a surface stays stable
+EACH = 4096  # [bytes] of memory that an environment takes
 POSTURE = tuple(np.radians(ur.READY).tolist())  # [rad] tool down, elbow bent
 SPREAD = 0.05  # [rad] joints start that far from the posture at most
 TIMES = (
@@ -101,6 +103,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         for name, whole in (("num_envs", num_envs), ("periods", periods)):
             _whole(whole, name)
+        refuse_more("num_envs: environments", num_envs, EACH)
         if device not in DEVICES:
             raise unknown("device", str(device), DEVICES)
         if render_mode is not None:
@@ -124,9 +127,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         if self.posture.ndim > 1 or beyond.any():
             raise InvalidValue(f"posture: {N} angles [rad] within the limits of {self.robot.name}, got {posture!r}")
         refuse_stiff_friction(self.friction, self.robot.mass_matrix(self.posture), period)
-        sensors = SensorModel() if sensors is None else sensors
-        if not isinstance(sensors, SensorModel):
-            raise InvalidValue(f"sensors: a SensorModel or None, got {sensors!r}")
+        sensors = sensor_model(sensors)
         if sensors.delay or sensors.loss or np.any([np.any(x) for x in (sensors.step_q, sensors.noise_wrench)]):
             raise InvalidValue("sensors: environments have noise of positions, speeds and torques only")
         self._steps = self._kernel(sensors, DeviceSteps if (device, arrays) == ("cuda", "numpy") else kernel.Steps)

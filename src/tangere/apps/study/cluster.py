@@ -22,7 +22,7 @@ class Cluster(Workers):
     def __init__(self, address: str) -> None:
         super().__init__(1)
         host, _, port = address.removeprefix(PREFIX).rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise InvalidValue(f"workers: dask://HOST:PORT of a scheduler, got {address!r}")
         self._address = f"tcp://{host}:{port}"
         self._client: Any = None

@@ -30,6 +30,8 @@ from tangere.apps.study.world import KP, WORLDS, World, WorldName, checked_world
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.figures.markup import join, number, tag
+from tangere.kernels.device import device as opened
+from tangere.kernels.ur import is_ur
 from tangere.logs.files import write_text
 from tangere.loop.rollouts import Rollouts, rollouts
 from tangere.observe.detect import GAIN, Detector
@@ -165,8 +167,21 @@ def closed_loops(
         seed=int(rng.integers(2**62)), period=world.period, friction=world.friction, device=device,
     )  # fmt: skip
     if rolls.why:
-        raise InvalidValue(f"--collisions and --promises need an arm and a law with a fused kernel: {rolls.why}")
+        raise _unfit(rolls.why)
     return rolls, q
+
+
+def _unfit(why: str) -> InvalidValue:
+    return InvalidValue(f"--collisions and --promises need an arm and a law with a fused kernel: {why}")
+
+
+def refuse_early(plan: Plan, device: str) -> None:
+    """What cannot be simulated is said before anything is learned."""
+    robot = checked_world(plan).robot
+    if not is_ur(robot.model):
+        raise _unfit(f"{robot.name} is not an arm with UR kernels")
+    if device == "cuda":
+        opened()
 
 
 def collide(plan: Plan, name: WorldName, task: int, count: int, known: Learned, noise: Any, device: str) -> Collided:
@@ -199,7 +214,7 @@ def collisions(
 ) -> Collisions:
     """`count` contacts, half with each model. shown: told now and then what there is so far."""
     began = time.perf_counter()
-    checked_world(plan)
+    refuse_early(plan, device)
     half = math.ceil(count / len(WORLDS))
     sizes = [min(SLAB, half - first) for first in range(0, half, SLAB)]
     parts: list[Collided] = []

@@ -18,7 +18,7 @@ from tangere.errors import CannotWrite, InvalidValue, NoSolution
 from tangere.logs.files import Attempts
 from tangere.options import add_options, group_from, refuse_foreign, told
 from tangere.report.terminal import Bar, paint, say, table, wants_colour
-from tangere.settings import settings_of
+from tangere.settings import Setting, settings_of
 
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
@@ -30,6 +30,10 @@ SHARED = ("seed", "alarm_rate")  # of simulation and of real logs
 SIMULATED = (
     "trials", "force", "mass", "friction", "noise", "frequency", "free_minutes", "learn_minutes", "step", "plant",
 )  # fmt: skip
+MANY = (
+    Setting("collisions", "", None, "contacts", "count", low=1, high=1e9),
+    Setting("promises", "h", None, "hours", low=0.0, high=1e6, above=True),
+)
 
 EXAMPLES = """examples:
   tangere study                             a UR10e in simulation: some 2 minutes on two cores
@@ -73,10 +77,10 @@ def add(commands: Any) -> None:
     )
     p.add_argument("--resume", action="store_true", help="go on with a study that was interrupted or killed")
     p.add_argument(
-        "--collisions", type=int, metavar="N", help="in place of the trials: N contacts in closed loop, by force alone"
+        "--collisions", metavar="N", help="in place of the trials: N contacts in closed loop, by force alone"
     )
     p.add_argument(
-        "--promises", type=float, metavar="HOURS",
+        "--promises", metavar="HOURS",
         help="in place of the trials: false alarms promised (0.1, 1, 10, 60 per hour) against counted, HOURS for each",
     )  # fmt: skip
     p.add_argument(
@@ -102,17 +106,15 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_foreign(LogsPlan, arguments, "needs --logs")
     if logs and arguments.robot is None:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
-    many = [name for name in ("collisions", "promises") if getattr(arguments, name) is not None]
+    many = [one.name for one in MANY if getattr(arguments, one.name) is not None]
     if not many and arguments.device != "cpu":
         raise InvalidValue("--device cuda needs --collisions N: the other trials of a study run on the CPU")
     if logs and many:
         raise InvalidValue(f"--{many[0]} is for simulation, not for --logs")
     if len(many) > 1:
         raise InvalidValue("--collisions and --promises are two studies: give one of them")
-    if arguments.promises is not None and not 0.0 < arguments.promises <= 1e6:
-        raise InvalidValue(f"--promises: hours above 0, up to 1e6, got {arguments.promises:g}")
-    if arguments.collisions is not None and not 1 <= arguments.collisions <= 10**9:
-        raise InvalidValue(f"--collisions: 1 to 1e9 contacts, got {arguments.collisions}")
+    for one in MANY:
+        setattr(arguments, one.name, one.read(getattr(arguments, one.name), f"--{one.name}"))
     bar = Bar()
     try:
         if many:

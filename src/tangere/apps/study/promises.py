@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.study.cluster import workers_of
-from tangere.apps.study.collisions import closed_loops, title
+from tangere.apps.study.collisions import closed_loops, refuse_early, title
 from tangere.apps.study.files import PROMISES
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, per_hour, span
 from tangere.apps.study.study import Progress
 from tangere.apps.study.trials import Learned, Quiet, chunks, generator, learn_chunk, learned
 from tangere.apps.study.workers import Store, Task
-from tangere.apps.study.world import WORLDS, WorldName, checked_world, world_of
+from tangere.apps.study.world import WORLDS, WorldName, world_of
 from tangere.figures.markup import join, number, tag
 from tangere.logs.files import write_text
 from tangere.report.page import page_html
@@ -70,7 +70,7 @@ def promises(
 ) -> Promises:
     """So many hours for each of RATES and each world. shown: told now and then what there is so far."""
     began = time.perf_counter()
-    checked_world(plan)
+    refuse_early(plan, device)
     parts: list[Quiet] = []
     with workers_of(1 if device == "cuda" else workers) as pool:
         numbers = [(name, k) for name in WORLDS for k in range(chunks(plan.learn_minutes)[0])]

@@ -18,6 +18,7 @@ Task = tuple[Callable[..., Any], tuple[Any, ...]]
 Done = Callable[[int, int], None]  # tasks that are done, of how many
 Keep = Callable[[int, Any], None]  # number and result of a task
 KILLED = "a worker process was killed, by lack of memory perhaps; --workers 1 needs the least"
+MOST = 16  # processes for each core: more only stand in each other's way, and each takes 0.2 GB
 # Small matrices gain nothing from threads of their own, and many processes with many threads each stand in each
 # other's way. Read by the libraries when a process starts.
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -42,8 +43,9 @@ class Workers:
     """
 
     def __init__(self, count: int | None = None, *, threads: bool = False) -> None:
-        if count is not None and count < 1:
-            raise InvalidValue(f"workers: at least 1, got {count!r}")
+        most = MOST * _cores()
+        if count is not None and not 1 <= count <= most:
+            raise InvalidValue(f"workers: 1 to {most}, {MOST} for each core of this computer, got {count!r}")
         self.count, self._threads = count or _cores(), threads
         self.interrupted = False
         self.lost = ""  # why, where nobody asked for it
