@@ -362,7 +362,7 @@ def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_rates_are_told_apart() -> None:
     assert rates(["0.1/h"], None) == (0.1, None)
     assert rates(["2.4/day"], None)[0] == pytest.approx(0.1)
-    assert rates(["0.5/min"], "500") == (30.0, 500.0)
+    assert rates(["0.5/min"], 500.0) == (30.0, 500.0)
     assert rates(["500", "1 / h"], None) == (1.0, 500.0)
     assert rates(["500Hz"], None) == (0.1, 500.0)
     assert rates([], None) == (0.1, None)

@@ -371,3 +371,12 @@ def test_tasks_through_a_singularity(wave: Wave, joint: int) -> None:
 def test_misuse(make: Any) -> None:
     with pytest.raises(InvalidValue):
         make()
+
+
+def test_bounds_say_torque_limited_from_their_limit_on_only() -> None:
+    bounds, rest = Bounds(PLAIN), np.zeros(6)
+    gravity = PLAIN.gravity_torque(Q)
+    for share, note in ((0.94, ""), (1.01, "torque limited")):
+        tau = gravity.copy()
+        tau[0] = share * 0.95 * PLAIN.tau_max[0]
+        assert bounds.command(Q, rest, tau.copy()).note == note

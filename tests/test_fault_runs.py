@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tangere
+from tangere.apps.scenarios import hold, joint_fault
 from tangere.apps.scenarios.build import build
 from tangere.apps.scenarios.execute import again, execute
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
+from tangere.planning.posture import posture
 from tangere.plants.pushes import Stuck, TorqueLoss, TorqueOffset, fault_of, push_record
 
 
@@ -131,3 +135,14 @@ def test_told_in_a_log_that_is_watched(tmp_path: Path, capsys: pytest.CaptureFix
         events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         last = {event["event"]: event["kind"] for event in events if "event" in event}
         assert list(last.values()) == [kind]
+
+
+def test_the_fault_of_another_arm_is_what_its_drives_and_its_servo_bear() -> None:
+    """Of an arm that is no UR the joint with the most to give, by no more than either bears."""
+    settings = joint_fault.fitted(replace(joint_fault.FaultSettings(), robot="scara"), frozenset({"robot"}))
+    arm = tangere.robot("scara")
+    borne = hold.borne(arm, posture(settings.q, arm), float(np.min(settings.kp)))
+    least = np.minimum(joint_fault.SHARE * arm.tau_max, borne)
+    (fault,) = settings.fault
+    assert (fault.joint, fault.torque) == (1 + int(np.argmax(least)), -float(least.max()))
+    assert not np.allclose(joint_fault.SHARE * arm.tau_max, borne)

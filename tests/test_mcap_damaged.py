@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import McapFile, write_mcap
 from tangere.logs.mcap_read import read_mcap
+from tangere.logs.mcap_records import CHUNK, _next_chunk
 
 
 def some_log(rng: np.random.Generator, n: int) -> Log:
@@ -63,3 +66,12 @@ def test_a_flipped_bit_costs_a_chunk_at_most(rng: np.random.Generator, tmp_path:
         assert part.complete == (len(part) == 300) or "missing" in part.problems[0]
         seen.add(len(part))
     assert 250 in seen
+
+
+def test_after_damage_a_chunk_that_would_be_longer_than_the_file_is_none() -> None:
+    def chunk(length: int) -> bytes:
+        return bytes([CHUNK]) + struct.pack("<QQQQII", length, 5, 9, 0, 0, 0) + bytes(40)
+
+    for junk in (3, 700):  # one behind the other, the first one's length beyond the end
+        data = bytes(junk) + chunk(900) + bytes(junk) + chunk(32)
+        assert _next_chunk(io.BytesIO(data), len(data), 1) == data.rindex(CHUNK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -335,3 +336,13 @@ def test_the_floating_arm_is_led_away_and_stays() -> None:
 def test_more_compensation_than_friction_is_refused_before_anything_moves() -> None:
     with pytest.raises(InvalidValue, match="compensation"):
         FloatOnContact(ComputedTorque(ROBOT, MOVE), ROBOT, compensation=1.0)
+
+
+def test_only_a_touch_that_begins_halts_the_path_and_the_first_one_counts() -> None:
+    reaction, state = stop(), State(0.0, 1e-3, Q, np.zeros(6), np.zeros(6))
+    reaction.on_event(replace(contact_at(state), phase="ended", end_s=1.0))
+    assert reaction.event is None
+    first = contact_at(state)
+    reaction.on_event(first)
+    reaction.on_event(contact_at(replace(state, time=0.5)))
+    assert reaction.event is first

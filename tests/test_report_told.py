@@ -355,3 +355,12 @@ def test_drives_that_failed_have_a_table_and_no_true_torque(tmp_path: Path) -> N
     assert "0.2 mm from where it should be and 21 mm once a drive had failed" in words
     assert "felt_ms" not in words
     assert "of 0 Nm" not in words
+
+
+def test_a_tile_says_how_many_pushes_were_felt() -> None:
+    def text(*felt: float | None) -> str:
+        pushes = [{"start_s": 1.0 + k, "end_s": 1.5 + k, "felt_ms": ms} for k, ms in enumerate(felt)]
+        return re.sub(r"<[^>]+>", " ", report_html(made(summary={**made().summary, "pushes": pushes})))
+
+    assert re.search(r"pushes felt\s+1 of 2", text(6.0, None))
+    assert "pushes felt" not in text(6.0, 7.0)

@@ -13,6 +13,7 @@ import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
 from tangere.plants import PlantLost, Push, PushForce, RigidPlant
+from tangere.plants.simulated import refuse_stiff_friction
 from tangere.types import Array, Command, Plant
 
 ARM = tangere.robot("ur10e", payload=(1.5, (0.01, 0.02, 0.05)), tool=(0.02, 0.0, 0.1))
@@ -304,3 +305,15 @@ def test_a_payload_of_nothing_is_none() -> None:
     plant.change("payload", 2.0)
     assert plant.robot.model.payload is not None
     assert plant.robot.model.payload.mass == 2.0
+
+
+def test_friction_is_too_steep_by_the_largest_eigenvalue() -> None:
+    """step * max eig(M^-1 diag(slope)) > 2, by numpy's own eigenvalues of the unsymmetric matrix."""
+    arm = tangere.robot("ur10e")
+    slope = np.array([4.0, 3.0, 2.0, 9.0, 1.0, 5.0])
+    M = arm.mass_matrix(np.array([0.3, -1.1, 1.4, -0.9, 0.7, -0.4]))
+    friction = JointFriction(0.1 * slope, 0.5 * slope, 0.2)
+    rate = float(np.linalg.eigvals(np.linalg.solve(M, np.diag(slope))).real.max())
+    refuse_stiff_friction(friction, M, 1.999 / rate)
+    with pytest.raises(InvalidValue, match=f"inertia = {2.01:.3g} > 2"):
+        refuse_stiff_friction(friction, M, 2.01 / rate)

@@ -11,8 +11,8 @@ import tangere
 from tangere.logs.log import Log
 from tangere.loop.folder import write_json
 from tangere.loop.result import RunResult, Timing
-from tangere.loop.summary import summarise, tracking_error
-from tangere.plants.pushes import Push
+from tangere.loop.summary import joined_mean, summarise, tracking_error
+from tangere.plants.pushes import Push, PushForce
 from tangere.types import Event
 
 K, H, N = 50.0, 1e-3, 10_000
@@ -152,3 +152,20 @@ def test_an_empty_log_has_no_numbers_but_a_summary():
     assert summary["tracking_rms_mm"] is None
     assert summary["residual_rms_nm"] is None
     assert summary["aborted"] == "the plant was lost"
+
+
+def test_the_mean_of_parts_counts_rows_not_parts():
+    np.testing.assert_allclose(joined_mean([np.array([1.0, 2.0]), np.array([3.0, 6.0])], [1, 3]), [2.5, 5.0])
+    np.testing.assert_allclose(joined_mean([np.array([1.0, 2.0])], [7]), [1.0, 2.0])
+
+
+def test_a_force_is_told_at_the_joint_that_it_presses_most_against_its_threshold():
+    run = made()
+    ext = np.zeros((N, 6))
+    ext[(run.log.time > 3.0) & (run.log.time <= 5.0)] = [0.0, 9.0, -4.0, 0.0, 0.0, 0.0]
+    run = replace(run, log=Log({**run.log.columns, "tau_ext_true": ext}))
+    force = PushForce(4, (0.0, 0.0, 0.0), (0.0, 3.0, -4.0), 3.0, 2.0)
+    for levels, joint, torque in ((None, 2, 9.0), (np.array([1.0, 9.0, 2.0, 1.0, 1.0, 1.0]), 3, 4.0)):
+        judged = replace(run, setup=replace(run.setup, thresholds=levels))
+        (told,) = summarise(judged, pushes=[force], settle=2.0)["pushes"]
+        assert (told["joint"], told["torque_nm"], told["link"], told["force_n"]) == (joint, torque, 4, 5.0)

@@ -13,6 +13,7 @@ import pytest
 
 from tangere.apps.scenarios.build import Built, build
 from tangere.apps.scenarios.execute import again, execute, summary_of
+from tangere.apps.scenarios.script import MESSAGES, RunHost
 from tangere.errors import InvalidValue
 from tangere.loop.folder import difference
 from tangere.loop.result import RunResult
@@ -178,3 +179,12 @@ def test_what_a_frame_costs_is_measured() -> None:
     found = costs(tangere.robot("ur5e"), frames=20, rounds=1)
     assert set(found) == set(PROGRAMS)
     assert all(cost > 0.0 for cost in found.values())
+
+
+def test_of_a_program_that_talks_and_talks_a_thousand_messages_are_kept_and_that_is_said() -> None:
+    host = RunHost(1.0)
+    for k in range(MESSAGES + 5):
+        host.message("text", str(k))
+    assert host.waiting[MESSAGES - 1 :] == [
+        f"program says: {MESSAGES - 1}", f"program: more than {MESSAGES} messages, the others are left out"
+    ]  # fmt: skip

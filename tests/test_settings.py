@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tangere.errors import InvalidValue, ModelFileError, UnknownName
+from tangere.options import Parser, add_options, group_from
 from tangere.settings import (
     UNITS,
     Setting,
@@ -21,6 +22,7 @@ from tangere.settings import (
     numbers,
     plain,
     read_scenario,
+    repeated,
     setting,
     settings_of,
     word,
@@ -294,3 +296,21 @@ def test_scenario_files(tmp_path) -> None:
         read_scenario(tmp_path / "no.toml")
     with pytest.raises(ModelFileError, match=r"cannot read .*directory"):
         read_scenario(tmp_path)
+
+
+def test_what_is_out_of_range_is_told_with_the_unit() -> None:
+    ranges = (({}, "a finite number N"), ({"low": 0.0}, "0 N or more"), ({"high": 2.0, "low": 0.0}, "0 to 2 N"))
+    for more, words in ranges:
+        with pytest.raises(InvalidValue, match=f"^f: {words}, got nan"):
+            Setting("f", "N", 1.0, "a force", **more).check(float("nan"))
+
+
+def test_an_option_that_may_be_given_again_and_again() -> None:
+    @dataclass(frozen=True)
+    class Group:
+        when: tuple[str, ...] = repeated("a time", metavar="T")
+
+    parser = Parser()
+    add_options(parser, Group)
+    assert group_from(Group, parser.parse_args(["--when", "1", "--when", "-2"])) == Group(("1", "-2"))
+    assert group_from(Group, parser.parse_args([])) == Group(())

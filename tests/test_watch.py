@@ -277,3 +277,10 @@ def test_a_promise_for_another_rate_is_said(tuned: IdentifiedModel) -> None:
         seen = _watched(columns_of(rate=rate), tuned)
         assert any("samples per second" in text for text in seen.said) == said, rate
     assert not _watched(columns_of(rate=200.0), None).said  # nothing was promised
+
+
+def test_a_belief_says_what_its_tuned_thresholds_say_of_themselves() -> None:
+    tuned = tuned_model()
+    detection = {**tuned.detection, "notes": ["learned from an hour of free motion"]}
+    said = belief(ROBOT, dataclasses.replace(tuned, detection=detection)).notes
+    assert any("learned from an hour of free motion" in str(text) for text in said)

@@ -103,9 +103,7 @@ def add_foxglove(parser: Any) -> None:
     )  # fmt: skip
 
 
-def add_options(
-    parser: Any, group: type[Any], names: Sequence[str] | None = None, *, defaults: bool = True
-) -> None:
+def add_options(parser: Any, group: type[Any], names: Sequence[str] | None = None, *, defaults: bool = True) -> None:
     """An option for each setting of a group (those of `names`, in that order): --name, with help, unit and default.
 
     What was not said is None in the namespace, so that a default is the group's alone. defaults: False where another
@@ -132,6 +130,8 @@ def _add(parser: Any, one: Setting, defaults: bool) -> None:
         about["metavar"] = one.metavar or (one.typed or one.unit).split(",")[0] or "X"
     if one.kind == "count" and one.size is None:
         about["type"] = int
+    if one.repeat:
+        about["action"] = "append"
     parser.add_argument(spelled, **about)
 
 

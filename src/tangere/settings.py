@@ -69,6 +69,7 @@ class Setting:
     usual: tuple[float, float] | None = None
     option: str = ""  # name of the option where it is not the setting's
     metavar: str = ""
+    repeat: bool = False  # its option may be given several times: the texts go into a tuple
     parse: Callable[[Any, str], Any] | None = None
     plain: Callable[[Any], Any] | None = None
 
@@ -206,6 +207,11 @@ def count(default: Any, help: str, **more: Any) -> Any:
 def other(default: Any, help: str, parse: Callable[[Any, str], Any], **more: Any) -> Any:
     """A field of a group that reads its value itself."""
     return _field(Setting("", more.pop("unit", ""), default, help, "other", parse=parse, **more))
+
+
+def repeated(help: str, **more: Any) -> Any:
+    """A field of a group: a tuple of texts, of an option that may be given several times."""
+    return other((), help, lambda given, name: tuple(given), repeat=True, **more)
 
 
 def altered(group: type[Any], name: str, default: Any, **more: Any) -> Any:

@@ -38,6 +38,24 @@ GAP = 3.0  # median periods without a sample; less is jitter (a UR's 100 Hz stre
 _FINITE = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque")
 
 
+def _mcap(file: Path, long: bool) -> Log:
+    from tangere.logs.mcap_read import read_mcap
+
+    return read_mcap(file, long=long)
+
+
+def _db3(file: Path, long: bool) -> Log:
+    from tangere.logs.mcap_bag import read_db3
+
+    return read_db3(file)
+
+
+# Formats by ending, each with what reads a file of it; whether rows of a long one may stay there. A file .npz may hold
+# many logs; every other file is text in columns, csv.
+READERS: dict[str, Callable[[Path, bool], Log]] = {".mcap": _mcap, ".db3": _db3}
+LOGS = f"FILE.csv, {', '.join(f'FILE{ending}' for ending in READERS)}, FILE.npz or FILE.npz:KEY-GLOB"
+
+
 @dataclass(frozen=True)
 class Recording:
     """One log of a file, with what was left out of it and the file's hash."""
@@ -192,14 +210,8 @@ def _logs(
     file, pattern = _parts(source)
     if file.suffix == ".npz":
         return _from_npz(file, pattern or "*", columns, rate)
-    if file.suffix == ".mcap":
-        from tangere.logs.mcap_read import read_mcap
-
-        return [(file.name, read_mcap(file, long=long))]
-    if file.suffix == ".db3":
-        from tangere.logs.mcap_bag import read_db3
-
-        return [(file.name, read_db3(file))]
+    if file.suffix in READERS:
+        return [(file.name, READERS[file.suffix](file, long))]
     return [(file.name, read_csv(file, columns=columns, rate=rate, progress=progress))]
 
 

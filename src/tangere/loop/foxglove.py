@@ -20,7 +20,7 @@ from tangere.logs.channels import EVENTS_TOPIC, TEXT, Channel, Views, channels_o
 from tangere.logs.files import plain
 from tangere.logs.ros_messages import DEFINITIONS, Filled, Template, text
 from tangere.options import FOXGLOVE_PORT as PORT
-from tangere.types import Array, Command, Event, Reference, State, Truth
+from tangere.types import Array, Command, Event, Reference, State
 
 if TYPE_CHECKING:
     from tangere.loop.result import RunResult
@@ -120,12 +120,7 @@ class FoxgloveSink:
         return _Out(self._channel(channel), Filled(channel.template), places)
 
     def row(
-        self,
-        state: State,
-        command: Command | None,
-        residual: Array | None,
-        reference: Reference | None,
-        truth: Truth | None,
+        self, state: State, command: Command | None, residual: Array | None, reference: Reference | None, truth: Any
     ) -> None:
         """One period; most are left out."""
         slot = np.floor(state.time * RATE + 1e-6)

@@ -18,7 +18,7 @@ from tangere.identification.belief import Belief
 from tangere.identification.findings import Finding
 from tangere.logs.log import CUT, PIECE
 from tangere.logs.mcap_read import is_own, pieces_of
-from tangere.logs.recordings import LONG_FILE, CsvStream, StreamRow
+from tangere.logs.recordings import LONG_FILE, READERS, CsvStream, StreamRow
 from tangere.logs.thinned import Thinner
 from tangere.loop.follow import StreamSource, ran, watching
 from tangere.loop.watching import SHORTEST, Progress, Traced, Watched
@@ -32,9 +32,9 @@ _NAMES = ("time", "q", "qd", "tau", "actual_current", "actual_current_as_torque"
 def is_long(path: str | os.PathLike[str]) -> bool:
     """Whether a file is watched row by row."""
     file = Path(path)
-    if file.suffix in (".npz", ".db3") or ".npz:" in file.name or not file.is_file():
+    if file.suffix == ".npz" or ".npz:" in file.name or not file.is_file() or file.stat().st_size <= LONG_FILE:
         return False
-    return file.stat().st_size > LONG_FILE and (file.suffix != ".mcap" or is_own(file))
+    return file.suffix not in READERS or (file.suffix == ".mcap" and is_own(file))
 
 
 class LongFile:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.logs.log import Log
-from tangere.logs.recordings import read
+from tangere.logs.recordings import READERS, read
 from tangere.logs.thinned import thinned
 from tangere.types import KINDS, Array, Event
 
@@ -173,7 +173,7 @@ def run_data(source: str | os.PathLike[str] | Log, *, log: Log | None = None, **
         return put_together(read(path, long=True), **({"name": path.stem} | changes))
     if not path.is_dir():
         raise InvalidValue(f"no run at {path}: expected the folder of a run or a log file (.mcap, .csv)")
-    logs = [file for ending in ("mcap", "db3", "csv") for file in sorted(path.glob(f"*.{ending}"))]
+    logs = [file for ending in (*READERS, ".csv") for file in sorted(path.glob(f"*{ending}"))]
     summary = _read_json(path / "summary.json")
     manifest = _read_json(path / "manifest.json")
     if not logs and not summary and not manifest:

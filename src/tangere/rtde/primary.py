@@ -17,6 +17,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue, PlantLost
 from tangere.model.frames import inverse, rotation_rpy, transform
+from tangere.model.loading import names
 from tangere.robots import Robot
 from tangere.rtde.client import WAIT, connect
 from tangere.rtde.wire import ProtocolError
@@ -259,6 +260,6 @@ def arm_name(told: Told) -> str:
     if told.configuration is None:
         raise PlantLost("the controller did not say which arm it drives; give --robot")
     name = told.configuration.model.lower()
-    large = name in ("ur15", "ur18", "ur20", "ur30", "ur8long")  # there is no CB3 arm of that name
-    series = "" if large or (told.version is not None and told.version[0] < 5) else "e"
-    return name + series
+    known, old = names(), told.version is not None and told.version[0] < 5  # CB3: a UR5 is a ur5, not a ur5e
+    lone = name in known and f"{name}e" not in known  # of the large ones there is one series
+    return name if old or lone else f"{name}e"

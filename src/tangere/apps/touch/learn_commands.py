@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tangere.apps.touch.options import (
-    LOGS,
+    RecordedArm,
     arm_of,
-    arm_options,
     extrapolated,
     hours_text,
     model_file,
@@ -23,9 +24,10 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts
-from tangere.options import add_json
+from tangere.logs.recordings import LOGS
+from tangere.options import add_json, add_options, group_from
 from tangere.report.terminal import Bar, paint, plural, show, table, wants_colour
-from tangere.settings import numbers
+from tangere.settings import flag, numbers, other, repeated, word
 
 if TYPE_CHECKING:
     from tangere.identification.identify_logs import Identification
@@ -77,6 +79,40 @@ _PER_HOUR = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class IdentifySettings(RecordedArm):
+    """What is learned from free motion, and what judges it."""
+
+    out: str = word("model.toml", "the model file", metavar="FILE")
+    rate: float | None = other(None, "samples per second of data without stamps", sample_rate, metavar="HZ")
+    gain: str | None = word(None, "Nm per A of motor current, if you know better than log and arm", metavar="K1,..,K6")
+    holdout: str | None = word(
+        None, "share of the logs that only judge (default 0.25; 0: none), or names of logs with commas between",
+        metavar="SHARE|NAMES",
+    )  # fmt: skip
+    inertial: str = word(
+        "links", "what else is identified beside the drives: all links, the payload, or nothing",
+        ("links", "payload", "none"),
+    )  # fmt: skip
+    keep_gains: bool = flag(False, "do not let gravity correct the gains of the joints")
+    no_report: bool = flag(False, "the model file only")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneSettings(RecordedArm):
+    """Whose thresholds are learned, and what they promise."""
+
+    model: str = word(MISSING, "the model file that `tangere identify` wrote", metavar="FILE")
+    rate: tuple[str, ...] = repeated(
+        "false alarms that are accepted: 0.1/h (default), 1/day, 0.5/min; a number without / or with Hz is the sample "
+        "rate, as in identify and watch", metavar="R/h",
+    )  # fmt: skip
+    sample_rate: float | None = other(None, "samples per second of data without stamps", sample_rate, metavar="HZ")
+    out: str = word("tuned.toml", "the tuned model file", metavar="FILE")
+    report: str | None = word(None, "a page with the residuals of these logs and the thresholds (HTML)", metavar="FILE")
+    explain: bool = flag(False, "which second of which log comes nearest to each threshold")
+
+
 def add(commands: Any) -> None:
     """Add both commands to the parser's."""
     p = commands.add_parser(
@@ -88,20 +124,7 @@ def add(commands: Any) -> None:
         epilog=IDENTIFY,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help=LOGS)
-    arm_options(p)
-    p.add_argument("--out", default="model.toml", metavar="FILE", help="the model file (default: model.toml)")
-    p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
-    p.add_argument("--gain", metavar="K1,..,K6", help="Nm per A of motor current, if you know better than log and arm")
-    p.add_argument(
-        "--holdout", metavar="SHARE|NAMES",
-        help="share of the logs that only judge (default 0.25; 0: none), or names of logs with commas between",
-    )  # fmt: skip
-    p.add_argument(
-        "--inertial", choices=("links", "payload", "none"), default="links",
-        help="what else is identified beside the drives: all links (default), the payload, or nothing",
-    )  # fmt: skip
-    p.add_argument("--keep-gains", action="store_true", help="do not let gravity correct the gains of the joints")
-    p.add_argument("--no-report", action="store_true", help="the model file only")
+    add_options(p, IdentifySettings)
     add_json(p)
     p.set_defaults(run=identify)
 
@@ -113,17 +136,7 @@ def add(commands: Any) -> None:
         epilog=TUNE,
     )
     p.add_argument("logs", nargs="+", metavar="LOG", help=LOGS)
-    arm_options(p)
-    p.add_argument("--model", required=True, metavar="FILE", help="the model file that `tangere identify` wrote")
-    p.add_argument(
-        "--rate", action="append", default=[], metavar="R/h",
-        help="false alarms that are accepted: 0.1/h (default), 1/day, 0.5/min; a number without / or with Hz is the "
-        "sample rate, as in identify and watch",
-    )  # fmt: skip
-    p.add_argument("--sample-rate", metavar="HZ", help="samples per second of data without stamps")
-    p.add_argument("--out", default="tuned.toml", metavar="FILE", help="the tuned model file (default: tuned.toml)")
-    p.add_argument("--report", metavar="FILE", help="a page with the residuals of these logs and the thresholds (HTML)")
-    p.add_argument("--explain", action="store_true", help="which second of which log comes nearest to each threshold")
+    add_options(p, TuneSettings)
     add_json(p)
     p.set_defaults(run=tune)
 
@@ -132,23 +145,23 @@ def identify(arguments: argparse.Namespace) -> int:
     """Identify, write, and say what was found."""
     from tangere.identification.identify_logs import identification
 
-    out = model_file(arguments.out, "--out")
+    told = group_from(IdentifySettings, arguments)
+    out = model_file(told.out, "--out")
     arm, _ = arm_of(arguments)
-    gain = None if arguments.gain is None else numbers(arguments.gain, "--gain", "Nm/A", (1, arm.dof))
+    gain = None if told.gain is None else numbers(told.gain, "--gain", "Nm/A", (1, arm.dof))
     bar = Bar()
     try:
         done = identification(
-            arm, arguments.logs, columns=arguments.columns, rate=sample_rate(arguments.rate, "--rate"),
+            arm, arguments.logs, columns=told.columns, rate=told.rate,
             gain=gain * arm.dof if gain is not None and len(gain) == 1 else gain,
-            hold_out=arguments.holdout, inertial=arguments.inertial, refine_gains=not arguments.keep_gains,
-            progress=bar,
+            hold_out=told.holdout, inertial=told.inertial, refine_gains=not told.keep_gains, progress=bar,
         )  # fmt: skip
     finally:
         bar.end()
     attempt = Attempts()
     attempt(out.name, lambda: done.model.write(out))
     where = None
-    if not arguments.no_report:
+    if not told.no_report:
         from tangere.apps.touch.page_identified import write_identified
 
         where = out.with_suffix(".html")
@@ -236,25 +249,25 @@ def _plain(value: float, form: str = ".3g") -> str:
     return "-" if np.isnan(value) else format(value, form)
 
 
-def rates(words: list[str], sampling: str | None) -> tuple[float, float | None]:
+def rates(words: Sequence[str], hertz: float | None) -> tuple[float, float | None]:
     """False alarms per hour and samples per second from tune's --rate (any number of them) and --sample-rate."""
     from tangere.observe.detect import RATE
 
-    alarms, hertz = RATE, sample_rate(sampling, "--sample-rate")
-    for word in words:
-        if found := _RATE.fullmatch(word.strip()):
+    alarms = RATE
+    for text in words:
+        if found := _RATE.fullmatch(text.strip()):
             alarms = float(found[1]) * _PER_HOUR[found[2]]
             if not (np.isfinite(alarms) and alarms > 0.0):
-                raise InvalidValue(f"--rate: false alarms above zero, such as 0.1/h, got {word!r}")
+                raise InvalidValue(f"--rate: false alarms above zero, such as 0.1/h, got {text!r}")
             continue
-        if "/" in word or not re.match(r"[\d.+-]", word.strip()):
+        if "/" in text or not re.match(r"[\d.+-]", text.strip()):
             raise InvalidValue(
-                f"--rate: false alarms as NUMBER/h, /min, /day or /week (0.1/h), or a sample rate (500Hz), got {word!r}"
+                f"--rate: false alarms as NUMBER/h, /min, /day or /week (0.1/h), or a sample rate (500Hz), got {text!r}"
             )
-        told = sample_rate(word, "--rate")
+        told = sample_rate(text, "--rate")
         # slower than two samples per second is no recording of an arm: who types 0.1 means false alarms
-        if told is not None and told < 2.0 and "hz" not in word.lower():
-            raise InvalidValue(f"--rate {word}: say {word}/h for false alarms per hour, or {word}Hz for a sample rate")
+        if told is not None and told < 2.0 and "hz" not in text.lower():
+            raise InvalidValue(f"--rate {text}: say {text}/h for false alarms per hour, or {text}Hz for a sample rate")
         hertz = told
     return alarms, hertz
 
@@ -265,8 +278,9 @@ def tune(arguments: argparse.Namespace) -> int:
     from tangere.logs.recordings import recordings
     from tangere.loop.tuning import tuning
 
-    out = model_file(arguments.out, "--out")
-    alarms, hertz = rates(arguments.rate, arguments.sample_rate)
+    said = group_from(TuneSettings, arguments)
+    out = model_file(said.out, "--out")
+    alarms, hertz = rates(said.rate, said.sample_rate)
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm, thresholds=False)
     believed = belief(arm, model, payload=payload)
@@ -276,7 +290,7 @@ def tune(arguments: argparse.Namespace) -> int:
         for k, source in enumerate(arguments.logs):
             bar(f"reading {source}", 0.3 * k / len(arguments.logs))
             share = 1.0 / len(arguments.logs)
-            found = recordings(source, columns=arguments.columns, rate=hertz, share=share)
+            found = recordings(source, columns=said.columns, rate=hertz, share=share)
             logs += [read(recording, arm, model, payload) for recording in found]
         done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
     finally:
@@ -290,14 +304,14 @@ def tune(arguments: argparse.Namespace) -> int:
     attempt = Attempts()
     attempt(out.name, lambda: done.model.write(out))
     where = None
-    if arguments.report:
+    if said.report:
         from tangere.apps.touch.page_watched import write_watched
 
-        where, command = Path(arguments.report), "tangere " + " ".join(arguments.words)
+        where, command = Path(said.report), "tangere " + " ".join(arguments.words)
         attempt(where.name, lambda: write_watched(done.logs, where, command, learned=True))
     about: dict[str, Any] = {"asked_per_hour": alarms, "model": out, "report": where}
     text = promise(done, alarms)
-    if arguments.explain:
+    if said.explain:
         from tangere.apps.touch.explained import peaks, peaks_text
 
         nearest = peaks(done.logs)
@@ -330,9 +344,7 @@ def promise(done: Tuned, asked: float) -> str:
         lines[0] += f" ({asked:.3g}/h was asked for)"
     lines += [*t.notes, ""]
     shown = (t.level, t.change, t.impact, t.felt(done.model.drive.stiction))
-    rows = [
-        (str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in shown)) for j in range(t.dof)
-    ]
+    rows = [(str(j + 1), *(" / ".join(f"{rows[g, j]:.3g}" for g in range(3)) for rows in shown)) for j in range(t.dof)]
     unit = done.logs[0].belief.robot.units("Nm") if done.logs else "Nm"
     names = (f"{what} [{unit}]" for what in ("level", "change", "impact", "felt from"))
     lines += table(rows, ("joint", *names), "rrrrr", indent=0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tangere.errors import InvalidValue
-from tangere.options import add_options, group_from
+from tangere.options import group_from
 from tangere.report.terminal import paint, wants_colour
 from tangere.settings import doubts, numbers, other, setting, word
 
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from tangere.robots import Robot
 
 
-LOGS = "FILE.csv, FILE.mcap, FILE.db3, FILE.npz or FILE.npz:KEY-GLOB"
+def sample_rate(text: str | None, option: str) -> float | None:
+    """Hz from 500, 500Hz or 500 Hz."""
+    if text is None:
+        return None
+    try:
+        value = float(re.sub(r"\s*hz$", "", text.strip(), flags=re.IGNORECASE))
+    except ValueError:
+        value = np.nan
+    if not (np.isfinite(value) and value > 0.0):
+        raise InvalidValue(f"{option}: samples per second, such as 500 or 500Hz, got {text!r}")
+    return value
 
 
 def _gravity(given: Any, name: str) -> Any:
@@ -47,11 +57,6 @@ class RecordedArm:
     gravity: str | tuple[float, ...] | None = other(
         None, "mounting: table (default), wall, ceiling, or GX,GY,GZ in m/s2", _gravity, metavar="WHERE"
     )
-
-
-def arm_options(p: argparse.ArgumentParser) -> None:
-    """Options that say which arm was recorded, and how."""
-    add_options(p, RecordedArm)
 
 
 def arm_of(arguments: argparse.Namespace) -> tuple[Robot, Any]:
@@ -96,19 +101,6 @@ def model_file(path: str | os.PathLike[str], option: str = "path") -> Path:
     if where.suffix != ".toml":
         raise InvalidValue(f"{option}: a model file ends in .toml, got {os.fspath(path)!r}")
     return where
-
-
-def sample_rate(text: str | None, option: str) -> float | None:
-    """Hz from 500, 500Hz or 500 Hz."""
-    if text is None:
-        return None
-    try:
-        value = float(re.sub(r"\s*hz$", "", text.strip(), flags=re.IGNORECASE))
-    except ValueError:
-        value = np.nan
-    if not (np.isfinite(value) and value > 0.0):
-        raise InvalidValue(f"{option}: samples per second, such as 500 or 500Hz, got {text!r}")
-    return value
 
 
 def hours_text(hours: float) -> str:

@@ -7,15 +7,15 @@ import dataclasses
 import re
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tangere import foreign
 from tangere.apps.touch.event_table import ALIGN, HEAD, EventTable, cells, json_line, json_object, stream_line
 from tangere.apps.touch.explained import alien, besides, reasons, record
 from tangere.apps.touch.options import (
-    LOGS,
+    RecordedArm,
     arm_of,
-    arm_options,
     extrapolated,
     hours_text,
     model_of,
@@ -25,11 +25,12 @@ from tangere.apps.touch.options import (
 )
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.kernels.laws import detection as law
-from tangere.options import add_foxglove, size_of
+from tangere.logs.recordings import LOGS
+from tangere.options import add_foxglove, add_options, group_from, size_of
 from tangere.report.section import links_meant
 from tangere.report.terminal import Bar, paint, plural, table, terminal_width, wants_colour
 from tangere.rtde.client import Address, address
-from tangere.settings import numbers
+from tangere.settings import count, flag, numbers, other, repeated, setting, word
 
 if TYPE_CHECKING:
     from tangere.identification.findings import Finding
@@ -66,6 +67,43 @@ added to its torque, as residual_nm has it for all joints.
 Exit code 0, whether anything was found or not. Problems of the log are on standard error. Not a safety function."""
 
 
+@dataclass(frozen=True)
+class WatchSettings(RecordedArm):
+    """What is believed of an arm that is watched, and what is said of it."""
+
+    model: str | None = word(None, "a model file of `tangere identify` or `tangere tune`", metavar="FILE")
+    rate: float | None = other(None, "samples per second of data without stamps", sample_rate, metavar="HZ")
+    json: bool = flag(False, "one JSON object per line and event instead of a table")
+    wanted: tuple[str, ...] = repeated(
+        "a contact is wanted then [s], of these joints (default: all): thresholds three times higher; repeatable",
+        metavar="FROM,TO[:J,..]",
+    )  # fmt: skip
+    payload_change: tuple[str, ...] = repeated(
+        "something is taken up or put down then [s]: no alarm; repeatable", metavar="FROM,TO"
+    )
+    explain: bool = flag(False, (
+        "of a file: what raised each event, in a sentence; with --json one more object per log (phase watched) "
+        "with its near misses and its score, the largest of each second, 1 is an alarm"
+    ))  # fmt: skip
+    follow: bool = flag(False, "LOG is a csv that is still being written: go on until Ctrl-C")
+    log: str | None = word(None, "live arm, pipe or --follow: record it too", metavar="FILE.mcap")
+    max_log: str | None = word(None, "with --log: keep the newest so much, in FILE and FILE.1 (500MB)", metavar="SIZE")
+    durable: bool = flag(False, "with --log: it survives a power cut, too")
+    heartbeat: float | None = setting(
+        None, "s", "of a stream: say every so many seconds that it is watched", low=0.0, above=True, metavar="S"
+    )
+    on_event: str | None = word(
+        None, "of a live arm or a stream: run this for every event, which it finds as JSON on its standard input",
+        metavar="COMMAND",
+    )  # fmt: skip
+    set_output: int | None = count(
+        None, "of a live arm: digital output 0 to 7, high while it is touched and half a second longer",
+        low=0, high=7, metavar="N",
+    )  # fmt: skip
+    seconds: float | None = setting(None, "s", "of a live arm: end after this time", metavar="S")
+    report: str | None = word(None, "also write a page with residuals, thresholds and events (HTML)", metavar="FILE")
+
+
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
     p = commands.add_parser(
@@ -76,40 +114,11 @@ def add(commands: Any) -> None:
         "`tangere tune`.",
         epilog=EXAMPLES,
     )
-    p.add_argument("log", metavar="LOG|-|HOST", help=f"{LOGS}; - for a pipe; IPv4 address or rtde://HOST: a live arm")
-    arm_options(p)
-    p.add_argument("--model", metavar="FILE", help="a model file of `tangere identify` or `tangere tune`")
-    p.add_argument("--rate", metavar="HZ", help="samples per second of data without stamps")
-    p.add_argument("--json", action="store_true", help="one JSON object per line and event instead of a table")
     p.add_argument(
-        "--wanted", action="append", default=[], metavar="FROM,TO[:J,..]",
-        help="a contact is wanted then [s], of these joints (default: all): thresholds three times higher; repeatable",
-    )  # fmt: skip
-    p.add_argument(
-        "--payload-change", action="append", default=[], metavar="FROM,TO",
-        help="something is taken up or put down then [s]: no alarm; repeatable",
-    )  # fmt: skip
-    p.add_argument(
-        "--explain", action="store_true",
-        help="of a file: what raised each event, in a sentence; with --json one more object per log (phase watched) "
-        "with its near misses and its score, the largest of each second, 1 is an alarm",
-    )  # fmt: skip
-    p.add_argument("--follow", action="store_true", help="LOG is a csv that is still being written: go on until Ctrl-C")
-    p.add_argument("--log", dest="record", metavar="FILE.mcap", help="live arm, pipe or --follow: record it too")
-    p.add_argument("--max-log", metavar="SIZE", help="with --log: keep the newest so much, in FILE and FILE.1 (500MB)")
-    p.add_argument("--durable", action="store_true", help="with --log: it survives a power cut, too")
-    p.add_argument("--heartbeat", metavar="S", help="of a stream: say every so many seconds that it is watched")
-    p.add_argument(
-        "--on-event", metavar="COMMAND",
-        help="of a live arm or a stream: run this for every event, which it finds as JSON on its standard input",
-    )  # fmt: skip
-    p.add_argument(
-        "--set-output", metavar="N",
-        help="of a live arm: digital output 0 to 7, high while it is touched and half a second longer",
+        "source", metavar="LOG|-|HOST", help=f"{LOGS}; - for a pipe; IPv4 address or rtde://HOST: a live arm"
     )
-    p.add_argument("--seconds", metavar="S", help="of a live arm: end after this time")
+    add_options(p, WatchSettings)
     add_foxglove(p)
-    p.add_argument("--report", metavar="FILE", help="also write a page with residuals, thresholds and events (HTML)")
     p.set_defaults(run=watch)
 
 
@@ -117,37 +126,37 @@ def watch(arguments: argparse.Namespace) -> int:
     """Find events and tell them."""
     from tangere.identification.belief import belief
 
+    told = group_from(WatchSettings, arguments)
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm)
     believed = belief(arm, model, payload=payload)
-    hertz = sample_rate(arguments.rate, "--rate")
-    live = address(arguments.log)
-    stream = arguments.log == "-" or arguments.follow or live is not None
+    live = address(arguments.source)
+    stream = arguments.source == "-" or told.follow or live is not None
     # what a tuned file says of itself was said when it was made; without a model each log is learned from, and says so
     if not believed.tuned and (stream or model is not None):
         for text in believed.notes:
             note(text)
-    if not stream and (arguments.heartbeat is not None or arguments.max_log is not None or arguments.durable):
+    if not stream and (told.heartbeat is not None or told.max_log is not None or told.durable):
         raise InvalidValue("--heartbeat, --max-log, --durable: go with a live arm, a pipe or --follow; LOG is a file")
     if stream:
-        if arguments.explain:
+        if told.explain:
             raise InvalidValue("--explain: goes with a file; each event of a stream says its reason in --json")
-        if arguments.report:
+        if told.report:
             raise InvalidValue("--report: of a stream no page is written; record it and watch the file")
-        return _stream(arguments, arm, believed, hertz, payload, live)
-    for option, given in (("--set-output", arguments.set_output), ("--seconds", arguments.seconds)):
+        return _stream(arguments, told, arm, believed, payload, live)
+    for option, given in (("--set-output", told.set_output), ("--seconds", told.seconds)):
         if given is not None:
             raise InvalidValue(f"{option}: goes with a live arm, LOG is a file")
-    if arguments.on_event:
+    if told.on_event:
         raise InvalidValue("--on-event: goes with a live arm or a stream; of a file take --json")
     if arguments.foxglove:
         raise InvalidValue("--foxglove: goes with a live arm or a stream; of a file, Foxglove opens FILE.mcap itself")
-    if arguments.record:
+    if told.log:
         raise InvalidValue("--log: LOG is a file that is there already; it goes with a pipe (-) or --follow")
-    return _files(arguments, arm, believed, hertz, payload)
+    return _files(arguments, told, arm, believed, payload)
 
 
-def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any) -> int:
+def _files(arguments: argparse.Namespace, told: WatchSettings, arm: Robot, believed: Any, payload: Any) -> int:
     from tangere.logs.recordings import recordings
     from tangere.loop.follow import watch_recording
     from tangere.loop.long_watch import LongFile, is_long, watch_file
@@ -156,50 +165,50 @@ def _files(arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: floa
     done: list[Watched] = []
 
     def masks(first: float) -> dict[str, Any]:
-        return {"wanted": _wanted(arguments, arm.dof, first), "payload_changes": _payloads(arguments, first)}
+        return {"wanted": _wanted(told, arm.dof, first), "payload_changes": _payloads(told, first)}
 
-    def told(seen: Watched) -> None:
+    def said(seen: Watched) -> None:
         bar.end()
         stamps = seen.log.motion.time
         first = float(stamps[0])
         done.append(dataclasses.replace(seen, findings=(*seen.findings, *_outside(masks(first), stamps))))
         tell(seen.log.name, (*seen.log.problems, *done[-1].said))
-        for event in seen.events if arguments.json else ():
+        for event in seen.events if told.json else ():
             phase = "open" if event.end_s is None else "ended"
             json_line(event, seen.log.name, first, phase, masked_share=seen.masked)
-        if arguments.json and arguments.explain:
+        if told.json and told.explain:
             json_object(record(seen))
 
     try:
-        bar(f"reading {arguments.log}", 0.0)
-        if is_long(arguments.log):
+        bar(f"reading {arguments.source}", 0.0)
+        if is_long(arguments.source):
             file = LongFile(
-                arguments.log, columns=arguments.columns, rate=hertz, progress=lambda share: bar(file.name, share)
+                arguments.source, columns=told.columns, rate=told.rate, progress=lambda share: bar(file.name, share)
             )
-            told(watch_file(file, arm, believed, payload, masks=masks))
+            said(watch_file(file, arm, believed, payload, masks=masks))
         else:
-            read = recordings(arguments.log, columns=arguments.columns, rate=hertz)
+            read = recordings(arguments.source, columns=told.columns, rate=told.rate)
             for k, recording in enumerate(read):
 
                 def shown(share: float, k: int = k, name: str = recording.name) -> None:
                     bar(name, (k + share) / len(read))
 
                 own = masks(float(recording.log.time[0]))
-                told(watch_recording(recording, arm, believed, payload, progress=shown, **own))
+                said(watch_recording(recording, arm, believed, payload, progress=shown, **own))
     finally:
         bar.end()
-    if not arguments.json:
-        print(summary(done, wants_colour(), explain=arguments.explain))
-    if arguments.report:
+    if not told.json:
+        print(summary(done, wants_colour(), explain=told.explain))
+    if told.report:
         from tangere.apps.touch.page_watched import write_watched
 
-        where = write_watched(done, arguments.report, "tangere " + " ".join(arguments.words))
-        print(f"report: {where}", file=sys.stderr if arguments.json else sys.stdout)
+        where = write_watched(done, told.report, "tangere " + " ".join(arguments.words))
+        print(f"report: {where}", file=sys.stderr if told.json else sys.stdout)
     return 0
 
 
 def _stream(
-    arguments: argparse.Namespace, arm: Robot, believed: Any, hertz: float | None, payload: Any, live: Address | None
+    arguments: argparse.Namespace, asked: WatchSettings, arm: Robot, believed: Any, payload: Any, live: Address | None
 ) -> int:
     from tangere.apps.touch.alerts import Alerts
     from tangere.apps.touch.heartbeat import Heartbeat
@@ -207,18 +216,18 @@ def _stream(
     from tangere.loop.follow import Follower
     from tangere.loop.foxglove import sink_of
 
-    name = arguments.log
-    if any("+" in text for text in (*arguments.wanted, *arguments.payload_change)):
+    name = arguments.source
+    if any("+" in text for text in (*asked.wanted, *asked.payload_change)):
         raise InvalidValue("--wanted, --payload-change: of a stream in its own stamps, not with a +")
     follower = Follower(
-        arm, believed, name="stdin" if name == "-" else name, columns=arguments.columns, rate=hertz,
-        wanted=_wanted(arguments, arm.dof, 0.0), payload_changes=_payloads(arguments, 0.0), payload=payload,
+        arm, believed, name="stdin" if name == "-" else name, columns=asked.columns, rate=asked.rate,
+        wanted=_wanted(asked, arm.dof, 0.0), payload_changes=_payloads(asked, 0.0), payload=payload,
     )  # fmt: skip
     if live is not None:
         from tangere.rtde import primary
         from tangere.rtde.rows import RtdeRows
 
-        seconds = float("inf") if arguments.seconds is None else numbers(arguments.seconds, "--seconds", "s", (1,))[0]
+        seconds = float("inf") if asked.seconds is None else asked.seconds
         primary.refuse_another(live.host, arm)
         source: Any = RtdeRows(live, seconds=seconds, tell=lambda text: tell(name, [text]))
     else:
@@ -227,14 +236,11 @@ def _stream(
         if piped is not None:
             long = f"a line of more than {foreign.LONGEST} characters was cut"
             source = foreign.lines(piped, lambda: tell(name, [long]))
-    every = None if arguments.heartbeat is None else numbers(arguments.heartbeat, "--heartbeat", "s", (1,))[0]
-    if every is not None and not every > 0.0:
-        raise InvalidValue(f"--heartbeat: seconds above zero, got {arguments.heartbeat!r}")
-    most = size_of(arguments.max_log, "--max-log")
-    if arguments.record is None and (most is not None or arguments.durable):
+    most = size_of(asked.max_log, "--max-log")
+    if asked.log is None and (most is not None or asked.durable):
         raise InvalidValue("--max-log, --durable: go with --log FILE.mcap")
-    alerts = Alerts(arguments.on_event, live, _output(arguments.set_output), lambda text: tell(name, [text]))
-    seen = None if arguments.json else EventTable(stream_line("", HEAD), lambda: _watched(follower))
+    alerts = Alerts(asked.on_event, live, asked.set_output, lambda text: tell(name, [text]))
+    seen = None if asked.json else EventTable(stream_line("", HEAD), lambda: _watched(follower))
 
     def told(event: Event) -> None:
         alerts.event(event)
@@ -250,8 +256,8 @@ def _stream(
     shown = sink_of(arguments.foxglove, note)
     sinks = () if shown is None else (shown,)
     try:
-        with seen or nullcontext(), Heartbeat(every, lambda: _alive(arguments, follower, name)):
-            follower.follow(source, told, log=arguments.record, max_log=most, durable=arguments.durable, sinks=sinks)
+        with seen or nullcontext(), Heartbeat(asked.heartbeat, lambda: _alive(asked.json, follower, name)):
+            follower.follow(source, told, log=asked.log, max_log=most, durable=asked.durable, sinks=sinks)
     except KeyboardInterrupt:
         pass  # the usual end of following
     finally:
@@ -262,10 +268,10 @@ def _stream(
     if span > 2.0 * follower.seconds + 10.0:  # more than half of it, and more than a start and a few gaps
         used = f"only {follower.seconds:.0f} of {span:.0f} s could be watched"
         tell(name, [f"{used}: samples must come at least every {law.GAP:g} s, and stand in order"])
-    if not arguments.json:
+    if not asked.json:
         print(f"{plural(len(follower.events), 'event')} in {follower.seconds:.1f} s")
     if follower.log_error:
-        raise CannotWrite(f"{arguments.record} is not complete: {follower.log_error}")
+        raise CannotWrite(f"{asked.log} is not complete: {follower.log_error}")
     return 0
 
 
@@ -274,23 +280,15 @@ def _watched(follower: Any) -> str:
     return f"watched {follower.seconds:.1f} s, {plural(len(follower.events), 'event')}; Ctrl-C ends it"
 
 
-def _alive(arguments: argparse.Namespace, follower: Any, name: str) -> None:
+def _alive(json: bool, follower: Any, name: str) -> None:
     """A line that says that it is watched, and how far."""
     newest = None if follower.source is None else follower.source.newest
-    if arguments.json:
+    if json:
         about = {"log": name, "phase": "heartbeat", "time_s": newest, "seconds": follower.seconds}
         json_object(about | {"events": len(follower.events)})
     else:
         at = "nothing came yet" if newest is None else f"newest stamp {newest:.3f} s"
         tell(name, [f"alive: {at}, {follower.seconds:.1f} s watched, {plural(len(follower.events), 'event')}"])
-
-
-def _output(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not re.fullmatch("[0-7]", text):
-        raise InvalidValue(f"--set-output: a digital output from 0 to 7, got {text!r}")
-    return int(text)
 
 
 def _said(follower: Any, name: str) -> None:
@@ -306,11 +304,11 @@ def _span(text: str, option: str, first: float) -> tuple[float, float]:
     return start, end
 
 
-def _wanted(arguments: argparse.Namespace, n: int, first: float) -> list[Any]:
+def _wanted(told: WatchSettings, n: int, first: float) -> list[Any]:
     from tangere.observe.detect import wanted
 
     masks = []
-    for text in arguments.wanted:
+    for text in told.wanted:
         span, _, joints = text.partition(":")
         start, end = _span(span, "--wanted FROM,TO", first)
         chosen = None
@@ -336,10 +334,10 @@ def _outside(masks: dict[str, Any], time: Any) -> list[Finding]:
     ]
 
 
-def _payloads(arguments: argparse.Namespace, first: float) -> list[Any]:
+def _payloads(told: WatchSettings, first: float) -> list[Any]:
     from tangere.observe.detect import PayloadChange
 
-    return [PayloadChange(*_span(text, "--payload-change FROM,TO", first)) for text in arguments.payload_change]
+    return [PayloadChange(*_span(text, "--payload-change FROM,TO", first)) for text in told.payload_change]
 
 
 def summary(done: list[Watched], colour: bool = False, explain: bool = False) -> str:
