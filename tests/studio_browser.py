@@ -63,6 +63,7 @@ class Page:
 
     def __init__(self, context: Any, address: str, wait: str = "canvas[data-engine]") -> None:
         self.page = context.new_page()
+        self.page.set_default_timeout(2e3 * PATIENCE)  # of clicks: without a graphics card one waits for frames
         self.requests: list[str] = []
         self.errors: list[str] = []
         self.page.on("request", lambda r: self.requests.append(r.url))

@@ -79,4 +79,11 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page: Any) -> None:
                   "{id: 'long', textContent: 'M(q) qdd + '.repeat(30)}))")  # fmt: skip
     until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 420, "no wider for a long line", 20.0)
     page.evaluate("document.getElementById('long').remove()")
+    wide = page.locator(".scroll:has(table.joints)").first  # what its rows are stays while it is scrolled
+    page.evaluate("document.querySelector('table.joints').style.width = '900px'")
+    before = wide.locator("tbody th").first.bounding_box()["x"]
+    wide.evaluate("e => { e.scrollLeft = 200 }")
+    assert wide.evaluate("e => e.scrollLeft") == 200
+    assert wide.locator("tbody th").first.bounding_box()["x"] == before
+    page.evaluate("document.querySelector('table.joints').style.width = ''")
     sized(page, 1280)

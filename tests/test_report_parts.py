@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from tangere.errors import InvalidValue, MissingExtra
 from tangere.figures.arm import KINDS, painting_order, scene, view
 from tangere.figures.axes import Axes, curve, legend, marks, polyline, span, ticks
 from tangere.figures.markup import decode, floats, json_block, number, series, strided, tag, text, thinned
-from tangere.figures.stills import exaggeration, path_view, plane
+from tangere.figures.plots import Panel, Series, TimeFigure
+from tangere.figures.stills import exaggeration, histogram, path_view, plane
 from tangere.logs.log import Log
 from tangere.report.video import write_still, write_video
 
@@ -122,6 +124,26 @@ def test_exaggeration_is_said_and_fits() -> None:
     _, sentence = path_view(circle + np.where(pushed, 1e-2, 1e-5)[:, None] * [1.0, 0.0, 0.0], circle, pushed)
     assert "2000 times larger" in sentence
     assert "2 times larger" in sentence.split(";")[1]
+    _, sentence = path_view(circle + [1e-5, 0.0, 0.0], circle, pushed)
+    assert sentence.endswith("2000 times larger than it is; other colour: from an event to 1 s after it.")
+
+
+def test_numbers_at_a_histogram_do_not_stand_on_each_other() -> None:
+    drawn = histogram(np.concatenate((np.full(9000, 10.0), np.linspace(11.0, 200.0, 60))))
+    places = [float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)" class="y"', drawn)]
+    assert len(places) >= 2
+    assert float(np.min(np.abs(np.diff(places)))) > 15.0  # px, of letters of at most 17 px
+
+
+def test_a_limit_that_is_raised_for_a_moment_does_not_flatten_the_curves() -> None:
+    time = np.linspace(0.0, 10.0, 1000)
+    raised = np.where((time > 7.0) & (time < 7.3), 100.0, 2.0)
+    curves = (Series("residual", np.sin(time), "a"), Series("threshold", raised, "limit"))
+    drawn = str(TimeFigure("one", "", time, (Panel("joint 1", "Nm", curves),)).html(None))
+    d = re.search(r'class="line a" d="([^"]+)"', drawn)
+    assert d is not None
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d[1])]
+    assert max(heights) - min(heights) > 60.0  # px of some 180: the curve is seen, the limit leaves the panel
 
 
 @pytest.mark.parametrize(("normal", "name"), [(0, "along x"), (1, "along y"), (2, "from above")])

@@ -55,6 +55,24 @@ def test_the_sentence_says_who_what_and_when() -> None:
     assert said in report_html(made())
 
 
+def test_a_push_by_a_force_is_told_as_it_was_given_and_as_it_was_felt() -> None:
+    entry = {"time_s": 1.0, "joint": 2, "torque_nm": 20.04, "delay_ms": 6.0, "push_s": 0.994}
+    pushes = [
+        {"start_s": 0.2, "joint": 3, "torque_nm": 9.0, "link": 6, "force_n": 70.0, "felt_ms": 1.0},
+        {"start_s": 0.994, "joint": 2, "torque_nm": 20.0, "link": 4, "force_n": 30.0, "felt_ms": 6.0},
+    ]
+    told = made(summary={"events": [entry], "pushes": pushes})
+    assert sentence(told).endswith("A push of 30 N on link 4 at 1 s was felt after 6 ms, as 20 Nm at joint 2.")
+    by_torque = [pushes[0], pushes[1] | {"link": None, "force_n": None}]
+    told = made(summary={"events": [entry], "pushes": by_torque})
+    assert sentence(told).endswith("A push of 20 Nm on joint 2 at 1 s was felt after 6 ms.")
+
+
+def test_a_page_says_how_many_samples_the_run_had_not_how_many_it_kept() -> None:
+    assert "2 s, 200 samples" in report_html(made())
+    assert "2 s, 202000 samples" in report_html(made(summary={"events": [], "samples": 202_000}))
+
+
 def test_the_sentence_of_other_runs() -> None:
     quiet = made(events=(), summary={"events": [], "tracking_max_mm": 1e-13})
     assert sentence(quiet).endswith("less than a nanometre from where it should be. No touch was felt.")

@@ -25,7 +25,8 @@ from tangere.studio.world import built
 
 @pytest.fixture
 def body():
-    made = Body(WorldSettings(), lambda *_: None)
+    made = Body(WorldSettings())
+    made.begin(lambda *_: None)
     yield made
     made.close()
 
@@ -115,7 +116,8 @@ from tangere.studio.body import Body
 from tangere.studio.ring import Ring
 from tangere.studio.settings import WorldSettings
 Ring.forget_file = lambda self: None
-body = Body(WorldSettings(), lambda *_: None)
+body = Body(WorldSettings())
+body.begin(lambda *_: None)
 print(body.ring.path, body.pid, flush=True)
 body.send(Pull(5, (0.0, 0.0, 0.0), (0.0, -0.3, 0.9)))
 time.sleep(60)
@@ -217,7 +219,7 @@ def test_what_cannot_be_is_said_before_anything_moves():
     with pytest.raises(InvalidValue, match="computed torque"):
         WorldSettings(controller="magic")
     with pytest.raises(InvalidValue, match="follows no motion"):
-        Body(WorldSettings(controller="hand guiding", motion="sine"), lambda *_: None)
+        Body(WorldSettings(controller="hand guiding", motion="sine")).begin(lambda *_: None)
     assert WorldSettings().command() == "tangere studio"
     told = WorldSettings(controller="hand guiding", payload=2.5)
     assert told.command() == "tangere studio --controller 'hand guiding' --payload 2.5"

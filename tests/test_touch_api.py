@@ -16,7 +16,7 @@ import tangere
 from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
 from tangere.apps.touch.learn_commands import promise
 from tangere.apps.touch.options import model_of as chosen_model
-from tangere.apps.touch.page_watched import point_of
+from tangere.apps.touch.page_watched import point_of, watched_html
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.figures.arm import ELEVATION, HEIGHT, WIDTH, scene, view
@@ -79,6 +79,20 @@ def test_a_log_a_file_and_lines_are_the_same(folder: Path) -> None:
     assert stream.score.shape == (0,)
     with pytest.raises(InvalidValue, match="of a stream no page is written"):
         stream.report(folder / "no.html")
+
+
+def test_the_page_names_a_link_no_more_surely_than_it_is_known(folder: Path) -> None:
+    seen = tangere.watch(folder / "pushed.csv", ROBOT, folder / "model.toml").logs[0]
+    known = {"link": 4, "point": np.zeros(3), "force": np.array((0.0, 0.0, 38.0)), "force_interval_n": (31.0, 44.0)}
+    at = seen.alarms[0].time_s - float(seen.log.motion.time[0])
+    for probability, words in (
+        (0.99, f"at {at:.2f} s on link 4 (99 %) with 38 N (31 to 44)."),
+        (0.60, f"at {at:.2f} s at joint 2, most likely on link 4 (60 %)."),
+    ):
+        event = dataclasses.replace(seen.alarms[0], link_probability=probability, **known)
+        page = watched_html([dataclasses.replace(seen, events=(event,))])
+        assert words in page
+        assert f"push at {at:.2f} s: link 4 ({100 * probability:.0f} %), 38 N." in page
 
 
 def test_without_a_model_each_log_teaches_its_own_friction(folder: Path) -> None:

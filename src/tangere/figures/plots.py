@@ -177,7 +177,7 @@ class TimeFigure:
         width, height = SMALL if plot.quiet else (width, height)
         start, stop = _ends(self.time)
         sharing = [s for each in self.panels for s in each.series if s.name not in self.hidden]
-        curves = [s.values for s in (sharing if self.shared else shown)]
+        curves = [_ranging(s) for s in (sharing if self.shared else shown)]
         low, high = span(curves + [np.array([v.value for v in levels])], plot.at_least)
         axes = Axes(width, height, (start, stop), (low, high))
         right = width - axes.right
@@ -193,6 +193,12 @@ class TimeFigure:
         x = axes.across(self.time)
         parts += [tag("path", class_=f"line {s.style}", d=curve(x, axes.up(s.values))) for s in shown]
         return axes.svg(f"{plot.title}: {', '.join(s.name for s in shown)} over time", *parts)
+
+
+def _ranging(series: Series) -> Array:
+    """What an axis has to hold of a series: of a limit its 5th to 95th percentile, as it may be raised for a moment."""
+    known = series.values[np.isfinite(series.values)]
+    return np.percentile(known, [5.0, 95.0]) if series.style == "limit" and known.size else series.values
 
 
 def _ends(time: Array) -> tuple[float, float]:

@@ -17,7 +17,8 @@ Mask = NDArray[np.bool_]
 WIDTH, HEIGHT = 520, 230  # [px] of a plot of one quantity over another
 LOW = 220  # [px] height of a histogram
 VIEW = 640, 480  # [px] of a path, the same as the scene beside it
-MARGIN = 44  # px around the path, for the labels of the axes: −0.305
+APART = 0.1  # of a histogram's height: 17 px, the height of a number where a page is narrow
+MARGIN = 64  # px around the path, for the labels of the axes where letters are large: −0.3055
 # How large the largest error shall appear, as a share of the drawing: seen at a glance, the shape still recognised.
 SHOWN = 0.07
 STANDS = 1e-9  # [m] from the middle of its path: rounding, the tool stands still
@@ -87,8 +88,9 @@ def histogram(values: Array, bins: int = 48) -> Raw:
     top = max(int(counts.max()), longer, 1)
     axes = Axes(WIDTH, LOW, (low, high), (0.0, top**0.5), left=50, right=36 if longer else 10, top=18, bottom=36)
     inner, scale = axes.inner[0], axes.inner[1] / top**0.5
-    # lines at 1, 10, 100, ...: the three largest; they go on behind the last bar
-    steps = [(count**0.5, str(count)) for count in (10**k for k in range(7)) if count <= top][-3:]
+    # lines at 1, 10, 100, ...: the three largest, where their numbers stand clear of the axis and of each other; they
+    # go on behind the last bar
+    steps = [(count**0.5, str(count)) for count in (10**k for k in range(7)) if APART**2 * top <= count <= top][-3:]
     parts = Axes(WIDTH, LOW, axes.x, axes.y, left=50, right=10, top=18, bottom=36).rows(steps)
     width = inner / bins
     for k, count in enumerate(counts.tolist()):
@@ -162,6 +164,8 @@ def path_view(real: Array, desired: Array, disturbed: Mask | None = None) -> tup
             factor = exaggeration(np.linalg.norm(error[where], axis=1), size)
             drawn.append((style, np.where(where[:, None], flat + factor * error, np.nan)))
             words.append(what + ("to scale" if factor == 1.0 else f"{factor:.0f} times larger than it is"))
+    if len({told.rpartition(", ")[2] for told in words}) == 1 and len(words) == 2:  # one factor is said once
+        words = [words[0], "other colour: from an event to 1 s after it"]
     # to scale in both directions: the height decides, the width shows as much more as there is room
     room = np.array([(width / 2 - MARGIN) / (height / 2 - MARGIN), 1.0])
     centre, half = (least + most) / 2.0, max(0.6 * size, 1e-3)

@@ -129,7 +129,9 @@ def head(data: RunData) -> Raw:
     title = robot.model.title if robot is not None else str(data.robot or "")
     time = data.time
     lasts = float(time[-1] - time[0]) + (data.period or 0.0) if len(time) else 0.0  # the last sample lasts a period
-    long = f"{number(lasts)} s, {len(time)} samples" if len(time) else "no samples were recorded"
+    told = data.summary.get("samples")  # of a long run the page has fewer
+    samples = max(len(time), told) if isinstance(told, int) else len(time)
+    long = f"{number(lasts)} s, {samples} samples" if len(time) else "no samples were recorded"
     line = " · ".join(part for part in (title, long) if part)
     alarm = None
     if data.aborted:

@@ -87,6 +87,11 @@ class TimePlot {
         s.from = Math.max(0, lower(s.x, this.t0) - 1);
         s.to = Math.min(s.x.length, lower(s.x, this.t1) + 1);
         if (this.off.has(s.name)) continue;
+        if (STYLES[s.style] === "limit" && !this.log) { /* a limit that is raised for a moment must not flatten the curves */
+          const known = Array.from(s.y.slice(s.from, s.to)).filter(isFinite).sort((a, b) => a - b);
+          for (const share of [0.05, 0.95]) if (known.length) take(known[Math.floor(share * (known.length - 1))]);
+          continue;
+        }
         for (let i = s.from; i < s.to; i++) if (!this.log || s.y[i] > 0) take(this.log ? Math.log10(s.y[i]) : s.y[i]);
       }
       for (const level of panel.levels) if (!this.log && !this.off.has(level[0]) && level[1] !== null) take(level[1]);

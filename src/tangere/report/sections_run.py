@@ -65,7 +65,7 @@ WORDS = {
     "force rms_error_n": "force of the wall, error rms [N]",
     "force min_n": "force of the wall, least [N]",
     "force max_n": "force of the wall, most [N]",
-    "force within_2_percent": "share of them within 2 % of the wanted force",
+    "force within_2_percent": "share of these samples within 2 % of the wanted force",
     "samples": "samples",
     "arm host": "address of the arm",
     "arm frames": "frames of the arm",

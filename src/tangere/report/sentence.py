@@ -76,11 +76,16 @@ def _touches(data: RunData) -> Iterator[str]:
         if entry.get("false"):
             yield false_words(entry, units, data.summary.get("residual_rms_nm"))
             continue
-        size, after = entry.get("torque_nm"), entry.get("delay_ms")
+        size, after, push = entry.get("torque_nm"), entry.get("delay_ms"), _push_of(entry, pushes)
         strong = f" of {number(abs(size), 3)} {units[event.joint]}" if _known(size) and abs(size) >= 0.01 else ""
         late = f" after {number(after, 2)} ms" if _known(after) else ""
         kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
-        yield f"A {kind}{strong} on joint {event.joint} at {number(event.time_s, 3)} s was felt{late}."
+        at = f"at {number(event.time_s, 3)} s was felt{late}"
+        if push is not None and kind == "push" and _known(push.get("force_n")):  # what was given, then what was felt
+            given = f"{number(push['force_n'], 3)} N on link {push.get('link')}"
+            yield f"A push of {given} {at}, {f'as {strong[4:]} ' if strong else ''}at joint {event.joint}."
+            continue
+        yield f"A {kind}{strong} on joint {event.joint} {at}."
     if len(alarms) > WITHIN:
         false = sum(bool(entry.get("false")) for _, entry in alarms[WITHIN:])
         yield f"{len(alarms) - WITHIN} more {f'alarms ({false} of them false)' if false else 'touches'} followed."
@@ -136,6 +141,12 @@ def missed_words(pushes: Iterable[Mapping[str, Any]], units: Mapping[int, str]) 
         told.append(f"The push{size} at {number(push.get('start_s'), 3)} s {became}.")
     more = len(told) - WITHIN
     return told if more <= 0 else [*told[:WITHIN], f"{more} more pushes were not felt."]
+
+
+def _push_of(entry: Mapping[str, Any], pushes: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The push that an alarm told of, by when it began."""
+    began = entry.get("push_s")
+    return next((push for push in pushes if _known(began) and push.get("start_s") == began), None)
 
 
 def _entries(summary: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

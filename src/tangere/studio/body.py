@@ -8,26 +8,66 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tangere.errors import InvalidValue, TangereError
 from tangere.robots import robot
-from tangere.studio.physics import SILENCE, Anew, Beat, Begin, End, Tempo
 from tangere.studio.ring import Ring
 from tangere.studio.settings import WorldSettings
 from tangere.types import Array
 
 BEAT = 0.1  # [s] between two signs of life: a fifth of the silence that the simulation takes
+SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
 PATIENCE = 15.0  # [s] for which the end of the simulation is waited for
 
 
+@dataclass(frozen=True)
+class Begin:
+    """The first message."""
+
+    ring: str
+    settings: WorldSettings
+    log: str | None = None  # an .mcap file that is written meanwhile
+    start: tuple[float, ...] | None = None  # [rad]
+    silence: float = SILENCE  # [s]
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How time passes: speed 1 is real time, 0 is a pause; steps: so many periods, and then a pause."""
+
+    speed: float = 1.0
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Anew:
+    """Another world; the arm stays where it is, or (home) goes back to where it began."""
+
+    settings: WorldSettings
+    home: bool = False
+
+
+@dataclass(frozen=True)
+class Beat:
+    """The studio lives."""
+
+
+@dataclass(frozen=True)
+class End:
+    """End at once, with the log closed."""
+
+
 class Body:
-    """A simulation that runs. on_message(kind, ...): called in a thread of its own."""
+    """A simulation that is started in a process of its own; `begin` waits until it runs.
+
+    Nothing that simulates is imported on this side, and the process starts while the page is being made.
+    """
 
     def __init__(
         self,
         settings: WorldSettings,
-        on_message: Callable[..., None],
         *,
         log: str | os.PathLike[str] | None = None,
         start: Array | None = None,
@@ -35,7 +75,7 @@ class Body:
     ) -> None:
         self.settings = settings
         self.ring = Ring(robot(settings.robot).dof)
-        self._on_message = on_message
+        self._on_message: Callable[..., None] = lambda *_: None
         self._lock, self._done = threading.Lock(), threading.Event()
         paths = os.pathsep.join(path for path in sys.path if path)
         one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # small matrices: threads only wait
@@ -43,9 +83,13 @@ class Body:
             [sys.executable, "-c", "from tangere.studio.physics import serve; serve()"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **one, "PYTHONPATH": paths},
         )  # fmt: skip
+        place = None if start is None else tuple(start.tolist())
+        self.send(Begin(str(self.ring.path), settings, None if log is None else os.fspath(log), place, silence))
+
+    def begin(self, on_message: Callable[..., None]) -> None:
+        """Wait until it runs; on_message(kind, ...) is called in a thread of its own from then on."""
+        self._on_message = on_message
         try:
-            place = None if start is None else tuple(start.tolist())
-            self.send(Begin(str(self.ring.path), settings, None if log is None else os.fspath(log), place, silence))
             first = self._answer()
         finally:
             self.ring.forget_file()
@@ -96,6 +140,7 @@ class Body:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        self.ring.forget_file()  # it may have been ended before it began
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None

@@ -76,10 +76,15 @@ def main(arguments: argparse.Namespace) -> int:
     if live is not None and arguments.ghost is not None:
         raise InvalidValue("--ghost: stands beside a RUN or LOG, not beside a live arm")
     prepared = None if live is not None else _recordings(arguments)
-    server, door = guarded_server(arguments.port)
+    server, door, body = None, None, None
     page: Any = None
-    look = {"dark": arguments.dark, "meshes": arguments.meshes}
+    look: dict[str, Any] = {"dark": arguments.dark, "meshes": arguments.meshes}
     try:
+        if live is None and prepared is None:
+            from tangere.studio.body import Body
+
+            body = Body(settings, log=arguments.log)  # it starts while the page's library is being read
+        server, door = guarded_server(arguments.port)
         if live is not None:
             from tangere.studio.watched import WatchedPage
 
@@ -87,7 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
         elif prepared is None:
             from tangere.studio.live import LivePage
 
-            page = LivePage(server, settings, log=arguments.log, **look)
+            page = LivePage(server, settings, body=body, **look)
         else:
             from tangere.studio.replay import ReplayPage
 
@@ -98,9 +103,11 @@ def main(arguments: argparse.Namespace) -> int:
             print("no browser could be opened; open the address above by hand", file=sys.stderr)
         page.work(stop)
     finally:
-        if page is not None:
-            page.close()
-        stop_server(server)
+        for begun in (page, body):  # a page ends its body; what had no page yet ends by itself
+            if begun is not None:
+                begun.close()
+        if server is not None:
+            stop_server(server)
     if not stop.is_set():
         raise InvalidValue("the simulation ended by itself; what it said is above")
     return 0

@@ -15,12 +15,11 @@ from tangere.errors import InvalidValue
 from tangere.loop.sinks import Change
 from tangere.plants.pull import Load
 from tangere.robots import robot
-from tangere.studio.body import Body
+from tangere.studio.body import SILENCE, Body
 from tangere.studio.curves import FELT, Curves
 from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.grab import Grab
 from tangere.studio.learn import Learn
-from tangere.studio.physics import SILENCE
 from tangere.studio.scenery import Scenery
 from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, SCENES, WorldSettings
 from tangere.studio.sketch import Sketch
@@ -37,19 +36,18 @@ FADE = 3.0  # [s] for which a touch that has ended stays on the arm
 
 
 class LivePage:
-    """A page around a Body."""
+    """A page around a Body: one that was started already, or its own."""
 
     def __init__(
-        self, server: Any, settings: WorldSettings, *, log: str | os.PathLike[str] | None = None,
-        start: Array | None = None, dark: bool = False, meshes: str | None = None,
-        frames: float = FRAMES, plots: float = PLOTS, silence: float = SILENCE,
+        self, server: Any, settings: WorldSettings, *, body: Body | None = None,
+        log: str | os.PathLike[str] | None = None, start: Array | None = None, dark: bool = False,
+        meshes: str | None = None, frames: float = FRAMES, plots: float = PLOTS, silence: float = SILENCE,
     ) -> None:  # fmt: skip
         self.server, self.settings, self.frames, self.plots = server, settings, frames, plots
         self._accepted = settings  # those of the world that runs
         self._widgets: dict[str, Any] = {}  # of the settings, by their name
         self._messages: deque[tuple[Any, ...]] = deque()
-        heard = self._messages.append
-        self.body = Body(settings, lambda *message: heard(message), log=log, start=start, silence=silence)
+        self.body = body or Body(settings, log=log, start=start, silence=silence)
         arm = robot(settings.robot)
         self.stage = Stage(server, arm, dark=dark, meshes=meshes)
         self.scenery = Scenery(server)
@@ -63,6 +61,8 @@ class LivePage:
         self.grab = Grab(self.stage.arm, self.body.send, self.say)
         server.on_client_disconnect(lambda client: self.grab.gone(client.client_id))
         self._gui()
+        heard = self._messages.append
+        self.body.begin(lambda *message: heard(message))
 
     # ---- what the page shows ----
 

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import IO, Any
 
@@ -25,53 +24,15 @@ from tangere.loop.run import run
 from tangere.loop.sinks import Change, Input, RunInfo
 from tangere.plants.pull import Load, Pull, Pulled, Release
 from tangere.plants.pushes import Push, PushForce
+from tangere.studio.body import Anew, Begin, End, Tempo
 from tangere.studio.ring import Ring
 from tangere.studio.scenery import Place
-from tangere.studio.settings import WorldSettings
 from tangere.studio.world import World, built
 from tangere.types import Array, Command, State
 
-SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
 LINGER = 5.0  # [s] for which the simulation goes on when the studio is gone
 MADE_UP = 0.1  # [s] by which a busy machine may hold it up without the arm falling behind the clock
 NAP = 0.005  # [s] between two looks at the messages while the simulation is paused
-
-
-@dataclass(frozen=True)
-class Begin:
-    """The first message."""
-
-    ring: str
-    settings: WorldSettings
-    log: str | None = None  # an .mcap file that is written meanwhile
-    start: tuple[float, ...] | None = None  # [rad]
-    silence: float = SILENCE  # [s]
-
-
-@dataclass(frozen=True)
-class Tempo:
-    """How time passes: speed 1 is real time, 0 is a pause; steps: so many periods, and then a pause."""
-
-    speed: float = 1.0
-    steps: int = 0
-
-
-@dataclass(frozen=True)
-class Anew:
-    """Another world; the arm stays where it is, or (home) goes back to where it began."""
-
-    settings: WorldSettings
-    home: bool = False
-
-
-@dataclass(frozen=True)
-class Beat:
-    """The studio lives."""
-
-
-@dataclass(frozen=True)
-class End:
-    """End at once, with the log closed."""
 
 
 class Stoppable:

@@ -180,7 +180,7 @@ def stray(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> flo
 
 
 WIDTH = 520  # px of the longer side
-BAR, LETTERS = 12, 34  # px: height of the scale, and of the scale with its numbers
+BAR, LETTERS = 12, 38  # px: height of the scale, and of the scale with its numbers
 # few to many, told apart by colour-blind readers: dark blue, blue-green, green, yellow, orange
 COLOURS = ((43, 58, 140), (32, 120, 155), (60, 165, 120), (190, 195, 60), (235, 150, 40), (205, 60, 30))
 CLASSES = 12  # of colour: neighbours are still told apart, and a page holds twelve paths instead of thousands
@@ -273,5 +273,5 @@ def _scale(low: float, high: float, unit: str, width: float, height: float) -> l
         at = (value - low) / (high - low) * width
         # numbers at the very ends stay inside
         side = "start" if at < 12 else "end" if at > width - 24 else "middle"
-        names.append(tag("text", text, x=f"{at:.1f}", y=f"{top + BAR + 14:.1f}", style=f"text-anchor:{side}"))
+        names.append(tag("text", text, x=f"{at:.1f}", y=f"{top + BAR + 18:.1f}", style=f"text-anchor:{side}"))
     return [join(*boxes), join(*names)]

@@ -24,7 +24,7 @@ from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import TangereError
 from tangere.figures.markup import Raw, join, number, tag
-from tangere.figures.plots import Level, Panel, Series, TimeFigure
+from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.logs.files import write_text
 from tangere.report.data import put_together
 from tangere.report.page import page_html
@@ -277,7 +277,7 @@ def _force(done: Drawn, command: str) -> list[Section]:
         TimeFigure(
             "pen-force",
             f"Force along the paper's normal: as wanted, as it truly was, and as the controller felt it.{whose}",
-            log.time, (Panel("Force", "N", tuple(curves), (Level("0", 0.0),), at_least=1.0),), hidden=("felt", "0"),
+            log.time, (Panel("Force", "N", tuple(curves), at_least=1.0),), hidden=("felt",),
         ),
         TimeFigure(
             "line-error", f"Distance of the true tip from the planned lines while the pen draws.{whose}",

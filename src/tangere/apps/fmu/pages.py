@@ -16,6 +16,7 @@ from tangere.figures.markup import Raw, join, tag
 from tangere.report.data import About
 from tangere.report.page import page_html
 from tangere.report.section import Section, page_head, table
+from tangere.report.terminal import plural
 
 if TYPE_CHECKING:
     from tangere.apps.fmu.package import Written
@@ -283,6 +284,10 @@ def catalogue_html(written: Sequence[Written], version: str) -> str:
     sections = [_overview(written), _arms(arms)]
     sections += [_kind([w for w in written if w.kind.name == k]) for k in kinds]
     sections.append(_catalogue_use(written))
-    line = f"Arms as FMI 2.0 blocks: {', '.join(a.name for a in arms)}."
+    line = ", ".join(a.name for a in arms)
+    told = (
+        f"{plural(len(kinds), 'kind')} of block for {plural(len(arms), 'arm')}: files that simulation tools with "
+        "FMI 2.0 open, without Tangere."
+    )
     title = "FMU library catalogue"
-    return page_html(title, page_head(title, line, tiles, about=_edition(version)), sections)
+    return page_html(title, page_head(title, line, tiles, about=_edition(version), sentence=told), sections)

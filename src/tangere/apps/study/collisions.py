@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.study.cluster import workers_of
-from tangere.apps.study.figures import Chart, Curve, charts
+from tangere.apps.study.figures import TO, Chart, Curve, charts, interval, percent
 from tangere.apps.study.files import COLLISIONS
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
@@ -40,7 +40,7 @@ from tangere.planning.samples import Sampled
 from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.sensors import SensorModel
 from tangere.report.page import page_html
-from tangere.report.section import Section, command_line, page_head, table
+from tangere.report.section import Section, again, command_line, page_head, table
 from tangere.types import Array
 
 SLAB = 2048  # contacts of one task: some seconds on a core
@@ -250,22 +250,26 @@ def _found(
     return Collisions(plan, tuple(parts), known, cut, time.perf_counter() - began, workers)
 
 
-def _rows(done: Collisions, world: WorldName) -> list[tuple[str, ...]]:
+def _rows(
+    done: Collisions, world: WorldName, to: str = "-", part: Cell = share, late: Callable[..., str] = span
+) -> list[tuple[str, ...]]:
+    """by force; to, part, late: how a range, a share and a delay are written, in a terminal or on a page."""
     return [
-        (f"{b.low:.0f}-{b.high:.0f}", str(b.found.count), share(b.found), share(b.detectable), share(b.found_of),
-         span(b.median, 1e3), span(b.late, 1e3))
+        (f"{b.low:.0f}{to}{b.high:.0f}", str(b.found.count), part(b.found), part(b.detectable), part(b.found_of),
+         late(b.median, 1e3), late(b.late, 1e3))
         for b in bands(done, world)
     ]  # fmt: skip
 
 
-def _link_rows(done: Collisions, world: WorldName) -> list[tuple[str, ...]]:
+def _link_rows(done: Collisions, world: WorldName, part: Cell = share) -> list[tuple[str, ...]]:
     return [
-        (f"link {r.link}", str(r.found.count), share(r.found), share(r.detectable), share(r.found_of),
+        (f"link {r.link}", str(r.found.count), part(r.found), part(r.detectable), part(r.found_of),
          f"{100 * r.missed:.0f}")
         for r in links(done, world)
     ]  # fmt: skip
 
 
+Cell = Callable[[Estimate], str]
 _SHARES = ("contacts", "felt [%]", "detectable [%]", "felt of these [%]")
 HEAD = ("force [N]", *_SHARES, "delay [ms] median", "95 %")
 LINK_HEAD = ("", *_SHARES, "of all not felt [%]")
@@ -273,7 +277,7 @@ LINK_HEAD = ("", *_SHARES, "of all not felt [%]")
 
 def title(plan: Plan, world: WorldName) -> str:
     """What a world is."""
-    return "exact model" if world == "exact" else f"true masses x {plan.mass:g}, friction x {plan.friction:g}"
+    return "exact model" if world == "exact" else f"true masses × {plan.mass:g}, friction × {plan.friction:g}"
 
 
 def collisions_text(done: Collisions) -> str:
@@ -313,18 +317,38 @@ def write_collisions_page(done: Collisions, path: str | os.PathLike[str], comman
         for k, world in enumerate(WORLDS)
     )
     chart = Chart("Contacts that were felt", "N", curves, 0.0, done.plan.force * BANDS[-1])
-    caption = "Share of contacts that raised an alarm while they lasted or 0.1 s after, with 95 % intervals."
-    sections = [Section("felt", "How often", charts("felt-curve", caption, [chart]))]
+    caption = (
+        "Share of contacts that raised an alarm while they lasted or 0.1 s after, over their force, with 95 % "
+        "intervals. Why some are never felt stands below."
+    )
+    sections = [Section("felt", "How often", charts("felt-curve", caption, [chart], again(command, "felt-curve")))]
     for world in WORLDS:
-        parts = (table(HEAD, _rows(done, world)), table(LINK_HEAD, _link_rows(done, world)))
-        body = join(*parts, tag("p", why_not(done, world)))
+        by_force, by_link = _rows(done, world, TO, percent, interval), _link_rows(done, world, percent)
+        body = join(
+            tag("h3", "By force"), table(HEAD, by_force, "spans"),
+            tag("h3", "By link"), table(("touched", *LINK_HEAD[1:]), by_link, "spans"), tag("p", why_not(done, world)),
+        )  # fmt: skip
         sections.append(Section(world, title(done.plan, world).capitalize(), body))
     how = (
         f"Closed loops of {SECONDS:g} s: computed torque, momentum observer and a detector with thresholds learned "
         f"from {done.plan.learn_minutes:g} min of free motion; forces on any link's surface within the friction cone."
     )
-    sections.append(Section("how", "How", join(tag("p", how), command_line(command))))
+    sections.append(Section("how", "How it was done", join(tag("p", how), command_line(command))))
     alarm = ("Not finished", "What is shown is what was done by then.") if done.interrupted else None
-    tiles: list[tuple[str, object, str]] = [("contacts", done.count, ""), ("took", number(done.seconds, 3), " s")]
-    head = page_head(f"{done.count} collisions of {done.plan.robot}", f"seed {done.plan.seed}", tiles, alarm)
+    line = f"{done.count} contacts, seed {done.plan.seed}, {number(done.seconds, 3)} s of computing"
+    tiles: list[tuple[str, object, str]] = [("contacts", done.count, "")]
+    told = ""
+    for world, model in (("wrong", "wrong model"), ("exact", "exact model")):
+        delay, ratio = done.of(world, "delay", "ratio")
+        _, _, of_these = _shares(delay, ratio)
+        soon = quantile(delay[np.isfinite(delay)], 0.5)
+        if not of_these.known or not math.isfinite(soon.value):
+            continue
+        felt, half = number(100 * of_these.value, 3), number(1e3 * soon.value, 3)
+        tiles += [(f"felt of the detectable, {model}", felt, " %"), (f"half within, {model}", half, " ms")]
+        told = told or (
+            f"With {done.plan.off}, {felt} % of the touches that some joint can feel were felt, half of them within "
+            f"{half} ms."
+        )
+    head = page_head(f"{done.count} collisions of {done.plan.robot}", line, tiles, alarm, sentence=told)
     return write_text(path, page_html(f"Collisions of {done.plan.robot}", head, sections))

@@ -79,8 +79,8 @@ def _sentence(done: Study) -> str:
     share, soon = found[size].found, found[size].median
     late = f", half of them within {number(1e3 * soon.value, 2)} ms" if np.isfinite(soon.value) else ""
     return (
-        f"With masses {100 * abs(done.plan.mass - 1.0):.0f} % and friction {100 * abs(done.plan.friction - 1.0):.0f} % "
-        f"off, {100 * share.value:.0f} % of the touches of {size:g} N that some joint can feel were found{late}."
+        f"With {done.plan.off}, {100 * share.value:.0f} % of the touches of {size:g} N that some joint can feel were "
+        f"found{late}."
     )
 
 

@@ -51,6 +51,11 @@ class Plan:
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def off(self) -> str:
+        """How wrong the wrong world's model is, in words."""
+        return f"masses {100 * abs(self.mass - 1.0):.0f} % and friction {100 * abs(self.friction - 1.0):.0f} % off"
+
 
 @dataclass(frozen=True)
 class LogsPlan:

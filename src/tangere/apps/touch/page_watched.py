@@ -123,9 +123,12 @@ def _sentence(done: Sequence[Watched], seconds: float) -> str:
     seen, first = alarms[0]
     sure = first.link is not None and first.link_probability >= ANSWER
     hard = f" with {first.force_n:.0f} N" if sure and first.force_n is not None else ""
-    link = f" on link {first.link}" if sure else f" at joint {first.joint}"
+    if hard and first.force_interval_n is not None:
+        hard += " ({:.0f} to {:.0f})".format(*first.force_interval_n)
+    named = f"on link {first.link} ({100.0 * first.link_probability:.0f} %)"  # never more surely than it is known
+    link = f" {named}" if sure else f" at joint {first.joint}"
     if first.link is not None and not sure:
-        link += f", most likely on link {first.link} ({100.0 * first.link_probability:.0f} %)"
+        link += f", most likely {named}"
     times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
     name = f" of {seen.log.name}" if len(done) > 1 else ""
     at = f"{first.time_s - _start(seen):.2f} s{name}"
@@ -242,7 +245,8 @@ def _places(seen: Watched, k: int) -> Section | None:
         name = f"arm-{k + 1}-{event.number}"
         drawing = scene(seen.belief.robot, q[None], np.zeros(1), name, frames=False, arrows=arrows)
         size = "" if event.force_n is None else f", {event.force_n:.0f} N"
-        said = f"Event {event.number}, {event.name} at {event.time_s - _start(seen):.2f} s: {link_words(event)}{size}."
+        which = link_words(event) if event.link is None else f"link {link_words(event)}"
+        said = f"Event {event.number}, {event.name} at {event.time_s - _start(seen):.2f} s: {which}{size}."
         likely = list(event.links)
         if event.link is not None:
             likely.insert(0, (event.link, event.link_probability))
