@@ -12,7 +12,7 @@ import pytest
 
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
-from tangere.report.compare import _grid, compare_html, differences, labels
+from tangere.report.compare import _change, _grid, compare_html, differences, labels
 from tangere.report.data import RunData
 
 
@@ -98,3 +98,8 @@ def test_runs_of_other_periods_share_an_even_time() -> None:
     grid = _grid([a, b])
     np.testing.assert_allclose(grid, 4e-3 * np.arange(251), atol=1e-12)  # the finer period, from first to last
     assert len(_grid([made(count=1), made(count=1, period=2e-2)])) == 1  # one sample each at the same time
+
+
+def test_a_change_is_told_in_one_number_where_there_is_one() -> None:
+    told = [_change(before, 1.0).replace("\N{NO-BREAK SPACE}", " ") for before in (0.8, 1.25, 0.25, 0.004, 1e-4, 5e3)]
+    assert told == ["+25 %", "−20 %", "× 4", "× 250", "> a thousand times", "< a thousandth"]

@@ -292,3 +292,16 @@ def test_a_sample_is_cheap() -> None:
         sys.setprofile(None)
     assert calls["call"] < 6 * len(time)
     assert calls["c_call"] < 20 * len(time)
+
+
+def test_a_noisy_joint_does_not_blur_the_onset_of_a_quiet_one(rng: np.random.Generator) -> None:
+    """Each joint counts in units of its own noise: 8 of them on joint 2 beside a joint of a hundred times its noise."""
+    spread, zero, errors = np.array([10.0, 0.1, 1.0, 1.0, 1.0, 1.0]), np.zeros(N), []
+    for _ in range(40):
+        past = Past(N)
+        for k in range(300):
+            raw = spread * rng.normal(size=N)
+            raw[1] += 0.8 * (k >= 290)
+            past.append(0.002 * k, np.zeros((2, N)), raw, zero, zero, zero)
+        errors.append(Onset(N).search(past.lines(), zero, spread) - 10)
+    assert np.quantile(np.abs(errors), 0.9) <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -28,10 +29,11 @@ from tangere.apps.drawing.draw_picture import (
     write_preview,
 )
 from tangere.apps.drawing.drawing import drawing_robot
-from tangere.apps.drawing.files import PEN, ink_lines, ink_marks, ink_picture, png_bytes, preview_png
+from tangere.apps.drawing.files import PEN, PREVIEW, ink_lines, ink_marks, ink_picture, png_bytes, preview_png
 from tangere.apps.drawing.ink import Ink
 from tangere.apps.drawing.picture.svg import read_svg
 from tangere.apps.drawing.plan.fit import DoesNotFit
+from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.errors import InvalidValue, NoSolution, UnknownName
 from tangere.logs.mcap_read import read_mcap
 from tangere.loop.folder import load_manifest
@@ -385,3 +387,13 @@ def _pixels(shape: tuple[int, int]) -> np.ndarray:
     rows, columns = np.mgrid[0 : shape[0], 0 : shape[1]]
     x, y = (columns + 0.5 - shape[1] / 2.0) * 1e-4, (shape[0] / 2.0 - rows - 0.5) * 1e-4
     return np.stack([x, y], axis=-1)
+
+
+@pytest.mark.parametrize(("width", "height"), [(0.2, 0.05), (0.05, 0.2)])
+def test_a_preview_is_as_large_as_it_is_on_either_side(width: float, height: float) -> None:
+    from PIL import Image
+
+    corners = np.array([[-width, -height], [width, -height], [width, height], [-width, height]]) / 2.0
+    image = Image.open(io.BytesIO(preview_png(Strokes((corners,), (width, height)))))
+    longest = PREVIEW * np.array([width, height]) / max(width, height)
+    assert image.size == (max(round(longest[0]), 700) + 80, round(longest[1]) + 80 + 66)

@@ -10,6 +10,8 @@ import pytest
 
 import tangere
 from tangere.dynamics.friction import JointFriction
+from tangere.errors import InvalidValue
+from tangere.identification import prior_drive
 from tangere.identification.samples import TERMS, friction_terms
 from tangere.observe.drive_model import STANDSTILL, DriveModel
 
@@ -124,3 +126,9 @@ def test_refuses_what_cannot_be(drive: DriveModel, change: dict[str, np.ndarray]
 def test_cannot_be_written_to(drive: DriveModel) -> None:
     with pytest.raises(ValueError, match="read-only"):
         drive.coulomb[0] = 0.0
+
+
+@pytest.mark.parametrize("change", [{"width": np.array([0.0, 1, 1, 1, 1, 1]) * 0.01}, {"standstill": 0.0}])
+def test_friction_that_jumps_has_no_slope_and_is_refused(change) -> None:
+    with pytest.raises(InvalidValue, match="width, standstill: > 0"):
+        dataclasses.replace(prior_drive(tangere.robot("ur10e")), **change)

@@ -14,7 +14,7 @@ from tangere.identification.belief import belief
 from tangere.identification.samples import Motion
 from tangere.identification.touch_logs import TouchLog
 from tangere.loop.watching import Traces, Watched
-from tangere.report.section import NEAR
+from tangere.report.section import BESIDE, NEAR, near_rows
 from tangere.types import Event
 
 N, COUNT = 6, 1000
@@ -69,3 +69,15 @@ def test_a_near_miss_counts_once_and_the_largest_is_first() -> None:
     assert [round(score, 3) for _, _, score in near] == [0.975, 0.825]
     assert min(score for _, _, score in near) >= NEAR
     assert _seen("b", np.zeros(COUNT)).near == ()
+
+
+def test_what_is_near_an_event_is_no_miss_of_its_own() -> None:
+    time = np.arange(0.0, 20.0, 0.1)
+    score = np.zeros_like(time)
+    event = Event.sample(10.0, 1, np.ones(6), end_s=11.0, onset_s=10.0)
+    for at in (10.0 - 0.9 * BESIDE, 11.0 + 0.9 * BESIDE):
+        score[np.argmin(np.abs(time - at))] = 0.99
+    assert near_rows(time, score, [event]) == []
+    far = int(np.argmin(np.abs(time - (11.0 + 2.0 * BESIDE))))
+    score[far] = 0.98
+    assert near_rows(time, score, [event]) == [(pytest.approx(time[far]), 0.98, far)]

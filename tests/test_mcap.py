@@ -357,3 +357,15 @@ def test_without_zstandard_a_log_is_plain_and_says_so(rng, tmp_path, monkeypatch
     assert all(back[name].tobytes() == log[name].tobytes() for name in log.columns)
     with pytest.raises(MissingExtra, match=r"tangere\[log\]"):
         read_mcap(tmp_path / "small.mcap")
+
+
+def test_the_statistics_count_what_is_in_the_file(rng, tmp_path):
+    reader = pytest.importorskip("mcap.reader", reason="the package mcap is not installed")
+    write_mcap(some_log(rng, 3000), tmp_path / "log.mcap")
+    with (tmp_path / "log.mcap").open("rb") as file:
+        summary = reader.make_reader(file).get_summary()
+        messages = sum(1 for _ in reader.make_reader(file).iter_messages())
+    assert summary.statistics.chunk_count == len(summary.chunk_indexes) == 3
+    assert summary.statistics.metadata_count == len(summary.metadata_indexes) == 1
+    assert summary.statistics.attachment_count == 0
+    assert (summary.statistics.message_count, summary.statistics.channel_count) == (messages, len(summary.channels))

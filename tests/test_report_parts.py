@@ -275,3 +275,7 @@ def test_a_polyline_has_gaps_where_nothing_is_known() -> None:
     assert polyline(np.array([[1.0, 2.0], [3.0, 4.0], [nan, 0.0], [5.0, 6.0]])) == "M1.0 2.0L3.0 4.0M5.0 6.0"
     assert polyline(np.array([[1.0, 2.0]])) == "M1.0 2.0h0.01"
     assert polyline(np.zeros((0, 2))) == ""
+
+
+def test_whole_numbers_keep_every_digit_up_to_nine_of_them() -> None:
+    assert [number(n) for n in (0, -7, 123_456_789, 1_234_567_890)] == ["0", "−7", "123456789", "1.2346e+09"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tangere.apps.scenarios.hold import HoldSettings
 from tangere.errors import InvalidValue, ModelFileError, UnknownName
 from tangere.options import Parser, add_options, group_from
 from tangere.settings import (
@@ -314,3 +315,17 @@ def test_an_option_that_may_be_given_again_and_again() -> None:
     add_options(parser, Group)
     assert group_from(Group, parser.parse_args(["--when", "1", "--when", "-2"])) == Group(("1", "-2"))
     assert group_from(Group, parser.parse_args([])) == Group(())
+
+
+@pytest.mark.parametrize(
+    ("name", "usual", "unusual"), [("kv", 1000.0, 1001.0), ("kv", 2.0, 1.9), ("q", (6.3,) * 6, (6.28,) * 6)]
+)
+def test_the_edges_of_what_is_usual(name: str, usual: Any, unusual: Any) -> None:
+    one = settings_of(HoldSettings)[name]
+    assert one.doubt(usual) == ""
+    assert "is unusual" in one.doubt(unusual)
+
+
+def test_a_unit_at_the_end_is_that_of_its_own_kind_only() -> None:
+    load = Setting("load", "kg,m,m,m", None, "what is carried", size=(1, 4))
+    assert load.read("2,10,20,30mm") == pytest.approx((2.0, 0.01, 0.02, 0.03))

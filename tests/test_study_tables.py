@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tangere.apps.study import tables
+from tangere.apps.study import collisions, promises, tables
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.study import Study
 from tangere.apps.study.trials import (
@@ -157,3 +157,26 @@ def test_a_study_without_anything_has_tables_without_anything():
     assert tables.calibration_rows(done, "exact", "told") == []
     assert len(tables.step_delays(done, "exact")) == 0
     assert tables.smallest_rows(done, "exact")[0].smallest.count == 0
+
+
+def test_contacts_of_each_link_are_counted_on_that_link() -> None:
+    """Three links with 1, 2 and 3 contacts, of which 0, 1 and 2 were not felt."""
+    link = np.array([1, 2, 2, 5, 5, 5])
+    delay = np.array([0.01, np.inf, 0.02, np.inf, np.inf, 0.03])
+    ratio = np.full(6, 9.0)
+    rows = collisions.links(SimpleNamespace(of=lambda world, *names: (link, delay, ratio)), "matched")
+    assert [row.link for row in rows] == [1, 2, 5]
+    assert [row.found.value for row in rows] == pytest.approx([1.0, 0.5, 1.0 / 3.0])
+    assert [row.missed for row in rows] == pytest.approx([0.0, 1.0 / 3.0, 2.0 / 3.0])
+
+
+def test_a_table_of_promises_has_a_row_of_each_world_and_rate(tmp_path) -> None:
+    found = SimpleNamespace(count=3, value=1.5, low=0.5, high=2.5)
+    known = {(world, rate): SimpleNamespace(thresholds=SimpleNamespace(rate=2.0 * rate))
+             for world in promises.WORLDS for rate in promises.RATES}  # fmt: skip
+    done = SimpleNamespace(known=known, counted=lambda world, asked: (found, 2.0))
+    head, *rows = promises.write_promises(done, tmp_path).read_text().splitlines()
+    assert len(rows) == len(promises.WORLDS) * len(promises.RATES)
+    asked = promises.RATES[0]
+    assert rows[0] == f"{promises.WORLDS[0]},{asked:.9g},{2.0 * asked:.9g},2,3,1.5,0.5,2.5"
+    assert len(head.split(",")) == 8
