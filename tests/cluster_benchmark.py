@@ -2,7 +2,8 @@
 
     PYTHONPATH=src python tests/cluster_benchmark.py [tasks]
 
-Wall time says little on a loaded machine: beside it stands the processor time of client, scheduler and workers.
+Beside ours stands the same empty task by dask's own `submit` and `gather`, in turn in one run: the difference is what
+we add. Wall time says little on a loaded machine, the calmest round more; processor time of all four says most.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from test_study_resume import dask, killed, wait_for_workers
 
+from tangere.apps.study.chunks import Chunks
 from tangere.apps.study.cluster import Cluster
 
 TICKS = 100.0  # a second, in /proc
+ROUNDS = 10
 
 
 def nothing(number: int) -> int:
@@ -31,24 +36,50 @@ def processor(process: int) -> float:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    count = max(1, (int(sys.argv[1]) if len(sys.argv) > 1 else 4000) // ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
         address, others = dask(Path(folder), 2)
         try:
             wait_for_workers(address, 2)
             with Cluster(address) as cluster:
-                cluster.results([(nothing, (k,)) for k in range(50)])
-                before, cpu = time.perf_counter(), time.process_time()
-                theirs = [processor(one.pid) for one in others]
-                answers = cluster.results([(nothing, (k,)) for k in range(count)])
-                spent = time.perf_counter() - before
-                own = time.process_time() - cpu
-                shares = [processor(one.pid) - was for one, was in zip(others, theirs, strict=True)]
-            assert answers == list(range(count))
-            print(f"{count} tasks: {1e3 * spent / count:.2f} ms each by the clock; processor time of each [ms]:")
-            names = ("client", "worker", "worker", "scheduler")
-            for name, seconds in zip(names, (own, *shares), strict=True):
-                print(f"  {name:10} {1e3 * seconds / count:.2f}")
+                client: Any = cluster._client
+                kept = [0]
+
+                def bare() -> list[int]:
+                    return list(client.gather([client.submit(nothing, k, pure=False) for k in range(count)]))
+
+                def ours() -> list[int]:
+                    return cluster.results([(nothing, (k,)) for k in range(count)])
+
+                def filed() -> list[int]:
+                    kept[0] += 1
+                    place = Path(folder) / str(kept[0])
+                    place.mkdir()
+                    store = Chunks(place, {})
+                    answers = cluster.results([(nothing, (k,)) for k in range(count)], store=store)
+                    assert not store.error
+                    return answers
+
+                forms: dict[str, Callable[[], list[int]]] = {"dask's own": bare, "ours": ours, "with files": filed}
+                walls: dict[str, list[float]] = {name: [] for name in forms}
+                shares = {name: [0.0] * (1 + len(others)) for name in forms}
+                for number in range(1 + ROUNDS):
+                    for name, form in forms.items():
+                        before, cpu = time.perf_counter(), time.process_time()
+                        theirs = [processor(one.pid) for one in others]
+                        assert form() == list(range(count))
+                        if number:  # the first warms up
+                            walls[name].append((time.perf_counter() - before) / count)
+                            spent = [time.process_time() - cpu]
+                            spent += [processor(one.pid) - was for one, was in zip(others, theirs, strict=True)]
+                            shares[name] = [a + b for a, b in zip(shares[name], spent, strict=True)]
+            print(f"{ROUNDS} x {count} tasks, each [ms]: by the clock, calmest and middle round; processor time")
+            for name, spans in walls.items():
+                each = [1e3 * seconds / (ROUNDS * count) for seconds in shares[name]]
+                calm, middle = 1e3 * min(spans), 1e3 * sorted(spans)[ROUNDS // 2]
+                parts = ", ".join(f"{who} {ms:.2f}" for who, ms in zip(("client", "two workers", "scheduler"),
+                                  (each[0], each[1] + each[2], each[3]), strict=True))  # fmt: skip
+                print(f"  {name:10} {calm:6.2f} {middle:6.2f}   {sum(each):5.2f} ({parts})")
         finally:
             killed(others)
 

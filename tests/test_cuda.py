@@ -452,6 +452,13 @@ class OnAGpu:
         return 2, 0
 
 
+class Nowhere(OnAGpu):
+    """An array without memory, as torch's device 'meta' has them."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("Unknown device type meta for Dlpack")
+
+
 def test_mistakes_have_sentences(arm: tangere.Robot) -> None:
     many, q = arm.batch(), np.zeros((3, 6))
     robot = tangere.robot("ur10e", rotor_inertia=True)
@@ -465,6 +472,7 @@ def test_mistakes_have_sentences(arm: tangere.Robot) -> None:
         (lambda: many.momentum_terms(q, q, out=q), "gives 3 arrays, got 1"),
         (lambda: many.jacobian(q, 9, q[:, :3]), "link: got 9"),
         (lambda: many.pose(OnAGpu()), "is in the memory of a GPU, but this batch computes on device 'cpu'"),
+        (lambda: many.pose(Nowhere()), "q: cannot be read as an array of numbers: Unknown device type meta"),
         (lambda: many.pose(q, out=(np.empty((3, 4, 4)).tolist(),)), r"out: float64 of shape \(3, 4, 4\)"),
         (lambda: many.pose([[1.0, 2.0], [3.0]]), "q: cannot be read as an array of numbers"),
         (lambda: many.pose(q, stream=3), "stream: there is none on device 'cpu', got 3"),

@@ -98,13 +98,13 @@ def view(array: Any, name: str, dtype: np.dtype[Any], stream: int, *, own: Any =
     plain = own is not None and kind_of(array) == "torch" and array.dtype is own
     if plain and array.is_cuda and array.get_device() == 0 and array.is_contiguous():
         return View(array.data_ptr(), tuple(array.shape), array)
-    where = getattr(array, "__dlpack_device__", None)
+    where = _place(array, name)
     if where is None:
         raise InvalidValue(f"{name}: an array on the GPU is needed (torch, cupy, jax, any DLPack), got {type(array)}")
-    if where()[0] != CUDA:
+    if where[0] != CUDA:
         raise InvalidValue(f"{name}: is in the memory of the CPU, but this batch computes on device 'cuda'")
-    if where()[1] != 0:
-        raise InvalidValue(f"{name}: is on GPU {where()[1]}; batches compute on the first one, 0")
+    if where[1] != 0:
+        raise InvalidValue(f"{name}: is on GPU {where[1]}; batches compute on the first one, 0")
     try:
         capsule = array.__dlpack__(stream=stream or 1)
     except _REFUSED as problem:
@@ -118,6 +118,15 @@ def view(array: Any, name: str, dtype: np.dtype[Any], stream: int, *, own: Any =
         if any(tensor.strides[k] != expected[k] for k in range(len(shape)) if shape[k] > 1):
             raise InvalidValue(f"{name}: its rows must lie one after the other in memory (a contiguous array)")
     return View((tensor.data or 0) + tensor.byte_offset, shape, (capsule, array))
+
+
+def _place(array: Any, name: str) -> tuple[int, int] | None:
+    """Kind and number of the device that an array is on; None: it does not say."""
+    where = getattr(array, "__dlpack_device__", None)
+    try:
+        return None if where is None else where()
+    except _REFUSED as problem:  # torch's tensors without memory
+        raise _unreadable(name, problem) from None
 
 
 def _unreadable(name: str, problem: Exception) -> InvalidValue:
@@ -184,8 +193,8 @@ def given_back(made: Any, kind: str) -> Any:
 
 def on_host(array: Any, name: str) -> Any:
     """An array in the memory of the host as numpy's, without a copy."""
-    where = getattr(array, "__dlpack_device__", None)
-    if where is not None and where()[0] not in _HOST_TOO:
+    where = _place(array, name)
+    if where is not None and where[0] not in _HOST_TOO:
         raise InvalidValue(f"{name}: is in the memory of a GPU, but this batch computes on device 'cpu'")
     try:
         return np.asarray(array) if where is None or hasattr(array, "__array__") else np.from_dlpack(array)

@@ -74,13 +74,14 @@ class Cluster(Workers):
         missing = [k for k in range(len(tasks)) if k not in found]
         waiting = {self._client.submit(tasks[k][0], *tasks[k][1], pure=False): k for k in missing}
         try:
-            for future in as_completed(list(waiting), loop=self._client.loop):
-                k = waiting.pop(future)
-                found[k] = future.result()
-                keep(k, found[k])
-                progress(len(found), len(tasks))
-                if ends.told() is not None:
-                    raise KeyboardInterrupt
+            for batch in as_completed(list(waiting), loop=self._client.loop).batches():
+                for future, result in zip(batch, self._client.gather(batch), strict=True):  # one message for all
+                    k = waiting.pop(future)
+                    found[k] = result
+                    keep(k, result)
+                    progress(len(found), len(tasks))
+                    if ends.told() is not None:
+                        raise KeyboardInterrupt
         except CancelledError:
             self.interrupted = True
             self.lost = f"the dask scheduler at {self._address} is gone; with --resume and a new one the study goes on"
