@@ -2,7 +2,8 @@
 
     PYTHONPATH=src python tests/gpu_benchmark.py [out.json]
 
-Needs torch. Kernels are timed by events over 1e7 rows, rollouts by the clock, after one run that compiles.
+Needs torch, cupy and jax. Kernels are timed by events over 1e7 rows, rollouts by the clock, after one that compiles.
+At the end stands every figure beside what is wanted of it (MARKS): reached, SHORT or not seen.
 """
 
 from __future__ import annotations
@@ -32,6 +33,51 @@ from tangere.plants.sensors import SensorModel
 ROWS = 10_000_000
 NAMES = ("pose", "mass_matrix", "inverse_dynamics", "forward_dynamics", "momentum_terms", "jacobian")
 ARGUMENTS = {"inverse_dynamics": 3, "forward_dynamics": 3, "momentum_terms": 2}
+
+KINDS = ("float32", "float64")
+RATES = {  # 1e9 rows/s
+    "pose": (40, 22), "mass_matrix": (20, 11), "inverse_dynamics": (32, 17), "forward_dynamics": (25, 13),
+    "momentum_terms": (28, 16),
+}  # fmt: skip
+STEP = "ms a step of 20 periods, 4096 environments"
+# figure, of which row (""), what it is wanted to be at least (or, negative, at most; True: so)
+MARKS: list[tuple[str, str, float | bool]] = [
+    *((f"{name} {kind}", "G/s", rates[k]) for name, rates in RATES.items() for k, kind in enumerate(KINDS)),
+    *((f"{name} {kind}", "error", -most) for name in RATES for kind, most in zip(KINDS, (1e-5, 1e-10), strict=True)),
+    *((f"{name} float64", "same bits", True) for name in RATES),
+    *((f"{name} {kind}", "first s", -3.0) for name in RATES for kind in KINDS),
+    ("inverse kinematics float32", "G poses/s", 8), ("inverse kinematics float64", "G poses/s", 3.5),
+    ("inverse kinematics float32", "largest error [rad]", -1e-5), ("inverse kinematics float64", "same bits", True),
+    ("rk4 float32", "robot-steps/s", 2.8e9), ("rk4 float64", "robot-steps/s", 1.0e9),
+    ("rk4 float64 exact", "robot-steps/s", 0.7e9), ("rk4 float32", "s", -2.0), ("rk4 float64", "s", -4.0),
+    ("semi-implicit float32", "robot-steps/s", 6e9), ("semi-implicit float64", "robot-steps/s", 2.6e9),
+    *((f"{method} {kind} exact", "cpu bits equal, 20000 robots", True)
+      for method in ("rk4", "semi-implicit") for kind in KINDS),
+    *((f"call us {kind}", "", -10.0) for kind in KINDS),
+    *((f"{STEP}, {kind}, episodes of {seconds} s", "", -0.15) for kind in KINDS for seconds in (60.0, 2.0)),
+    (f"{STEP}, numpy", "", -0.15), ("environments, CPU's bits", "", True),
+    *((f"Tangere/{task}-v0 in tensors, CPU's bits", "", True) for task in ("Press", "Reach")),
+    *((f"jax, G/s at 1e6 {kind}", "", 15) for kind in KINDS), ("jax, first call s float32", "", -2.0),
+    *((f"jax, {way}", "", True) for way in ("CPU's bits", "without jit", "vmap")),
+    *((f"arrays of {name}", "", True) for name in ("torch", "cupy", "jax")), ("a stream and out=", "", True),
+]  # fmt: skip
+
+
+def judged(out: dict[str, Any]) -> list[str]:
+    """Every mark: the figure, what is wanted, and whether that is reached."""
+    lines = []
+    for name, part, mark in MARKS:
+        seen = out.get(name)
+        seen = seen.get(part) if part and isinstance(seen, dict) else seen
+        if seen is None:
+            word = "not seen"
+        else:
+            reached = seen is True if mark is True else seen >= mark if mark > 0 else seen <= -mark
+            word = "reached" if reached else "SHORT"
+        wanted = "so" if mark is True else f"{'at least' if mark > 0 else 'at most'} {abs(mark):g}"
+        figure = "-" if seen is None else str(seen) if isinstance(seen, bool) else f"{seen:.4g}"
+        lines.append(f"{word:9} {name}{f', {part}' if part else ''}: {figure} ({wanted})")
+    return sorted(lines, key=lambda line: not line.startswith("SHORT"))
 
 
 def timed(call: Any, rounds: int = 12) -> float:
@@ -284,7 +330,7 @@ def main() -> None:
             out.setdefault("failed", []).append(repr(error))
             traceback.print_exc()
     text = json.dumps(out, indent=1)
-    print(text)
+    print(text, *judged(out), sep="\n")
     if len(sys.argv) > 1:
         with open(sys.argv[1], "w", encoding="utf-8") as file:
             file.write(text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,20 +40,30 @@ def arm() -> tangere.Robot:
     return tangere.robot("ur10e", rotor_inertia=True, payload=1.5, tool=[0.0, 0.05, 0.1])
 
 
-def built(folder: Path, text: str) -> ctypes.CDLL:
+def built(folder: Path, text: str, *more: str) -> ctypes.CDLL:
     """The text as a host's compiler makes it, one IEEE operation for each of the text's."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler on this machine")
     source, library = folder / "text.cpp", folder / "text.so"
     source.write_text(text)
-    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-tree-slp-vectorize", "-shared", "-fPIC", "-w"]
+    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-tree-slp-vectorize", "-shared", "-fPIC", "-w", *more]
     subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 
 
-def called(folder: Path, arm: tangere.Robot, name: str, dtype: Any, x: list[Array], P: Array | None) -> list[Array]:
-    """The outputs of the host-compiled kernel, flat rows; P: parameters of each robot."""
+def placed(shape: tuple[int, int], kind: np.dtype[Any], off: int) -> Array:
+    """An array of nothing that lies `off` bytes beside a multiple of 16."""
+    room = np.full(shape[0] * shape[1] * kind.itemsize + 32, 255, np.uint8)
+    first = -room.ctypes.data % 16 + off
+    rows: Array = room[first : first + shape[0] * shape[1] * kind.itemsize].view(kind).reshape(shape)
+    return rows
+
+
+def called(
+    folder: Path, arm: tangere.Robot, name: str, dtype: Any, x: list[Array], P: Array | None, off: int = 0
+) -> list[Array]:
+    """The outputs of the host-compiled kernel, flat rows. P: of each robot; off [bytes]: of outputs beside sixteens."""
     kernel, kind, each = KERNELS[name], np.dtype(dtype), P is not None
     t = trace(kernel, 6, ur.chain, ur.PARAMETER_COUNT)
     sizes, shapes = kernel.input_sizes(6), kernel.outputs(6)
@@ -63,7 +75,7 @@ def called(folder: Path, arm: tangere.Robot, name: str, dtype: Any, x: list[Arra
     columns = np.array([np.broadcast_to(v, (count,)) for v in values]) if each else np.array(values or [0.0])
     u = np.ascontiguousarray(columns, dtype=kind)
     arrays = [np.ascontiguousarray(a, dtype=kind) for a in x]
-    outs = [np.full((count, int(np.prod(s))), np.nan, kind) for s in shapes]
+    outs = [placed((count, int(np.prod(s))), kind, off) for s in shapes]
     # the constants are a structure by value: of real numbers, as a small one travels in other registers than bytes do
     real = ctypes.c_float if kind == np.float32 else ctypes.c_double
     struct = type("u", (ctypes.Structure,), {"_fields_": [("v", real * (1 if each else len(u)))]})
@@ -91,6 +103,70 @@ def test_the_text_on_the_host_has_the_bits_of_the_kernels(name: str, arm: tanger
     x = inputs(name)
     for got, want in zip(called(tmp_path, arm, name, "float64", x, None), wanted(arm, name, x), strict=True):
         assert np.array_equal(got, want)
+
+
+DEVICE = """
+#include <barrier>
+#include <thread>
+#include <vector>
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __align__(size) __attribute__((aligned(size)))
+#define __shared__ static
+#define __syncthreads() tg_gate->arrive_and_wait()
+static thread_local struct { unsigned x; } threadIdx, blockIdx;
+static std::barrier<> *tg_gate;
+"""
+RUN = """
+extern "C" void tg_in_blocks(%s)
+{
+    for (unsigned block = 0; block * TG_BLOCK < n; block++) {
+        std::barrier<> gate(TG_BLOCK);
+        tg_gate = &gate;
+        std::vector<std::thread> threads;
+        for (unsigned k = 0; k < TG_BLOCK; k++)
+            threads.emplace_back([=] { threadIdx.x = k, blockIdx.x = block; tg_batch(%s); });
+        for (std::thread &one : threads)
+            one.join();
+    }
+}
+"""
+
+
+def in_blocks(text: str) -> str:
+    """The text's own form for a device, run by the host: a block is as many threads, which wait for each other."""
+    for start in ("typedef struct __align__", 'extern "C" __global__'):
+        assert text.count(f"#ifdef __CUDACC__\n{start}") == 1
+        text = text.replace(f"#ifdef __CUDACC__\n{start}", f"#if 1\n{start}")
+    (signature,) = re.findall(r"__global__ void .* tg_batch\((.*)\)", text)
+    names = ", ".join(part.split()[-1].lstrip("*") for part in signature.split(","))
+    return DEVICE + text + RUN % (signature, names)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in NAMES for dtype in ("float32", "float64")] if SOAK else
+    [("pose", "float32"), ("mass_matrix", "float32"), ("regressor", "float64")],
+)  # fmt: skip
+def test_rows_are_staged_where_they_belong(
+    name: str, dtype: str, arm: tangere.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a device does to its memory, with threads in place of the device's: the numbers of the plain loop."""
+    x = inputs(name, 300)  # two whole blocks and a part of one
+    want = called(tmp_path, arm, name, dtype, x, None)
+    plain = built
+
+    def blocks(folder: Path, text: str, *_: Any) -> Any:
+        library = plain(folder / "blocks", in_blocks(text), "-std=c++20", "-pthread")
+        return SimpleNamespace(tg_batch=library.tg_in_blocks)
+
+    (tmp_path / "blocks").mkdir()
+    monkeypatch.setattr(sys.modules[__name__], "built", blocks)
+    for off in (0, 8) if dtype == "float32" else (0,):
+        for got, wanted_rows in zip(called(tmp_path, arm, name, dtype, x, None, off), want, strict=True):
+            assert np.array_equal(got, wanted_rows)
 
 
 @pytest.mark.parametrize("name", NAMES if SOAK else ["inverse_dynamics"])

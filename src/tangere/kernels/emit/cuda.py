@@ -37,6 +37,8 @@ typedef long long tg_long;
 
 _STORE = """
 #ifdef __CUDACC__
+typedef struct __align__(16) { TG_REAL v[4]; } tg_four;
+
 /* a row of W numbers of each thread of a block into an array of rows, side by side for the memory */
 template <int W> static __device__ __forceinline__ void tg_store(TG_REAL *restrict out, const TG_REAL *y, tg_long i,
                                                                  tg_long n, TG_REAL *tile)
@@ -48,6 +50,26 @@ template <int W> static __device__ __forceinline__ void tg_store(TG_REAL *restri
         return;
     }
     const tg_long first = i - threadIdx.x;
+    if (sizeof(TG_REAL) == 4 && W % 4 == 0 && W <= TG_TILE && (size_t)out % 16 == 0) {
+        /* whole rows, four numbers at a time; an odd number of fours from row to row keeps off each other's banks */
+        const int fours = W / 4, pitch = fours | 1;
+        tg_four *room = (tg_four *)tile, *to = (tg_four *)(out + first * W);
+        const int rows = n - first < TG_BLOCK ? (int)(n - first) : TG_BLOCK;
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < fours; j++) {
+            const tg_four four = {{y[4 * j], y[4 * j + 1], y[4 * j + 2], y[4 * j + 3]}};
+            room[threadIdx.x * pitch + j] = four;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < fours; j++) {
+            const int e = threadIdx.x + j * TG_BLOCK;
+            if (e < rows * fours)
+                to[e] = room[e / fours * pitch + e % fours];
+        }
+        return;
+    }
 #pragma unroll
     for (int start = 0; start < W; start += TG_TILE) {
         const int w = W - start < TG_TILE ? W - start : TG_TILE;
@@ -129,7 +151,7 @@ def batch(trace: Trace, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]],
 #ifdef __CUDACC__
 extern "C" __global__ void __launch_bounds__(TG_BLOCK) tg_batch{signature}
 {{
-    __shared__ TG_REAL tile[{"TG_BLOCK * (TG_TILE + 1)" if max(widths) > 6 else 1}];
+    __shared__ __align__(16) TG_REAL tile[{"TG_BLOCK * (TG_TILE + 1)" if max(widths) > 6 else 1}];
     const tg_long i = blockIdx.x * (tg_long)TG_BLOCK + threadIdx.x, at = i < n ? i : n - 1;
     TG_REAL x[{sum(sizes)}], y[{sum(widths)}];
 {load}    {call}
