@@ -249,6 +249,14 @@ def test_one_number_where_a_list_may_have_one() -> None:
     assert SOME.read("1,2,3,4,5,6") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
+@pytest.mark.parametrize("given", [2**63 + 1, str(2**63 + 1), f" {2**63 + 1} "])
+def test_whole_numbers_are_not_rounded(given: object) -> None:
+    """A seed of 64 bits is no float; 1e6 is a whole number, too."""
+    seed = Setting("seed", "", 0, "of everything random", "count")
+    assert seed.read(given) == 2**63 + 1
+    assert seed.read("1e6") == seed.read(1e6) == 10**6
+
+
 def test_flags() -> None:
     for given, found in (("on", True), ("OFF", False), ("true", True), ("False", False), (True, True)):
         assert FLAG.read(given) is found

@@ -272,6 +272,8 @@ def test_collisions_by_rollouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_devices(tmp_path: Path, capsys: Any) -> None:
+    assert main(["study", "--workers", "0", "--out", str(tmp_path / "a")]) == 1
+    assert "workers: 1 to " in capsys.readouterr().err
     assert main(["study", "--device", "cuda", "--out", str(tmp_path / "a")]) == 1
     assert "--device cuda needs --collisions N" in capsys.readouterr().err
     for number, (words, said) in enumerate((
@@ -283,6 +285,7 @@ def test_devices(tmp_path: Path, capsys: Any) -> None:
     )):  # fmt: skip
         assert main(["study", *words.split(), "--out", str(tmp_path / f"b{number}")]) == 1
         assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())  # what is refused leaves nothing
 
 
 def test_a_gpu_that_is_not_there_is_said_before_anything_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:

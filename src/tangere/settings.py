@@ -180,7 +180,7 @@ class Setting:
         if self.kind == "count":
             if any(number != int(number) for number in numbers):
                 raise InvalidValue(f"{name}: a whole number, got {given!r}")
-            numbers = tuple(int(number) for number in numbers)
+            numbers = tuple(_exact(part, number) for part, number in zip(parts, numbers, strict=True))
         return numbers[0] if self.size is None or (self.lone and len(numbers) == 1) else numbers
 
 
@@ -349,6 +349,14 @@ def _number(name: str, given: Any, unit: str, typed: str) -> float:
     if its == unit:
         return number
     return number * _factor(its) if _factor(unit) == 1.0 else number * (_factor(its) / _factor(unit))
+
+
+def _exact(given: Any, number: float) -> int:
+    """A whole number as it was written: beyond 2^53 a float is another one."""
+    try:
+        return int(given)
+    except ValueError:  # 1e6
+        return int(number)
 
 
 def _assigned(value: Any) -> str:

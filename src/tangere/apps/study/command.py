@@ -130,14 +130,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.chunks import Chunks
+    from tangere.apps.study.cluster import workers_of
     from tangere.apps.study.files import Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
-    from tangere.apps.study.world import world_of
+    from tangere.apps.study.world import checked_world, world_of
 
     plan = group_from(Plan, arguments)
     plan = quick(plan) if arguments.quick else plan
     words = [word for word in arguments.words if word != "--resume"]
+    workers_of(arguments.workers)  # what is refused leaves no folder
+    checked_world(plan)
     claim = claimed(
         arguments.out or OUT, ["tangere", *words], asdict(plan), _fresh(arguments), resume=arguments.resume
     )  # fmt: skip
@@ -160,6 +163,8 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
 def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     """A study by fused rollouts: collisions or promises."""
     from tangere.apps.study.chunks import Chunks
+    from tangere.apps.study.cluster import workers_of
+    from tangere.apps.study.collisions import refuse_early
     from tangere.apps.study.files import COLLISIONS, PROMISES, claimed
     from tangere.apps.study.study import quick
 
@@ -181,6 +186,8 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     plan = quick(plan) if arguments.quick else plan
     words = [word for word in arguments.words if word != "--resume"]
     much = getattr(arguments, what)
+    workers_of(arguments.workers)  # what is refused leaves no folder
+    refuse_early(plan, arguments.device)
     about = asdict(plan) | {what: much}
     claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
     page, command = claim.path / "report.html", f"tangere {' '.join(words)}"
