@@ -142,6 +142,21 @@ def test_after_servo_c_the_next_call_fails(arm: str) -> None:
 
 
 @in_child
+def test_after_servo_c_the_program_must_be_sent_again(arm: str) -> None:
+    """It arrives; but nobody tells the script that its end was seen, so that the next call fails all the same."""
+    robot = Driven(arm, HOME)
+    pose = robot.tool()
+    pose[2] += 0.05
+    assert robot.control.servoC(pose.tolist(), 0.25, 1.2, 0.0)
+    assert robot.wait(60.0, lambda: abs(robot.now.getActualTCPPose()[2] - pose[2]) < 1e-5)
+    assert np.abs(robot.tool() - pose)[:3].max() < 1e-3
+    assert not robot.control.moveJ(HOME)
+    robot.control.stopScript()
+    assert robot.control.reuploadScript()
+    assert robot.wait(60.0, lambda: robot.control.moveJ(HOME))
+
+
+@in_child
 def test_forward_kinematics_of_other_joints_takes_an_old_tool(arm: str) -> None:
     """Without a tool of its own the question leaves the tool's registers as they were: here speed and acceleration."""
     robot = Driven(arm, HOME)

@@ -6,15 +6,17 @@ import struct
 
 import pytest
 
-from tangere.apps.virtual_ur.command import profile_of
+import tangere
+from tangere.apps.virtual_ur import primary_port
+from tangere.apps.virtual_ur.command import polyscope_of, profile_of
 from tangere.apps.virtual_ur.controller import COLLISION, Controller
 from tangere.apps.virtual_ur.dashboard_port import DashboardPort
 from tangere.apps.virtual_ur.inside import Inside
 from tangere.apps.virtual_ur.modes import RobotMode, SafetyMode
 from tangere.apps.virtual_ur.rtde_port import Owners, RtdePort
 from tangere.errors import TangereError
-from tangere.model.loading import load
-from tangere.rtde import wire
+from tangere.model.loading import load, names
+from tangere.rtde import primary, wire
 from tangere.script.compiler import load as program
 
 VERSIONS = ("3.15.8", "5.4.0", "5.9.0", "5.22.0", "5.25.1", "5.26.0", "10.12.1")
@@ -44,6 +46,23 @@ CALLS = {
 def made(version: str = "5.26.0", names: str | None = None) -> Controller:
     profile = profile_of(version, names)
     return Controller(Inside(load("ur5e"), plant="rigid", frame=2e-3 if profile.e_series else 8e-3), profile)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("ur")])
+def test_every_arm_is_known_by_what_its_controller_tells(name: str) -> None:
+    """UR7e and UR12e tell the numbers of the arms that they were made from; PolyScope 3 drives the three of CB3."""
+    version = polyscope_of(name, None)
+    assert version.startswith("3.") is (name in ("ur3", "ur5", "ur10"))
+    profile = profile_of(version, None)
+    frame = 2e-3 if profile.e_series else 8e-3
+    controller = Controller(Inside(load(name), plant="rigid", frame=frame), profile, name=name)
+    sent = primary_port.state(controller, whole=True)
+    parts = dict(primary.parts(sent[5:]))
+    configuration = primary.Configuration.read(parts[primary.Part.CONFIGURATION])
+    calibration = primary.Calibration.read(parts[primary.Part.KINEMATICS])
+    told = primary.Told("", profile.version, configuration, calibration)
+    assert primary.another_arm(told, tangere.robot(name)) == ""
+    assert primary.another_arm(told, tangere.robot("ur16e" if name != "ur16e" else "ur3e")) == primary.arm_name(told)
 
 
 def ticks(controller: Controller, seconds: float) -> None:

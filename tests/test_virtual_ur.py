@@ -63,7 +63,8 @@ def test_errors_of_a_program_are_told_with_their_line() -> None:
     ("version", "known"), [("3.15.8", False), ("5.4.0", False), ("5.22.1", False), ("5.23.0", True)]
 )
 def test_versions_have_their_fields(version: str, known: bool) -> None:
-    with virtual("--polyscope", version) as host, Rtde(host) as rtde:
+    robot = "ur5" if version.startswith("3.") else "ur5e"
+    with virtual("--polyscope", version, robot=robot) as host, Rtde(host) as rtde:
         assert ".".join(map(str, rtde.version[:3])) == version
         recipe = rtde.outputs(("timestamp", "actual_current_as_torque"))
         assert (not recipe.missing) is known
@@ -259,6 +260,8 @@ def test_strangers_do_no_harm() -> None:
         (("virtual", "pendulum"), "six joints"),
         (("virtual", "ur5e", "--address", "0.0.0.0"), "--anywhere"),
         (("virtual", "ur5e", "--polyscope", "five"), "5.26.0"),
+        (("virtual", "ur5e", "--polyscope", "3.15"), "PolyScope 3 drives UR3, UR5 and UR10"),
+        (("virtual", "ur10", "--polyscope", "5.26.0"), "PolyScope 3 drives UR3, UR5 and UR10"),
         (("virtual", "ur5e", "--profile", "remote"), "remote-off"),
         (("doctor", "nowhere.csv"), "rtde://HOST"),
         (("watch", "log.csv", "--robot", "ur5e", "--set-output", "1"), "live arm"),

@@ -263,3 +263,14 @@ def arm_name(told: Told) -> str:
     known, old = names(), told.version is not None and told.version[0] < 5  # CB3: a UR5 is a ur5, not a ur5e
     lone = name in known and f"{name}e" not in known  # of the large ones there is one series
     return name if old or lone else f"{name}e"
+
+
+def older(arm: str) -> bool:
+    """Whether it is one of CB3, whose name an e-Series arm has with an e: PolyScope 3 drives those, 5 and 10 the others."""
+    return f"{arm}e" in names()
+
+
+def told_name(arm: str) -> str:
+    """The name by which the controller of an arm of ours speaks of it: without the series. Turned round: arm_name."""
+    name = _MADE_FROM.get(arm.lower(), arm.lower()).removesuffix("e")
+    return next((model for model in MODELS.values() if model.lower() == name), arm.upper())

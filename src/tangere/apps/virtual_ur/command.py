@@ -45,7 +45,9 @@ class VirtualSettings:
     """A virtual arm."""
 
     address: str = word("127.0.0.1", "where it listens: 127.0.0.x", metavar="IP")
-    polyscope: str = word("5.26.0", "version of the controller's software", metavar="X.Y.Z")
+    polyscope: str | None = word(
+        None, "version of the controller's software (default: 5.26.0; 3.15.8 of UR3, UR5, UR10)", metavar="X.Y.Z"
+    )  # fmt: skip
     clock: str = word(
         "real", "500 frames a second, as fast as clients read, or one frame for each package of its clients",
         ("real", "fast", "lockstep"),
@@ -96,7 +98,6 @@ def main(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # while it starts there is nothing to put away
         signal.signal(number, lambda *_: sys.exit(0))
     settings = group_from(VirtualSettings, arguments)
-    profile = profile_of(settings.polyscope, settings.profile)
     faces = [face(arguments) for face in getattr(arguments, "faces", ())]  # of rooms above this one, such as ROS 2
     import numpy as np
 
@@ -108,6 +109,8 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.plants.pushes import pushes_of
 
     model = load(arguments.robot)
+    polyscope = polyscope_of(model.name, settings.polyscope)
+    profile = profile_of(polyscope, settings.profile)
     if arguments.bench:
         from tangere.apps.virtual_ur.bench import measured, text
 
@@ -142,7 +145,7 @@ def main(arguments: argparse.Namespace) -> int:
         for begin in filter(None, faces):
             begin(server)
         print(
-            f"ready {model.name} at {settings.address}: PolyScope {settings.polyscope}, {mode}, "
+            f"ready {model.name} at {settings.address}: PolyScope {polyscope}, {mode}, "
             f"clock {settings.clock}, ports {ports}",
             flush=True,
         )
@@ -175,6 +178,20 @@ class Shown:
     def close(self) -> None:
         """Stop listening."""
         self._feed.close(None)
+
+
+def polyscope_of(arm: str, given: str | None) -> str:
+    """The version of PolyScope: as given, where it drives that arm; else the newest of the arm's series."""
+    from tangere.rtde.primary import older
+
+    old = older(arm)
+    if given is None:
+        return "3.15.8" if old else "5.26.0"
+    if arm.startswith("ur") and given.startswith("3.") is not old:
+        raise InvalidValue(
+            f"--polyscope: PolyScope 3 drives {', '.join(CB3)}, PolyScope 5 and 10 the other arms; got {given} for {arm}"
+        )
+    return given
 
 
 def profile_of(polyscope: str, names: str | None) -> Profile:

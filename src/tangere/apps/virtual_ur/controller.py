@@ -18,7 +18,7 @@ from tangere.apps.virtual_ur.modes import Profile, RobotMode, Runtime, SafetyMod
 from tangere.errors import TangereError
 from tangere.plants.pushes import push_of
 from tangere.rtde import fields
-from tangere.rtde.primary import MODELS
+from tangere.rtde.primary import MODELS, told_name
 from tangere.script.arm import Arm
 from tangere.script.compiler import load
 from tangere.script.host import Kind, Registers, Setpoint, Signals
@@ -312,7 +312,7 @@ class Controller:
     @property
     def model(self) -> str:
         """The arm's name on the dashboard: without the series."""
-        return self.name.upper().rstrip("E")
+        return told_name(self.name)
 
     @property
     def robot_type(self) -> int:
