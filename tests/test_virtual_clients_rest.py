@@ -1,4 +1,4 @@
-"""ur_rtde, unmodified: the calls that the other files do not try. Model queries in motion, force mode's settings, files.
+"""ur_rtde, unmodified: what the other files do not try. Model queries in motion, settings of force mode, files.
 
 Where a client asks twice, the first answer is an old one: see test_virtual_faults.py.
 """

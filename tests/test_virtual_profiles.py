@@ -151,6 +151,17 @@ def test_limits_stop_the_arm_or_the_program(text: str, said: str) -> None:
     assert abs(controller.inside.state.q - q).max() < 1e-2  # it stands
 
 
+@pytest.mark.parametrize("arm", ["ur5e", "ur20"])
+def test_a_driver_may_stream_steps_of_speed(arm: str) -> None:
+    """ROS drivers stream speedj with 40 rad/s2: a jump to 0.1 rad/s is no collision."""
+    controller = Controller(Inside(load(arm)), profile_of("5.26.0", None))
+    ticks(controller, 0.05)
+    controller.upload("def go():\n  while True:\n    speedj([0.1, 0.1, 0, 0, 0, 0], 40, 0.002)\n  end\nend\n")
+    ticks(controller, 0.5)
+    assert controller.safety_mode == SafetyMode.NORMAL
+    assert controller.inside.state.qd[:2] == pytest.approx(0.1, abs=0.01)
+
+
 def test_a_collision_stops_the_arm_and_five_seconds_later_it_can_be_unlocked() -> None:
     controller = made()
     desk = DashboardPort(controller)

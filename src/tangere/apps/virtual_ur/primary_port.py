@@ -72,13 +72,13 @@ def state(c: Controller, *, whole: bool = False) -> bytes:
 
 
 def note(c: Controller, kind: str, text: str, line: int) -> bytes:
-    """What a program or the controller says, as a robot message."""
+    """What a program or the controller says, as a robot message; of a stop the mode, and why as text (modelled)."""
     said = text.encode()[:2000]
     if kind == "exception":
         return _robot(c, Note.EXCEPTION, struct.pack(">ii", line, 0) + said)
-    if kind == "safety":
-        return _robot(c, Note.SAFETY, struct.pack(">iiBII", 0, 0, int(c.safety_mode), 0, 0))
-    return _robot(c, Note.TEXT, said)
+    mode = struct.pack(">iiBII", 0, 0, int(c.safety_mode), 0, 0)
+    before = _robot(c, Note.SAFETY, mode) if kind == "safety" else b""
+    return before + _robot(c, Note.TEXT, said)
 
 
 # Port 30003: fields in the documented order; a number: so many doubles that a simulation does not have.
