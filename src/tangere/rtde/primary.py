@@ -261,12 +261,12 @@ def arm_name(told: Told) -> str:
         raise PlantLost("the controller did not say which arm it drives; give --robot")
     name = told.configuration.model.lower()
     known, old = names(), told.version is not None and told.version[0] < 5  # CB3: a UR5 is a ur5, not a ur5e
-    lone = name in known and f"{name}e" not in known  # of the large ones there is one series
+    lone = name in known and not older(name)  # of the large ones there is one series
     return name if old or lone else f"{name}e"
 
 
 def older(arm: str) -> bool:
-    """Whether it is one of CB3, whose name an e-Series arm has with an e: PolyScope 3 drives those, 5 and 10 the others."""
+    """Whether it is one of CB3, whose name an e-Series arm has with an e. PolyScope 3 drives those alone."""
     return f"{arm}e" in names()
 
 

@@ -189,7 +189,7 @@ def polyscope_of(arm: str, given: str | None) -> str:
         return "3.15.8" if old else "5.26.0"
     if arm.startswith("ur") and given.startswith("3.") is not old:
         raise InvalidValue(
-            f"--polyscope: PolyScope 3 drives {', '.join(CB3)}, 5 and 10 drive the other arms; got {given} for {arm}"
+            f"--polyscope: PolyScope 3 drives UR3, UR5 and UR10, 5 and 10 drive the other arms; got {given} for {arm}"
         )
     return given
 
