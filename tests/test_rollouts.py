@@ -38,6 +38,7 @@ from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, PushForce
 from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.sensors import SensorModel
+from tangere.types import Reference
 
 compiled = pytest.mark.skipif(not kernel.COMPILED, reason="the compiled rollouts are not built: the Python loop serves")
 PERIOD = 1e-3  # [s]
@@ -368,6 +369,8 @@ def test_without_a_kernel_the_python_loop_serves(robot: tangere.Robot) -> None:
         ({"payload": "heavy"}, "payload: one number or one for each of 2 robots .kg., got 'heavy'"),
         ({"start": "home"}, "start: 6 finite numbers .rad. or a Reference, got 'home'"),
         ({"start": [0.0, -90.0, 90.0, -90.0, -90.0, 0.0]}, "angles are in radians"),
+        ({"start": Reference(np.full(6, np.nan), np.zeros(6), np.zeros(6))}, "start: a Reference of 6 finite numbers"),
+        ({"start": Reference(np.zeros(5), np.zeros(5), np.zeros(5))}, "start: a Reference of 6 .* its q is"),
         ({"seconds": True}, "seconds: positive and finite"),
         ({"count": 10**12}, r"GB of memory, this computer has .*: at most \d+ of 1000000000000 fit"),
         ({"count": 10**8, "record": 1}, r"at most \d+ of 100000000 fit"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tangere import foreign
 from tangere.errors import InvalidValue, TangereError
 from tangere.kernels.shapes import like_degrees
 from tangere.logs.log import Log
@@ -162,7 +163,7 @@ def refuse_controller(controller: Any, plant: Plant | Robot | None) -> None:
     name = controller.__name__ if isinstance(controller, type) else type(controller).__name__
     missing = [method for method in ("start", "step", "stop") if not callable(getattr(controller, method, None))]
     if missing == ["start", "step", "stop"]:
-        raise InvalidValue(f"controller: an object with start, step and stop, got {controller!r}")
+        raise InvalidValue(f"controller: an object with start, step and stop, got {foreign.shown(controller)}")
     if missing:
         raise InvalidValue(
             f"controller: {name} has no {' and no '.join(missing)}; it needs start(state), step(state) and stop(), "

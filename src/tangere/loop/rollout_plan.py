@@ -64,6 +64,11 @@ class Plan:
         arm = self.robots if isinstance(self.robots, Robot) else self.robots[i]
         return arm if self.payload is None else twin(arm, payload=float(self.payload[i % len(self.payload)]))
 
+    @property
+    def arms(self) -> list[Robot]:
+        """The true arms without their payloads, each once."""
+        return [self.robots] if isinstance(self.robots, Robot) else list({id(one): one for one in self.robots}.values())
+
     def motion(self, i: int) -> tuple[Controller, Reference, Trajectory]:
         """Controller of rollout i, where its arm starts, and what it follows."""
         k = i % len(self.controllers)
@@ -111,10 +116,12 @@ class Plan:
         for one in self.controllers:
             if type(one) not in (ComputedTorque, JointImpedance):
                 return f"the controller {type(one).__name__} has no kernel"
-        arms = [self.robots] if isinstance(self.robots, Robot) else list({id(one): one for one in self.robots}.values())
+        arms = self.arms
         for robot in (*arms, controller.robot):
             if not ((robot.compiled or device != "cpu") and ur.is_ur(robot.model)):
                 return f"{robot.name} is not an arm with UR kernels"
+        if any(not np.array_equal(one.tau_max, arms[0].tau_max) for one in arms[1:]):
+            return "arms of which each has torque limits of its own have no kernel"
         if any(_choices(controller)):
             return "computed torque with friction_of_reference or feed_wrench has no kernel"
         if getattr(controller, "designs", False) and np.any(np.asarray(self.sensors.noise_q)):
@@ -303,6 +310,9 @@ def begun(
         if why := like_degrees(arm, q):
             raise InvalidValue(f"start: {why}")
         begin = Reference(q, np.zeros_like(q), np.zeros_like(q))
+    for name in ("q", "qd"):
+        if np.shape(one := getattr(begin, name)) != (arm.dof,) or not np.all(np.isfinite(one)):
+            raise InvalidValue(f"start: a Reference of {arm.dof} finite numbers, its {name} is {one}")
     state = State(0.0, period, begin.q, begin.qd, np.zeros_like(begin.q))
     return begin, started(arm, goal, state)
 
@@ -312,5 +322,6 @@ def refuse_stiff(plan: Plan) -> None:
     law = plan.friction
     if law is not None and np.any(law.coulomb):
         worst = law.scaled(float(plan.friction_scale.max()))
-        for begin in plan.begins:
-            refuse_stiff_friction(worst, plan.robot(0).mass_matrix(begin.q), plan.period)
+        for arm in (plan.robot(0), *plan.arms[1:]):
+            for begin in plan.begins:
+                refuse_stiff_friction(worst, arm.mass_matrix(begin.q), plan.period)

@@ -128,7 +128,8 @@ def rollouts(
         rolls = tangere.rollouts("ur10e", controller=..., observer=..., pushes=RandomPushes(), count=100_000)
         rolls.delay_s;  rolls.replay(17).save("out/17")
 
-    robot: the true arm, as RigidPlant takes it, or one for each rollout; controller and observer keep their own belief.
+    robot: the true arm, as RigidPlant takes it, or one for each rollout, with the same torque limits for the kernel;
+    controller and observer keep their own belief; where RandomPushes touch them is drawn on the first one's shape.
     controller: one for all, or several: rollout i has the i-th of them, over and over; several motions in one call.
     friction: of the true arm; payload [kg]: what hangs at its flange in place of its own; friction_scale: times its
     friction; one number or one for each. pushes: as a plant takes them, the same for all, or RandomPushes. sensors: its
@@ -162,7 +163,7 @@ def rollouts(
     _, detector = watchers(() if observer is None else observer, detector, arm.dof)
     refuse_friction(friction, arm.dof)
     for name, value in (("seconds", seconds), ("period", period)):
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if not (plain and math.isfinite(value) and value > 0.0):
             raise InvalidValue(f"{name}: positive and finite [s], got {value!r}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
@@ -175,6 +176,7 @@ def rollouts(
     single = _single(dtype)
     if device not in DEVICES:
         raise unknown("device", str(device), DEVICES)
+    seconds, period = float(seconds), float(period)
     steps = math.ceil(seconds / period - 0.5)
     if not 1 <= steps < kernel.ENDLESS:
         raise InvalidValue(f"seconds: one period ({period:g} s) to {kernel.ENDLESS:.0f} of them, got {seconds!r}")
