@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
     many = [one.name for one in MANY if getattr(arguments, one.name) is not None]
     if not many and arguments.device != "cpu":
-        raise InvalidValue("--device cuda needs --collisions N: the other trials of a study run on the CPU")
+        raise InvalidValue("--device cuda needs --collisions or --promises: other trials of a study run on the CPU")
     if logs and many:
         raise InvalidValue(f"--{many[0]} is for simulation, not for --logs")
     if len(many) > 1:
