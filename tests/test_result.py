@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,8 +154,8 @@ def test_a_long_run_leaves_its_rows_in_the_file(
 
     monkeypatch.setattr(stored, "LONG", 300)
     monkeypatch.setattr(stored, "PIECE", 130)
-    if not small:
-        monkeypatch.setattr(stored, "WHOLE", 0)
+    fits = stored.WHOLE
+    monkeypatch.setattr(stored, "WHOLE", 0)
     passes = []
     unpacked = mcap_read.pieces_of
     monkeypatch.setattr(mcap_read, "pieces_of", lambda *a, **k: passes.append(1) or unpacked(*a, **k))
@@ -169,6 +170,12 @@ def test_a_long_run_leaves_its_rows_in_the_file(
     assert isinstance(columns, stored.StoredColumns)
     assert max(held) <= 400
     assert not columns.held  # nothing stays of what the run itself looked at
+    if small:
+        monkeypatch.setattr(stored, "WHOLE", fits)
+        long = replace(long, log=stored.stored(long.log, tmp_path / "log.mcap"))
+        columns = long.log.columns
+        assert isinstance(columns, stored.StoredColumns)
+        passes.clear()
     measured = {"realtime_factor", "period_us", "step_us"}
     same(*({k: v for k, v in one.summary.items() if k not in measured} for one in (long, result)))
     long.report(tmp_path / "page.html")
@@ -198,6 +205,23 @@ def test_a_long_run_leaves_its_rows_in_the_file(
         long.log["q"]
 
 
+def test_a_run_that_fits_stays_in_memory(
+    result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows: up to WHOLE bytes nobody reads the file; the first block beyond it lets the oldest rows go."""
+    from tangere.logs import log as stored
+    from tangere.loop import recorder
+
+    monkeypatch.setattr(stored, "LONG", 300)
+    monkeypatch.setattr(recorder, "BLOCK", 100)
+    numbers = sum(max(k, 1) for k in result.log.shapes().values())
+    for rows, kept in ((1000, True), (900, False)):
+        monkeypatch.setattr(stored, "WHOLE", 8 * numbers * rows)
+        log = made(log=tmp_path / f"{rows}.mcap").log
+        assert isinstance(log.columns, stored.StoredColumns) is not kept
+        np.testing.assert_array_equal(log["q"], result.log["q"])
+
+
 def same(one: object, other: object) -> None:
     """Figures of a summary agree to 12 digits, all else wholly."""
     if isinstance(other, dict):
@@ -221,6 +245,7 @@ def test_a_long_run_without_a_file_has_a_temporary_one(
     from tangere.loop import recorder
 
     monkeypatch.setattr(stored, "LONG", 200)
+    monkeypatch.setattr(stored, "WHOLE", 0)
     monkeypatch.setattr(recorder, "BLOCK", 100)
     monkeypatch.setattr(recorder, "HELD", 500)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

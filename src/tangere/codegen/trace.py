@@ -35,6 +35,8 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._index: dict[tuple[str, tuple[int, ...], float | tuple[str, int] | None], int] = {}
+        self.alike: list[tuple[int, ...]] = []  # see `alike`
+        self.unfolded = False  # see `fresh`
 
     def input(self, group: str, index: int, *, uniform: bool = False) -> Symbol:
         """Element `index` of the argument `group`; `uniform` marks parameters, equal for all samples."""
@@ -94,6 +96,27 @@ class Graph:
                 needed.add(i)
                 stack.extend(self.nodes[i].args)
         return sorted(needed)
+
+
+def alike(*values: float | Symbol) -> None:
+    """Say that these numbers come of the same operations, each of a joint or an axis of its own.
+
+    Emitters may compute them side by side, in the lanes of a vector; numbers and results are the same either way.
+    """
+    graph = next((x.graph for x in values if isinstance(x, Symbol)), None)
+    if graph is not None and len(values) > 1:
+        graph.alike.append(tuple(graph.lift(x).index for x in values))
+
+
+def fresh(values: Sequence[float | Symbol], of: float | Symbol) -> Sequence[float | Symbol]:
+    """Numbers that join others which are alike, of the trace that `of` belongs to.
+
+    Where that trace is to be computed side by side (`unfolded`), zeros and signs in them do not fold away: what is made
+    of them has the operations of what is made of the others.
+    """
+    if not isinstance(of, Symbol) or not of.graph.unfolded:
+        return values
+    return [of.graph.operation("copy", of.graph.lift(x)) for x in values]
 
 
 def operation_count(graph: Graph, outputs: Sequence[Symbol]) -> int:

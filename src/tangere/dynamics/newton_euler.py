@@ -40,14 +40,14 @@ def _axial(U: Matrix, S: Matrix, omega: Vector) -> Vector:
     ]
 
 
-def _body_wrench(body: Body, x: _Motion) -> tuple[Vector, Vector]:
+def body_wrench(body: Body, x: Motion) -> tuple[Vector, Vector]:
     """Force and moment, about the frame's origin, that make the body move so."""
     force = v.add(v.scale(body.m, x.a), v.matvec(x.U, body.h))
     return force, v.add(v.cross(body.h, x.a), _axial(x.U, body.S, x.omega))
 
 
 @dataclass(frozen=True)
-class _Motion:
+class Motion:
     """Working frame i in motion: angular velocity and acceleration, that of its origin (gravity included), and U."""
 
     omega: Vector
@@ -56,7 +56,7 @@ class _Motion:
     U: Matrix
 
 
-def _motions(chain: Chain, path: list[Step], qd: Vector, qdd: Vector, *, gravity: bool) -> list[_Motion]:
+def motions(chain: Chain, path: list[Step], qd: Vector, qdd: Vector, *, gravity: bool) -> list[Motion]:
     """Velocities and accelerations of all working frames, from the base up.
 
     Joints with parallel axes are taken together: with (w, b) the motion before the group and (r, rr) the sums of their
@@ -77,16 +77,16 @@ def _motions(chain: Chain, path: list[Step], qd: Vector, qdd: Vector, *, gravity
         omega = [w[0], w[1], w[2] + rate]
         alpha = [b[0] + w[1] * rate, b[1] - w[0] * rate, b[2] + rate2]
         U = _acceleration_matrix(omega, alpha)
-        out.append(_Motion(omega, alpha, a, U))
+        out.append(Motion(omega, alpha, a, U))
     return out
 
 
 def inverse_dynamics(chain: Chain, q: Vector, qd: Vector, qdd: Vector, *, gravity: bool = True) -> list[Scalar]:
     """tau = M qdd + C qd + g by the recursive Newton-Euler algorithm (003; 000 eq 87)."""
     path = steps(chain, q)
-    motions = _motions(chain, path, qd, qdd, gravity=gravity)
+    moving = motions(chain, path, qd, qdd, gravity=gravity)
     bodies = [step.of_body(body) for step, body in zip(path, chain.bodies, strict=True)]
-    tau = _projected(chain, path, [_body_wrench(b, x) for b, x in zip(bodies, motions, strict=True)])
+    tau = _projected(chain, path, [body_wrench(b, x) for b, x in zip(bodies, moving, strict=True)])
     return [t + b * x for t, b, x in zip(tau, chain.rotor, qdd, strict=True)]
 
 
@@ -97,11 +97,12 @@ def _projected(chain: Chain, path: list[Step], wrenches: list[tuple[Vector, Vect
     for i in reversed(range(chain.dof)):
         f, n = v.add(wrenches[i][0], f), v.add(wrenches[i][1], n)
         tau[i] = chain.turns[i] * n[2] + chain.slides[i] * f[2]
-        f, n = _wrench_out(path[i], f, n)
+        f, n = wrench_out(path[i], f, n)
     return tau
 
 
-def _wrench_out(step: Step, f: Vector, n: Vector) -> tuple[Vector, Vector]:
+def wrench_out(step: Step, f: Vector, n: Vector) -> tuple[Vector, Vector]:
+    """A force and a moment about frame i's origin, in frame i-1 about that one's."""
     force = step.out(f)
     return force, v.add(step.out(n), v.cross(step.p, force))
 
@@ -175,7 +176,7 @@ def momentum_terms(chain: Chain, q: Vector, qd: Vector) -> list[Scalar]:
         sliding = omega[1] * P[0] - omega[0] * P[1]
         p[i] = (chain.turns[i] * L[2] + chain.slides[i] * P[2]) + chain.rotor[i] * qd[i]
         CTqd[i] = chain.turns[i] * turning + chain.slides[i] * sliding
-        P, L = _wrench_out(path[i], P, L)
+        P, L = wrench_out(path[i], P, L)
     return [*p, *CTqd, *gravity_torque(chain, q)]
 
 
@@ -212,13 +213,16 @@ def regressor(chain: Chain, q: Vector, qd: Vector, qdd: Vector) -> list[Scalar]:
     rows: list[list[Scalar]] = [[0.0] * (10 * n) for _ in range(n)]
     path = steps(chain, q)
     axes: list[tuple[Vector, Vector]] = []  # (w, v) of each joint so far, in the working frame
-    for i, (step, motion) in enumerate(zip(path, _motions(chain, path, qd, qdd, gravity=True), strict=True)):
+    for i, (step, motion) in enumerate(zip(path, motions(chain, path, qd, qdd, gravity=True), strict=True)):
         axes = [(step.into(w), step.into(v.add(vel, v.cross(w, step.p)))) for w, vel in axes]
-        axes.append(([0.0, 0.0, chain.turns[i]], [0.0, 0.0, chain.slides[i]]))
+        w, vel = v.fresh(([0.0, 0.0, chain.turns[i]], [0.0, 0.0, chain.slides[i]]), motion.a[0])
+        axes.append((w, vel))
+        v.alike([[[*w, *vel] for w, vel in axes]])
         turned, p = v.transposed(chain.R_link[i]), step.of_link(chain.p_link[i])
         omega, alpha = v.matvec(turned, step.to_link(motion.omega)), v.matvec(turned, step.to_link(motion.alpha))
         a = v.matvec(turned, step.to_link(v.add(motion.a, v.matvec(motion.U, p))))
         U = v.transposed(_acceleration_matrix(omega, alpha))
+        seen = []
         for j, (w, vel) in enumerate(axes):
             vel = v.matvec(turned, step.to_link(v.add(vel, v.cross(w, p))))
             w = v.matvec(turned, step.to_link(w))
@@ -229,4 +233,6 @@ def regressor(chain: Chain, q: Vector, qd: Vector, qdd: Vector) -> list[Scalar]:
                 for m in range(k + 1, 3):
                     row.append((w[k] * alpha[m] + w[m] * alpha[k]) + (omega[m] * across[k] + omega[k] * across[m]))
             rows[j][10 * i : 10 * i + 10] = row
+            seen.append([*w, *vel, *row])
+        v.alike([seen])
     return [x for row in rows for x in row]

@@ -122,9 +122,15 @@ def all_kernels(dof: int) -> list[Kernel]:
     return [*KERNELS, *(point_kernel(i) for i in range(dof))]
 
 
-def trace(kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], parameter_count: int) -> Trace:
-    """Run the kernel on symbols. `chain` makes the chain from the parameter symbols (or from numbers alone)."""
+def trace(
+    kernel: Kernel, dof: int, chain: Callable[[list[Symbol]], Chain], parameter_count: int, *, unfolded: bool = False
+) -> Trace:
+    """Run the kernel on symbols. `chain` makes the chain from the parameter symbols (or from numbers alone).
+
+    unfolded: for a text in which what is alike is computed side by side (codegen.packs).
+    """
     graph = Graph()
+    graph.unfolded = unfolded
     P = graph.inputs("P", parameter_count, uniform=True)
     sizes = kernel.input_sizes(dof)
     x = graph.inputs("x", sum(sizes))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from tangere.codegen import trace as codegen
 
 Scalar = Any  # float, numpy array or codegen.trace.Symbol
 Vector = list[Any]
@@ -101,3 +104,15 @@ def conjugate_symmetric(R: Matrix, S: Matrix) -> Matrix:
         for j in range(i, 3):
             out[i][j] = out[j][i] = dot(RS[i], R[j])
     return out
+
+
+def alike(groups: Sequence[Sequence[Vector]]) -> None:
+    """Say of traced vectors that those of a group come of the same operations, number by number (codegen.trace)."""
+    for group in groups:
+        for numbers in zip(*group, strict=True):
+            codegen.alike(*numbers)
+
+
+def fresh(vectors: Sequence[Vector], of: Scalar) -> list[Vector]:
+    """Vectors that join others which are alike (codegen.trace.fresh)."""
+    return [list(codegen.fresh(x, of)) for x in vectors]

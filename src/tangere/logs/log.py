@@ -238,13 +238,14 @@ def _kind(log: Log) -> dict[str, tuple[int, ...]]:
     return {name: array.shape[1:] for name, array in log.columns.items()}
 
 
-# Samples from which on a run whose file holds its rows does not keep them in memory: 50 MB at some 0.8 kB each, one
-# minute at 1 kHz. What a page or a summary computes of them takes several times that.
+# Samples that a run keeps in memory whose file holds them, once they take more than WHOLE; of a log that is read, from
+# which on they stay in the file: 50 MB at some 0.8 kB each, one minute at 1 kHz. What a page or a summary computes of
+# them takes several times that.
 LONG = 60_000
 TOGETHER = ("cost", "cost_log", "lateness", "cpu")  # columns (N,) that are asked for one after the other
 PIECE = 20_000  # rows of such a log that are read at once: 16 MB
-# bytes of columns up to which such a log is read once, when the first is asked for, and stays: two or three minutes at
-# 1 kHz. A page asks for some forty columns, and to read one is to unpack the whole file.
+# bytes of columns up to which a run keeps all of its rows, and such a log is read once, when the first is asked for,
+# and stays: two or three minutes at 1 kHz. A page asks for some forty columns, and to read one is to unpack the file.
 WHOLE = 128 << 20
 BINS = 2000  # of an overview: about two per pixel of a wide figure
 

@@ -55,8 +55,9 @@ class Recorder:
 
     scalars: names of (N,) columns; vectors: name -> k of (N, k) columns, in the order in which they are given to
     `append`. sink: where rows go as well, about five times a second. keep: False for a run without end, whose rows only
-    the sink gets; `log` then holds the newest. Where there is a sink, rows before the newest LONG are let go, but for
-    their time; `gone` is given them then. spill: makes a sink, where there is none, once HELD rows are in memory.
+    the sink gets; `log` then holds the newest. Where there is a sink and rows take more than WHOLE bytes, those before
+    the newest LONG are let go, but for their time; `gone` is given them then. spill: makes a sink, where there is none,
+    once HELD rows are in memory.
     """
 
     def __init__(
@@ -188,7 +189,9 @@ class Recorder:
                     for note in self._notes:
                         self.sink.note(note)
                     self.sink.when_idle(self.flush)
-            while self.sink is not None and len(self._blocks) * BLOCK > logs.LONG:
+            # what fits is kept whole: to read it again would cost a tenth of the run
+            large = bool(self._times) or len(self._blocks) * self._block.nbytes > logs.WHOLE
+            while self.sink is not None and large and len(self._blocks) * BLOCK > logs.LONG:
                 old = self._blocks.popleft()
                 self._times.append(old[:, self._scalars.index("time")].copy())
                 self._gone(self._log([old]))

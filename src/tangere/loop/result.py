@@ -190,7 +190,7 @@ class Told:
 class RunResult:
     """The log of a run, what was felt in it, and how it ended; `save` and `report` make its folder and its page."""
 
-    log: Log  # of a run of more than logs.log.LONG rows, whose file holds them: read from there when asked for
+    log: Log  # of a run of more than logs.log.WHOLE bytes, whose file holds them: read from there when asked for
     events: tuple[Event, ...]
     aborted: str  # "": it ran to its end; else why not
     timing: Timing

@@ -92,7 +92,11 @@ static int tg_places(int k, int dof, int joints, int *place)
 #undef TG_WIDTH
 #undef TG_SUFFIX
 
-#define TG_WIDTH 1 /* one state again, in the shorter instructions that come with AVX */
+/* one state again, in the shorter instructions that come with AVX, and in vectors of four what is alike (codegen/packs.py) */
+typedef double tg_four __attribute__((vector_size(32)));
+typedef double tg_four_at __attribute__((vector_size(32), aligned(8), may_alias));
+#define TG_FOURS
+#define TG_WIDTH 1
 #define TG_SUFFIX v1
 #include "lanes.h"
 #include "tg_math.h"
@@ -101,6 +105,7 @@ static int tg_places(int k, int dof, int joints, int *place)
 #define TG_ANGLES(x) double sines[6], cosines[6]; tg_sincos_at_w4(x, sines, cosines); tg_sincos_at_w4((x) + 2, sines + 2, cosines + 2);
 #include "tg_six.h"
 #include "general_batch.h"
+#undef TG_FOURS
 #undef TG_WIDTH
 #undef TG_SUFFIX
 #pragma GCC pop_options

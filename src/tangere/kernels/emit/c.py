@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tangere.codegen.functions import ANGLE_MAX
+from tangere.codegen.packs import WIDTH, Packs, statements
 from tangere.codegen.polynomials import (
     DOUBLE,
     SINGLE,
@@ -69,12 +70,14 @@ def function(
     number: str = "double",
     angles: int = 0,
     inline: bool = False,
+    packed: bool = False,
 ) -> str:
     """A C function `TG_FN(name)(inputs..., P, out)` that computes the outputs.
 
     inputs: names of the argument groups that differ between samples, in the order of the call; each is an array of V.
     parameters: name of the group that is equal for all samples, an array of `number`. angles: how many numbers of the
-    first group are joint angles: their sines and cosines are computed once, by TG_ANGLES.
+    first group are joint angles: their sines and cosines are computed once, by TG_ANGLES. packed: of one state, with
+    what is alike in vectors of four (codegen.packs).
     """
     if not name.isidentifier():
         raise ValueError(f"kernel name {name!r} is not an identifier")
@@ -86,12 +89,19 @@ def function(
     joints = {i: k for i in graph.live(outputs) if (k := _joint_angle(graph, i, inputs[0], angles)) is not None}
     if joints:
         lines.append(f"    TG_ANGLES({inputs[0]})")
-    for i in graph.live(outputs):
-        line = _statement(graph, i, done, joints)
-        if line:
-            lines.append("    " + line)
-    for k, o in enumerate(outputs):
-        lines.append(f"    out[{k}] = {_vector(graph, o.index)};")
+    if packed:
+        each = statements(graph, outputs, Packs(graph, outputs), lambda i: _statement(graph, i, done, joints))
+    else:
+        each = [_statement(graph, i, done, joints) for i in graph.live(outputs)]
+    lines += ["    " + line for line in each if line]
+    at = 0
+    while at < len(outputs):
+        if packed and len(outputs) >= at + WIDTH and all(o.constant == 0.0 for o in outputs[at : at + WIDTH]):
+            lines.append(f"    *(tg_four_at *)(out + {at}) = (tg_four_at){{0.0}};")
+            at += WIDTH
+            continue
+        lines.append(f"    out[{at}] = {_vector(graph, outputs[at].index)};")
+        at += 1
     lines.append("}")
     return "\n".join(lines) + "\n"
 
@@ -136,8 +146,8 @@ def _expression(graph: Graph, node: Node) -> str:
     prefix = "TG_U" if node.uniform else "TG"  # scalar twins of the lane macros
     if node.op in _ARITHMETIC:
         return f"{a[0]} {_ARITHMETIC[node.op]} {a[1]}"
-    if node.op == "neg":
-        return f"-{a[0]}"
+    if node.op in ("neg", "copy"):
+        return f"{'-' if node.op == 'neg' else ''}{a[0]}"
     if node.op == "where":
         return f"{prefix}_SELECT({a[0]}, {a[1]}, {a[2]})"
     if node.op in ("and", "or"):
@@ -325,7 +335,13 @@ def structure_text(structure: Structure) -> str:
     for kernel in all_kernels(structure.joints):
         t = trace(kernel, structure.joints, structure.chain, structure.parameter_count)
         angles = 0 if structure.sliding else structure.joints
-        parts.append(function(f"{structure.name}_{kernel.name}", t.graph, ["x"], t.outputs, angles=angles))
+        name = f"{structure.name}_{kernel.name}"
+        text = function(name, t.graph, ["x"], t.outputs, angles=angles)
+        if t.graph.alike and structure.joints == ur.DOF:
+            t = trace(kernel, structure.joints, structure.chain, structure.parameter_count, unfolded=True)
+            fours = function(name, t.graph, ["x"], t.outputs, angles=angles, packed=True)
+            text = f"#ifdef TG_FOURS\n{fours}#else\n{text}#endif\n"
+        parts.append(text)
     if structure.joints == polish.JOINTS:
         t = trace_polish(structure)
         parts.append(function(f"{structure.name}_round", t.graph, ["x"], t.outputs))
