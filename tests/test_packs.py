@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracles import random_arm
 
-from tangere.codegen.packs import WIDTH, Packs, statements
+from tangere.codegen.packs import FOUR, Packs, statements
 from tangere.codegen.trace import Graph, alike, derivative, fresh
 from tangere.dynamics import composite, newton_euler
 from tangere.kernels import general
@@ -50,12 +50,12 @@ def lanes_of(packs: Packs, number: int, node: list[float], known: dict[int, list
         if isinstance(p, int):
             return list(lanes_of(packs, p, node, known))
         if p[:1] == "=":
-            return [node[int(p[1:])]] * WIDTH
+            return [node[int(p[1:])]] * FOUR
         each = [node[int(i)] if i else 0.0 for i in p[1:].split(",")]
-        return [*each, *[0.0] * (WIDTH - len(each))]
+        return [*each, *[0.0] * (FOUR - len(each))]
 
     if operation == "with":
-        found = [0.0] * WIDTH if pieces[0] == "" else piece(pieces[0])
+        found = [0.0] * FOUR if pieces[0] == "" else piece(pieces[0])
         for p in pieces[1:]:
             lane, i = map(int, str(p).split(":"))
             found[lane] = node[i]

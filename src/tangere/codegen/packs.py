@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tangere.codegen.trace import Graph, Symbol
 
-WIDTH = 4
+FOUR = 4  # doubles of a vector: what AVX holds
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
 _EITHER_WAY = ("add", "mul")  # order of the arguments is free
 Lanes = tuple[int | None, ...]  # a node for each lane; None: whatever comes there
@@ -36,8 +36,8 @@ class Packs:
             self._needs[i] = bits
         groups = []
         for group in graph.alike:
-            for first in range(0, len(group), WIDTH):
-                lanes: Lanes = tuple(i if i in live else None for i in group[first : first + WIDTH])
+            for first in range(0, len(group), FOUR):
+                lanes: Lanes = tuple(i if i in live else None for i in group[first : first + FOUR])
                 if sum(i is not None for i in lanes) > 1:
                     groups.append(lanes)
         for lanes in sorted(groups, key=lambda lanes: max(i for i in lanes if i is not None)):
@@ -148,7 +148,7 @@ class Packs:
         return fit
 
     def _near(self, node: int) -> list[tuple[Lanes, str, list[int | str]]]:
-        return [self.made[n] for k in range(WIDTH) for n in self._by_first.get((k, node), ())]
+        return [self.made[n] for k in range(FOUR) for n in self._by_first.get((k, node), ())]
 
 
 def statements(graph: Graph, outputs: Sequence[Symbol], packs: Packs, scalar: Callable[[int], str]) -> list[str]:
@@ -223,7 +223,7 @@ def _pack_text(graph: Graph, packs: Packs, number: int) -> str:
         )
         if pieces[0] == "":
             alone = {p.split(":")[0]: _numbers(p)[0] for p in pieces[1:] if isinstance(p, str)}
-            each = (_name(graph, alone[str(k)]) if str(k) in alone else "0.0" for k in range(WIDTH))
+            each = (_name(graph, alone[str(k)]) if str(k) in alone else "0.0" for k in range(FOUR))
             return f"const tg_four v{number} = {{{', '.join(each)}}};"
         return f"tg_four v{number} = v{pieces[0]}; {put}"
     body = f" {_OPERATORS[operation]} ".join(_argument(graph, p) for p in pieces)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tangere.codegen.functions import ANGLE_MAX
-from tangere.codegen.packs import WIDTH, Packs, statements
+from tangere.codegen.packs import FOUR, Packs, statements
 from tangere.codegen.polynomials import (
     DOUBLE,
     SINGLE,
@@ -96,9 +96,9 @@ def function(
     lines += ["    " + line for line in each if line]
     at = 0
     while at < len(outputs):
-        if packed and len(outputs) >= at + WIDTH and all(o.constant == 0.0 for o in outputs[at : at + WIDTH]):
+        if packed and len(outputs) >= at + FOUR and all(o.constant == 0.0 for o in outputs[at : at + FOUR]):
             lines.append(f"    *(tg_four_at *)(out + {at}) = (tg_four_at){{0.0}};")
-            at += WIDTH
+            at += FOUR
             continue
         lines.append(f"    out[{at}] = {_vector(graph, outputs[at].index)};")
         at += 1
