@@ -8,8 +8,8 @@ import pytest
 import tangere
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
+from tangere.observe.detect.margin import Tail, cluster_maxima, clusters, fitted
 from tangere.observe.detect.scales import grown_spread
-from tangere.observe.detect.tail import Tail, cluster_maxima, clusters, fitted
 from tangere.observe.detect.tuning import watched
 from tangere.observe.drive_model import DriveModel
 

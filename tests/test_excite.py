@@ -158,6 +158,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["base_parameters"] == 36 == len(told["parameters"])
     assert len(told["friction"]["coulomb"]["sigma"]) == 6
     assert out.with_suffix(".html").is_file()
+    written = tangere.read(out)
+    assert written.time[-1] - written.time[0] == pytest.approx(told["seconds"], abs=0.005)
+    assert np.array_equal(written["q"][0].round(6), np.round(told["start_rad"], 6))
     assert main(words) == 0
     assert "will be told better than by the data sheet" in capsys.readouterr().out
 

@@ -28,8 +28,7 @@ from tangere.logs.files import Attempts, replacing
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_log import McapFile, write_mcap
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.claim import Claim
-from tangere.loop.folder import OURS, Manifest, holds, write_manifest
+from tangere.loop.folder import OURS, Claim, Manifest, holds, write_manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOAK = bool(os.environ.get("TANGERE_SOAK"))

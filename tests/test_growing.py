@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tangere.apps.touch.alerts import Heartbeat
 from tangere.apps.touch.event_table import json_object
-from tangere.apps.touch.heartbeat import Heartbeat
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.logs import growing
@@ -149,7 +149,7 @@ def test_options_of_a_stream_are_refused_for_a_file(tmp_path: Path, capsys: pyte
     for words in (["--heartbeat", "1"], ["--max-log", "1GB"], ["--durable"]):
         assert main(["watch", str(tmp_path / "log.csv"), "--robot", "ur10e", *words]) == 1
         assert "go with a live arm, a pipe or --follow" in capsys.readouterr().err
-    for words, said in ((["--heartbeat", "0"], "above zero"), (["--durable"], "go with --log")):
+    for words, said in ((["--heartbeat", "0"], "--heartbeat: above 0 s, got 0"), (["--durable"], "go with --log")):
         assert main(["watch", str(tmp_path / "log.csv"), "--follow", "--robot", "ur10e", *words]) == 1
         assert said in capsys.readouterr().err
 
@@ -174,16 +174,15 @@ def test_a_heartbeat_and_an_event_are_two_lines(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_heartbeat_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from argparse import Namespace
     from types import SimpleNamespace
 
     from tangere.apps.touch.watch_command import _alive
 
     follower = SimpleNamespace(source=SimpleNamespace(newest=12.5), seconds=2.5, events=(1, 2))
-    _alive(Namespace(json=True), follower, "arm")
+    _alive(True, follower, "arm")
     told = json.loads(capsys.readouterr().out)
     assert told == {"log": "arm", "phase": "heartbeat", "time_s": 12.5, "seconds": 2.5, "events": 2}
-    _alive(Namespace(json=False), follower, "arm")
+    _alive(False, follower, "arm")
     assert "alive: newest stamp 12.500 s, 2.5 s watched, 2 events" in capsys.readouterr().err
 
 

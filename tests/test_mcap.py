@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue, MissingExtra
+from tangere.logs import mcap_pieces
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_log import McapFile, McapSink, write_mcap
 from tangere.logs.mcap_read import read_mcap
@@ -369,3 +370,14 @@ def test_the_statistics_count_what_is_in_the_file(rng, tmp_path):
     assert summary.statistics.metadata_count == len(summary.metadata_indexes) == 1
     assert summary.statistics.attachment_count == 0
     assert (summary.statistics.message_count, summary.statistics.channel_count) == (messages, len(summary.channels))
+
+
+def test_an_overview_has_a_share_of_the_chunks_from_the_first_to_the_last(rng, tmp_path, monkeypatch):
+    log = some_log(rng, 30 * 1024)
+    write_mcap(log, tmp_path / "log.mcap")
+    pieces = mcap_pieces.Pieces(tmp_path / "log.mcap")
+    for share, chunks in ((0.2, 6), (1e-6, 2), (3.0, 30)):
+        monkeypatch.setattr(mcap_pieces, "OVERVIEW", share * pieces.size)
+        seen = pieces.overview()
+        assert len(seen) == chunks * 1024
+        assert (seen.time[0], seen.time[-1]) == pytest.approx((log.time[0], log.time[-1]))

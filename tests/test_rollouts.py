@@ -396,14 +396,6 @@ def test_a_goal_of_its_own_or_a_start(robot: tangere.Robot) -> None:
         RandomPushes(force="hard")  # type: ignore[arg-type]
 
 
-def test_without_the_compiled_form_nothing_has_its_bits(robot: tangere.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when rollouts of a GPU are played again where the extension was not built."""
-    job = tangere.rollouts(robot, count=1, **parts(robot, 0.01)).plan.job(0, 1)
-    monkeypatch.setattr(kernel, "COMPILED", False)
-    with pytest.raises(InvalidValue, match="the compiled rollouts are not available here"):
-        kernel.fused(job)
-
-
 def test_threads() -> None:
     before = tangere.threads()
     assert tangere.threads(1) == 1

@@ -16,7 +16,7 @@ from tangere.errors import BeyondLimits, InvalidValue
 from tangere.logs import write_csv
 from tangere.logs.log import Log
 from tangere.logs.recordings import recordings
-from tangere.loop.limits import by_joint
+from tangere.loop.recorder import by_joint
 from tangere.loop.run import run
 from tangere.observe.detect import Thresholds
 from tangere.observe.momentum import MomentumObserver

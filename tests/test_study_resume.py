@@ -275,7 +275,7 @@ def test_devices(tmp_path: Path, capsys: Any) -> None:
     assert main(["study", "--workers", "0", "--out", str(tmp_path / "a")]) == 1
     assert "workers: 1 to " in capsys.readouterr().err
     assert main(["study", "--device", "cuda", "--out", str(tmp_path / "a")]) == 1
-    assert "--device cuda needs --collisions or --promises" in capsys.readouterr().err
+    assert "--device cuda needs --collisions N" in capsys.readouterr().err
     for number, (words, said) in enumerate((
         ("--collisions 0", "--collisions: 1 to 1e+09, got 0"),
         ("--collisions 1.5", "--collisions: a whole number, got '1.5'"),

@@ -132,8 +132,6 @@ def fused(
     progress(robots done): now and then. Ctrl-C ends the work within LISTEN seconds and is raised.
     """
     sets = available()
-    if not sets:  # of rollouts on a GPU, say, that are played again here
-        raise InvalidValue("the compiled rollouts are not available here, and nothing else has their bits")
     name = sets[0] if instruction_set is None else instruction_set
     if name not in sets:
         raise InvalidValue(f"instruction set {name!r} is not available here; there are {', '.join(sets)}")

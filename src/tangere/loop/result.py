@@ -287,8 +287,7 @@ class RunResult:
         """
         from tangere.logs.csv_log import write_csv
         from tangere.logs.mcap_log import write_mcap
-        from tangere.loop.claim import Claim
-        from tangere.loop.folder import CSV, CSV_MAX, LOG, OURS, REPORT, SUMMARY
+        from tangere.loop.folder import CSV, CSV_MAX, LOG, OURS, REPORT, SUMMARY, Claim
 
         place, own = Path(folder), self.log_file
         named = self if self.told.name else replace(self, told=replace(self.told, name=place.resolve().name))

@@ -20,8 +20,7 @@ from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.recordings import Recording
 from tangere.loop.given import end_of, no_command, parts_of, raised_at, refuse_controller, started
-from tangere.loop.limits import Limits, Reached, by_joint
-from tangere.loop.recorder import Parts, Recorder, Spilled
+from tangere.loop.recorder import Limits, Parts, Reached, Recorder, Spilled, by_joint
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
 from tangere.loop.sinks import Feed, Live, RunInfo, Sink, apply

@@ -27,8 +27,7 @@ from tangere.apps.drawing.strokes.strokes import Strokes
 from tangere.apps.drawing.summary import DrawingFigures
 from tangere.errors import InvalidValue, UnknownName
 from tangere.logs.files import Attempts
-from tangere.loop.claim import Claim
-from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Manifest, holds, write_json, write_manifest
+from tangere.loop.folder import CSV, LOG, REPORT, SUMMARY, VIDEO, Claim, Manifest, holds, write_json, write_manifest
 from tangere.model.loading import load
 from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
 from tangere.report.terminal import plural

@@ -24,8 +24,7 @@ from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts
 from tangere.logs.log import Log
 from tangere.logs.mcap_read import read_mcap
-from tangere.loop.claim import Claim
-from tangere.loop.folder import LOG, OURS, SUMMARY, Manifest, load_manifest, scratch, write_manifest
+from tangere.loop.folder import LOG, OURS, SUMMARY, Claim, Manifest, load_manifest, scratch, write_manifest
 from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.sinks import Sink

@@ -23,7 +23,7 @@ from tangere.settings import Setting, settings_of
 if TYPE_CHECKING:
     from tangere.apps.study.injected import InjectedStudy
     from tangere.apps.study.study import Study
-    from tangere.loop.claim import Claim
+    from tangere.loop.folder import Claim
 
 OUT = "out/study"
 SHARED = ("seed", "alarm_rate")  # of simulation and of real logs
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidValue("--logs needs --robot: which arm was recorded?")
     many = [one.name for one in MANY if getattr(arguments, one.name) is not None]
     if not many and arguments.device != "cpu":
-        raise InvalidValue("--device cuda needs --collisions or --promises: other trials of a study run on the CPU")
+        raise InvalidValue("--device cuda needs --collisions N: the other trials of a study run on the CPU")
     if logs and many:
         raise InvalidValue(f"--{many[0]} is for simulation, not for --logs")
     if len(many) > 1:

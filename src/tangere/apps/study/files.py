@@ -31,8 +31,7 @@ from tangere.apps.study.trials import FreeResult, TouchResult, step_copies
 from tangere.apps.study.world import WORLDS, world_of
 from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts, plain, write_text
-from tangere.loop.claim import Claim
-from tangere.loop.folder import MANIFEST, Manifest, load_manifest, write_manifest
+from tangere.loop.folder import MANIFEST, Claim, Manifest, load_manifest, write_manifest
 
 # what a study leaves, with its manifest.json; UNFINISHED: as far as it has come, while it runs
 SUMMARY, CONTACTS, STEPS, ROC, OBSERVERS = "summary.csv", "contacts.csv", "steps.csv", "roc.csv", "observers.csv"

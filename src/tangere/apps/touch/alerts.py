@@ -1,10 +1,14 @@
-"""What happens when a live arm is touched: a command is run, a digital output is raised. Neither holds the watch up."""
+"""What a watch does beside watching: it says at intervals that it lives, a line and what systemd waits for; and when a
+live arm is touched a command is run, a digital output is raised. None of it holds the watch up.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import socket
 import subprocess
 import threading
 from collections import Counter
@@ -13,11 +17,47 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Full, Queue
 from time import monotonic
+from types import TracebackType
 
 from tangere.errors import InvalidValue, PlantLost
 from tangere.logs.files import plain
 from tangere.rtde.client import Address, Rtde
 from tangere.types import Event
+
+
+def notify(text: str) -> None:
+    """Tell systemd (sd_notify), where it asks to be told (NOTIFY_SOCKET); else nothing."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if place and hasattr(socket, "AF_UNIX"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.sendto(text.encode(), "\0" + place[1:] if place.startswith("@") else place)
+
+
+class Heartbeat:
+    """Calls `beat` every `seconds` in a thread of its own while the block lasts; None: never."""
+
+    def __init__(self, seconds: float | None, beat: Callable[[], None]) -> None:
+        self._seconds, self._beat = seconds, beat
+        self._over = threading.Event()
+
+    def __enter__(self) -> Heartbeat:
+        notify("READY=1")
+        if self._seconds is not None:
+            threading.Thread(target=self._work, args=(self._seconds,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        notify("STOPPING=1")
+
+    def _work(self, seconds: float) -> None:
+        while not self._over.wait(seconds):
+            notify("WATCHDOG=1")
+            with suppress(OSError):  # a reader that is gone
+                self._beat()
+
 
 WAITING = 100  # events that wait for a slow command; more are dropped, and counted
 PATIENCE = 10.0  # [s] that a command may take, and that its end is waited for

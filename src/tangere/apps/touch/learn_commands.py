@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class IdentifySettings(RecordedArm):
         None, "share of the logs that only judge (default 0.25; 0: none), or names of logs with commas between",
         metavar="SHARE|NAMES",
     )  # fmt: skip
-    inertial: str = word(
+    inertial: Literal["links", "payload", "none"] = word(
         "links", "what else is identified beside the drives: all links, the payload, or nothing",
         ("links", "payload", "none"),
     )  # fmt: skip

@@ -210,8 +210,7 @@ def _files(arguments: argparse.Namespace, told: WatchSettings, arm: Robot, belie
 def _stream(
     arguments: argparse.Namespace, asked: WatchSettings, arm: Robot, believed: Any, payload: Any, live: Address | None
 ) -> int:
-    from tangere.apps.touch.alerts import Alerts
-    from tangere.apps.touch.heartbeat import Heartbeat
+    from tangere.apps.touch.alerts import Alerts, Heartbeat
     from tangere.logs.growing import lines_of
     from tangere.loop.follow import Follower
     from tangere.loop.foxglove import sink_of
