@@ -61,6 +61,9 @@ def test_a_push_by_a_force_is_told_as_it_was_given_and_as_it_was_felt() -> None:
         {"start_s": 0.2, "joint": 3, "torque_nm": 9.0, "link": 6, "force_n": 70.0, "felt_ms": 1.0},
         {"start_s": 0.994, "joint": 2, "torque_nm": 20.0, "link": 4, "force_n": 30.0, "felt_ms": 6.0},
     ]
+    collision = (replace(made().events[0], kind="collision"),)
+    told = made(summary={"events": [entry], "pushes": pushes}, events=collision)
+    assert sentence(told).endswith("A push of 30 N on link 4 at 1 s was felt after 6 ms, as 20 Nm at joint 2.")
     told = made(summary={"events": [entry], "pushes": pushes})
     assert sentence(told).endswith("A push of 30 N on link 4 at 1 s was felt after 6 ms, as 20 Nm at joint 2.")
     by_torque = [pushes[0], pushes[1] | {"link": None, "force_n": None}]

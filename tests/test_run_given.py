@@ -50,6 +50,12 @@ def test_a_log_of_currents_goes_into_a_run(tmp_path: Path) -> None:
     assert run(log, robot=ROBOT, until=3.0).duration == pytest.approx(3.0)
 
 
+def test_each_observer_has_a_column_of_its_name() -> None:
+    observers = {"one": MomentumObserver(ROBOT), "other": MomentumObserver(ROBOT, 20.0)}
+    log = run(Arm(ROBOT), Hold(ROBOT), observers, until=0.02, start=Q0).log
+    assert {name for name in log.columns if name.startswith("residual")} == {"residual", "residual_other"}
+
+
 def test_numbers_with_units_and_single_parts() -> None:
     arm = Arm(ROBOT, (0.1, 0.3))
     result = run(arm, Hold(ROBOT), MomentumObserver(ROBOT), detector=1.0, until="400 ms", start=Q0)

@@ -50,6 +50,20 @@ def hold(body, offset=0.03):
     until(lambda: force(body.ring) > 5.0, "the pull acts")
 
 
+def test_nothing_that_simulates_is_loaded_beside_the_page():
+    """The page is up sooner, and what the simulation needs is loaded in its own process meanwhile."""
+    pytest.importorskip("viser", reason="viser is not installed: pip install 'tangere[studio]'")
+    script = "import sys, tangere.studio.live; print(*sys.modules)"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    told = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, check=True
+    )
+    loaded = told.stdout.decode().split()
+    assert "tangere.studio.body" in loaded
+    heavy = ("tangere.loop.run", "tangere.studio.world", "tangere.studio.physics", "tangere.apps.scenarios", "mujoco")
+    assert not [name for name in loaded if name.startswith(heavy)]
+
+
 def test_rows_go_round_and_the_reader_goes_on():
     ring = Ring(2)
     other = Ring(2, ring.path)
@@ -223,6 +237,8 @@ def test_what_cannot_be_is_said_before_anything_moves():
     assert WorldSettings().command() == "tangere studio"
     told = WorldSettings(controller="hand guiding", payload=2.5)
     assert told.command() == "tangere studio --controller 'hand guiding' --payload 2.5"
+    longest = WorldSettings(controller="cartesian impedance", believed_payload=2.5).python()
+    assert max(map(len, longest.splitlines())) <= 37  # letters that the panel shows
     scope: dict = {}
     exec(told.python().replace("until=10.0", "until=0.05"), scope)
     assert scope["result"].log.time[-1] > 0.04

@@ -206,6 +206,9 @@ def test_as_many_ghosts_as_solutions_each_with_its_tool_at_the_handle():
             for ghost in visible:
                 assert arm.pose(ghost.q) == pytest.approx(T, abs=1e-6)
             assert f"**{len(visible)} solutions**" in learn.said
+            numbers = np.array([text.position for text in learn.labels if text.visible])
+            apart = np.linalg.norm(numbers[:, None] - numbers, axis=2) + np.eye(len(numbers))
+            assert apart.min() > 0.06  # no number stands on another one
         far = arm.pose(np.zeros(6))
         far[:3, 3] = (3.0, 0.0, 0.5)
         learn.solve(far)

@@ -47,7 +47,7 @@ def parts_of(
     if not hasattr(source, "read"):
         what = "a plant, a recording (Log or file), or an object with start, read and close"
         raise InvalidValue(f"source: {what}, got {source!r}")
-    return source, *watchers(named, detector, getattr(source, "dof", None))
+    return source, *watchers(observers, detector, getattr(source, "dof", None))
 
 
 def watchers(observers: Any, detector: Any, dof: int | None) -> tuple[dict[str, Observer], AnyDetector | None]:

@@ -81,7 +81,8 @@ def _touches(data: RunData) -> Iterator[str]:
         late = f" after {number(after, 2)} ms" if _known(after) else ""
         kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
         at = f"at {number(event.time_s, 3)} s was felt{late}"
-        if push is not None and kind == "push" and _known(push.get("force_n")):  # what was given, then what was felt
+        # what was given, then what was felt
+        if push is not None and kind in ("push", "collision") and _known(push.get("force_n")):
             given = f"{number(push['force_n'], 3)} N on link {push.get('link')}"
             yield f"A push of {given} {at}, {f'as {strong[4:]} ' if strong else ''}at joint {event.joint}."
             continue

@@ -13,7 +13,7 @@ from tangere.types import Array
 COLOURS = ("#1f77b4", "#d1495b", "#2e933c", "#c98a0b", "#7b4fa3", "#0f8b8d", "#8c564b", "#5f6c7b")  # do not repeat
 CURSOR = "#8a94a0"  # of the line at the time that is shown: as the axes, and no joint's
 POINTS = 400  # of one curve: more than the panel has pixels
-FELT = (-1.0, 1.0)  # [Nm], [N] always in sight where torques felt are shown: less than anybody feels by hand
+FELT = (-1.2, 1.2)  # [Nm], [N] always in sight where torques felt are shown: less than anybody feels by hand
 SEEN = 4  # digits after the point of what is drawn: rounding of 1e-14 Nm is not blown up to the height of a plot
 _AXIS = {"stroke": "#8a94a0", "grid": {"stroke": "#8a94a030"}, "ticks": {"stroke": "#8a94a060"}}
 

@@ -31,7 +31,7 @@ def sentence(event: Event, robot: Robot) -> str:
     what = f"**{event.kind}** at {event.time_s:.2f} s, joint {event.joint}, {abs(event.torque_nm):.1f} "
     what += robot.unit(event.joint, "Nm")
     if event.link is not None and event.force_n is not None:
-        after = "" if event.isolated_s is None else f" after {event.isolated_s - event.onset_s:.1f} s"
+        after = "" if event.isolated_s is None else f", told after {event.isolated_s - event.onset_s:.1f} s"
         between = "" if event.force_interval_n is None else " ({:.0f} to {:.0f})".format(*event.force_interval_n)
         what += f": link {event.link} ({event.link_probability:.0%}), {event.force_n:.0f} N{between}{after}"
     elif event.why_no_link:

@@ -18,6 +18,7 @@ AXIS = 0.12  # [m] length of a frame's axes
 BALL = 0.018  # [m] radius of a centre of mass of 1 kg; it grows with the cube root
 NO_FRAMES = "none"
 DOCUMENTS = {"000": "document 000", "001": "document 001", "002": "document 002"}
+APART = 0.07  # [m] between two numbers: the height of one where the whole arm is seen
 COVERED = 1e-3  # [m, and of a rotation's entries] within which two links lie in one place
 COLOUR_NAMES = ("blue", "amber", "green", "violet", "brown", "teal", "olive", "grey")  # of stage.GHOSTS
 NEAR = 0.05  # smallest singular value of J over the largest, below which a pose is called near a singularity
@@ -106,7 +107,10 @@ class Learn:
                 for link in range(1, self.robot.dof + 1):
                     self.ghosts[i].paint(link, 0.0 if wrong is None else 1.0, wrong or FELT)
                 self._uncover(i)
-                self.labels[i].position = self._elbow(q)
+                at = self._elbow(q)
+                while any(float(np.linalg.norm(np.asarray(one.position) - at)) < APART for one in self.labels[:i]):
+                    at = at + np.array((0.0, 0.0, 1.01 * APART))  # elbows in one place: one number above the other
+                self.labels[i].position = at
                 self.labels[i].visible = True
             self._hide(min(len(found), MOST))
         if not len(found):

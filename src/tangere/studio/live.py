@@ -189,7 +189,7 @@ class LivePage:
             felt = f"external torque felt [{self.stage.robot.units('Nm')}]"
             self.residual = Curves(gui, felt, joints, span, height=290, label=before, least=FELT)
             self.score = Curves(
-                gui, "score: 1 is a touch", ("score",), span, limit=1.0, height=210, label=before, least=(0.0, 1.0)
+                gui, "score: 1 is a touch", ("score",), span, limit=1.0, height=210, label=before, least=(0.0, 1.2)
             )
         panel.dock_left()
         panel.set_width(380)

@@ -57,13 +57,17 @@ class WorldSettings:
         """The parts of the simulation as Python to copy."""
         told = "".join(f"\n    {name}={value!r}," for name, value in self.changed().items())
         told = f"{told}\n" if told else ""
+        # lines of at most 35 letters, the width of the page's panel
         return f"""import tangere
-from tangere.studio.settings import WorldSettings
-from tangere.studio.world import built
+from tangere.studio import (
+    settings, world)
 
-w = built(WorldSettings({told}))
+s = settings.WorldSettings({told})
+w = world.built(s)
 result = tangere.run(
-    w.plant, w.controller, w.observer,
-    detector=w.detector, reaction=w.reaction,
+    w.plant, w.controller,
+    w.observer,
+    detector=w.detector,
+    reaction=w.reaction,
     trajectory=w.trajectory,
     start=w.start, until=10.0)"""
