@@ -142,3 +142,17 @@ def test_a_singular_system_is_an_error_of_ours() -> None:
     tau[1000, 2] = 1e7
     with pytest.raises(InvalidValue, match="spikes"):
         identify(ROBOT, [dataclasses.replace(log.motion, tau=tau)], inertial="links")
+
+
+@pytest.mark.parametrize("joints", [(2,), (0, 5)])
+def test_a_log_in_which_some_joints_stand_moves(joints: tuple[int, ...]) -> None:
+    """Two of three move, in one joint or two; the third one stands: one of those that move judges."""
+    logs = []
+    for k in range(3):
+        log = _log(f"log {k}")
+        qd = np.zeros_like(log.motion.qd)
+        if k < 2:
+            qd[:, list(joints)] = 0.3 * np.cos(log.motion.time)[:, None]
+        logs.append(dataclasses.replace(log, motion=dataclasses.replace(log.motion, qd=qd)))
+    used, judges = split(logs, 0.5)
+    assert ([log.name for log in used], [log.name for log in judges]) == (["log 1", "log 2"], ["log 0"])

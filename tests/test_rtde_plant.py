@@ -309,3 +309,11 @@ def test_versions_without_scales_have_friction_on_or_off() -> None:
             state = arm.read()
         assert "wholly" in arm.said[0]
         assert state.time == pytest.approx(0.04)  # no control_step there: by the clock
+
+
+def test_a_torque_that_is_no_number_is_never_sent() -> None:
+    arm = object.__new__(RtdePlant)  # of no controller: it is refused before anything could be sent
+    arm._gravity = np.zeros(6)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(InvalidValue, match="a torque that is no number"):
+            arm.write(Command(np.array([0.0, bad, 0.0, 0.0, 0.0, 0.0])))

@@ -15,6 +15,7 @@ from watched_logs import ROBOT, columns_of, model_of
 import tangere
 from tangere.apps.touch.api import LearnedModel, WatchedLogs, per_hour, recorded
 from tangere.apps.touch.learn_commands import promise
+from tangere.apps.touch.options import arm_of
 from tangere.apps.touch.options import model_of as chosen_model
 from tangere.apps.touch.page_watched import point_of, watched_html
 from tangere.cli.main import main
@@ -233,3 +234,11 @@ def test_recordings_pass_as_they_are(folder: Path) -> None:
     named = recorded([Log(columns_of()), one], None, None)
     assert [r.name for r in named] == ["log 1", "pushed.csv"]
     assert named[0].digest != recorded(Log(columns_of(seed=2)), None, None)[0].digest
+
+
+def test_a_payload_that_looks_like_millimetres_is_doubted(capsys: pytest.CaptureFixture[str]) -> None:
+    given = argparse.Namespace(robot="ur5e", columns=None, payload="1,0,0,50", gravity=None)
+    arm_of(given)
+    assert "payload: 0,0,50 m is unusual" in capsys.readouterr().err
+    arm_of(argparse.Namespace(**{**vars(given), "payload": "1,0,0,50mm"}))
+    assert capsys.readouterr().err == ""
