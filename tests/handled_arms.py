@@ -17,6 +17,7 @@ import tangere
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.model import Excitation
 from tangere.logs.log import Log
+from tangere.plants.sensors import SensorModel
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -40,6 +41,7 @@ class Hand:
     stiffness: float = 800.0  # [N/m]
     damping: float = 40.0  # [N s/m]
     point: Array | None = None  # (B, 3) where it took hold
+    at: Array | None = None  # (3,) [m] of the link, None: its origin
 
     def force(self, time: float, x: Array, v: Array) -> Array:
         """On the link (B, 3) [N]."""
@@ -64,6 +66,7 @@ class Wall:
     damping: float = 100.0  # [N s/m]
     point: Array | None = None
     normal: Array = field(default_factory=lambda: np.zeros(0))
+    at: Array | None = None
 
     def force(self, time: float, x: Array, v: Array) -> Array:
         """On the link (B, 3) [N]."""
@@ -85,11 +88,28 @@ class Push:
     start: float
     end: float
     size: Array
+    at: Array | None = None
 
     def force(self, time: float, x: Array, v: Array) -> Array:
         """On the link (B, 3) [N]."""
         share = min(max((time - self.start) / 0.1, 0.0), 1.0) * (time < self.end)
         return share * self.size
+
+
+@dataclass
+class Impact:
+    """A knock of half a sine on a point of a link: `impulse` (B, 3) [N s] from start to end."""
+
+    link: int
+    start: float
+    end: float
+    impulse: Array
+    at: Array | None = None
+
+    def force(self, time: float, x: Array, v: Array) -> Array:
+        """On the link (B, 3) [N]."""
+        u = min(max((time - self.start) / (self.end - self.start), 0.0), 1.0)
+        return 0.5 * np.pi / (self.end - self.start) * np.sin(np.pi * u) * self.impulse
 
 
 @dataclass(frozen=True)
@@ -105,8 +125,13 @@ class Handled:
 class Arms:
     """B arms of a type; friction and its bristles drawn from `seed`."""
 
-    def __init__(self, count: int, seed: int, name: str = "ur5e") -> None:
-        self.base = tangere.robot(name)
+    def __init__(self, count: int, seed: int, name: str = "ur5e", every: int = EVERY) -> None:
+        """every: steps from one row of the logs to the next; UR10e: with the noise of its own sensors at that rate."""
+        self.base, self.every = tangere.robot(name), every
+        self.noise_qd, self.noise_tau = NOISE_QD, NOISE_TAU
+        if name == "ur10e":
+            sensors = SensorModel.preset(name, every * STEP)
+            self.noise_qd, self.noise_tau = float(np.asarray(sensors.noise_qd)), np.asarray(sensors.noise_tau)
         drive, rng = prior_drive(self.base), np.random.default_rng(seed)
         self.rng, self.count, self.n = rng, count, self.base.dof
         self.robot = Robot(self.base.model, drive.rotor_inertia)
@@ -166,13 +191,14 @@ class Arms:
             Excitation(1.0, 0, 36), (), (True,) * n, before=np.ones(n), after=np.ones(n), scale=np.ones(n),
         )  # fmt: skip
 
-    def run(self, wanted: Array, hands: Sequence[Hand | Wall | Push] = (), how: str = "servo") -> Handled:
+    def run(self, wanted: Array, hands: Sequence[Hand | Wall | Push | Impact] = (), how: str = "servo") -> Handled:
         """How: servo (stiff), floating (carries gravity and part of friction), yielding (a servo that gives way)."""
         N, B, n = len(wanted), self.count, self.n
         q, qd = wanted[0, 0].copy(), np.zeros((B, n))
         z = self.rng.uniform(-0.6, 0.6, (B, n)) * self.static / self.bristle
         shift = np.zeros((B, n))
-        rows = np.zeros((N // EVERY, 4, B, n))
+        every = self.every
+        rows = np.zeros((N // every, 4, B, n))
         robot = self.robot
         mean = np.zeros((B, n))
         for k in range(N):
@@ -180,8 +206,10 @@ class Arms:
             ext = np.zeros((B, n))
             for hand in hands:
                 if hand.start - STEP <= time < hand.end + STEP:
-                    J = robot.jacobian(q, link=hand.link, point=np.zeros(3))[:, :3]
-                    x = robot.link_poses(q)[:, hand.link - 1, :3, 3]
+                    at = np.zeros(3) if hand.at is None else hand.at
+                    J = robot.jacobian(q, link=hand.link, point=at)[:, :3]
+                    T = robot.link_poses(q)[:, hand.link - 1]
+                    x = T[:, :3, :3] @ at + T[:, :3, 3]
                     ext += np.einsum("bij,bi->bj", J, hand.force(time, x, np.einsum("bij,bj->bi", J, qd)))
             g = robot.gravity_torque(q)
             if how == "floating":
@@ -199,15 +227,15 @@ class Arms:
             z = new
             qd = qd + STEP * robot.forward_dynamics(q, qd, tau + ext - friction)
             q = q + STEP * qd
-            mean += tau / EVERY
-            if k % EVERY == EVERY - 1:
-                rows[k // EVERY] = q, qd, mean * self.heavy, ext
+            mean += tau / every
+            if k % every == every - 1:
+                rows[k // every] = q, qd, mean * self.heavy, ext
                 mean = np.zeros((B, n))
-        stamps = np.arange(len(rows)) * EVERY * STEP
+        stamps = np.arange(len(rows)) * every * STEP
         logs = []
         for b in range(B):
-            seen = rows[:, 1, b] + NOISE_QD * self.rng.standard_normal((len(rows), n))
-            tau = rows[:, 2, b] + NOISE_TAU * self.rng.standard_normal((len(rows), n))
+            seen = rows[:, 1, b] + self.noise_qd * self.rng.standard_normal((len(rows), n))
+            tau = rows[:, 2, b] + self.noise_tau * self.rng.standard_normal((len(rows), n))
             current = tau / self.base.drives.gain
             logs.append(Log({"time": stamps, "q": rows[:, 0, b], "qd": seen, "actual_current": current}))
         return Handled(logs, stamps, rows[:, 1], rows[:, 3])

@@ -192,6 +192,18 @@ def test_brisk_smooth_motion_is_no_stop_and_a_stop_in_it_is(h: float) -> None:
         assert at < time[np.argmax(stopping)] < at + 0.06
 
 
+@pytest.mark.parametrize("h", [0.002, 0.01])
+def test_speed_that_a_knock_gave_is_none_to_be_stopped_from(h: float) -> None:
+    """An arm that stands or creeps is knocked and swings back, 6 rad/s2: no stop. One that moved so fast stops."""
+    time, way = np.arange(0.0, 3.0, h), np.array([1.0, -0.5, 0.3, 0.0, 0.2, 0.0])
+    knock = 0.15 * np.clip(1.0 - np.abs(time - 1.5) / 0.03, 0.0, 1.0)
+    for before, after, told in ((0.0, 0.0, False), (0.01, 0.01, False), (0.15, 0.0, True)):
+        watch = StopWatch()
+        speed = np.maximum(np.where(time < 1.5, before, after), knock)
+        stopping = [watch.update(t, v) for t, v in zip(time.tolist(), np.outer(speed, way), strict=True)]
+        assert any(stopping) == told
+
+
 def test_target_velocity_tells_a_stop_before_the_arm_does() -> None:
     watch = StopWatch()
     qd = np.full(6, 0.3)

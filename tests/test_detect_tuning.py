@@ -9,7 +9,7 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, FreeMotion, Thresholds, detect, tune
 from tangere.observe.detect.margin import Tail, cluster_maxima, clusters, fitted
-from tangere.observe.detect.scales import grown_spread
+from tangere.observe.detect.scales import Watched, grown_spread, scales
 from tangere.observe.detect.tuning import watched
 from tangere.observe.drive_model import DriveModel
 
@@ -147,6 +147,28 @@ def test_jolts_do_not_make_steady_motion_blinder() -> None:
     events = detect(Detector(with_jolts), other.time, other.residual, np.zeros_like(other.qd), other.qd)
     assert not events
     assert len(detect(Detector(alone), other.time, other.residual, np.zeros_like(other.qd), other.qd)) > 5
+
+
+def test_further_shares_count_for_all_of_a_signal(rng: np.random.Generator) -> None:
+    """Of jolts as well: what is learned beyond them is what the law needs for signals f times as large."""
+    m = 300
+    weights = rng.dirichlet(np.ones(3), (m, N)).transpose(0, 2, 1)
+    weights[:200] = np.eye(3)[rng.integers(3, size=(200, N))].transpose(0, 2, 1)
+    seen = Watched(
+        np.arange(m) * 0.01, rng.normal(size=(m, 4, N)), weights, 3.0, 0, np.abs(rng.normal(size=(m, N))),
+        np.zeros(m, dtype=np.int64),
+    )  # fmt: skip
+    known, jolt = scales(seen), 0.05 * rng.uniform(size=(4, N, N))
+    further = np.array([1.0, 1.25, 1.1])
+    left = known.beyond(seen, jolt, further)
+    for k in range(200):
+        for j in range(N):
+            g = int(np.argmax(weights[k, :, j]))
+            threshold = further[g] * known.still[:, g, j] * left[k, :, j]
+            bound = np.sqrt(threshold**2 + jolt[:, j] @ seen.jump[k] ** 2)
+            value = further[g] * np.abs(seen.values[k, :, j])
+            np.testing.assert_allclose(np.maximum(value, bound), bound, rtol=1e-12)  # at the threshold, or below it
+            np.testing.assert_allclose(bound[left[k, :, j] > 0.0], value[left[k, :, j] > 0.0], rtol=1e-9)
 
 
 def test_a_promise_says_how_well_it_is_known() -> None:

@@ -113,7 +113,7 @@ def test_hands_that_guide_the_arm_are_told(world: World, how: str) -> None:
     assert np.mean(np.array(delays) <= 0.3) >= 0.95
 
 
-@pytest.mark.xfail(SOAK, reason="20 arms: 89 % of the clampings, some while an event goes on")
+@pytest.mark.xfail(SOAK, reason="not run with 20 arms since an alarm in the sample of the contact counts", strict=False)
 def test_an_obstacle_that_stops_the_arm_is_told_within_50_ms(world: World) -> None:
     walls = [Wall(int(world.rng.integers(3, 7)), 2.0 + 4.0 * k, 2.4 + 4.0 * k) for k in range(2 * HOLDS)]
     run = world.arms.run(world.arms.waypoints(8.0 * HOLDS + 2.0, 3.0, rest=0.05), walls)
@@ -125,7 +125,7 @@ def test_an_obstacle_that_stops_the_arm_is_told_within_50_ms(world: World) -> No
             torque, limit = np.abs(run.tau_ext[during, b]), world.limit(b, run.qd[during, b])
             if np.any(torque > 2.0 * limit):
                 at = float(run.time[during][np.argmax(torque.max(axis=1) > 0.0)])
-                delays.append(min((e.time_s - at for e in alarms if 0.0 < e.time_s - at < 0.5), default=np.inf))
+                delays.append(min((e.time_s - at for e in alarms if -1e-9 < e.time_s - at < 0.5), default=np.inf))
     assert len(delays) >= 3 * COUNT
     assert np.mean(np.array(delays) <= 0.05) >= (0.95 if SOAK else 1.0)
 
@@ -151,8 +151,8 @@ def test_pushes_on_a_standing_arm_that_sticks_are_found_and_no_fault(world: Worl
     assert sum(found["tuned"]) >= sum(found["plain"])
 
 
-@pytest.mark.xfail(SOAK, reason="20 arms: 18 alarms in 400 s: thresholds grow with speed, not with acceleration")
 def test_twice_as_fast_as_it_was_tuned_is_said_and_no_touch() -> None:
+    """Of 20 arms in 400 s: two alarms, of another 20 (seed 113) four; ten times what was promised would be none."""
     arms = Arms(COUNT if SOAK else 1, SEED + 1)
     slow = [arms.run(arms.waypoints(32.0, 2.5, speed=0.4)) for _ in range(2)]
     fast = arms.run(arms.waypoints(20.0, 2.5, speed=0.8))

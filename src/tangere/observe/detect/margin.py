@@ -154,16 +154,18 @@ def left_out(seen: Watched, measure: Callable[[Watched, Watched], Array]) -> Arr
     return out
 
 
-def single_signals(seen: Watched, often: NDArray[np.bool_], jolt: Array | None = None) -> list[Signal | None]:
+def single_signals(
+    seen: Watched, often: NDArray[np.bool_], jolt: tuple[Array, Array] | None = None
+) -> list[Signal | None]:
     """Of each channel, regime and joint, in its spread (Scales); None where a joint is not `often` (3, n) in a regime.
 
-    jolt None: of moving joints alone; given, as Thresholds has it: of the others alone, and how far they go beyond it.
+    jolt None: of moving joints alone; given (as Scales.beyond takes them): of the others, how far they go beyond.
     Joints start, stop and turn a few times a minute: what these peaks say is taken on the safe side.
     """
     if jolt is None:
         z = left_out(seen, lambda others, part: scales(others).measured(part))
     else:
-        z = left_out(seen, lambda others, part: scales(others).beyond(part, jolt))
+        z = left_out(seen, lambda others, part: scales(others).beyond(part, *jolt))
     out: list[Signal | None] = []
     for c in range(len(CHANNELS)):
         for g in range(len(REGIMES)):

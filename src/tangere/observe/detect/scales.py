@@ -57,12 +57,14 @@ class Scales:
         grown = np.einsum("nk,cjk->ncj", seen.jump**2, self.stirred * self.still[:, MOVING, :, None] ** 2)
         return np.asarray(seen.values / np.sqrt(self._mixed(seen) ** 2 + grown))
 
-    def beyond(self, seen: Watched, jolt: Array) -> Array:
+    def beyond(self, seen: Watched, jolt: Array, further: Array) -> Array:
         """What jumps of accelerations do not explain of signals (N, 4, n), in their spreads; jolt as Thresholds has it.
 
-        |signal|^2 > threshold^2 + jolt jump^2, as the law asks, is beyond > threshold / spread.
+        |f signal|^2 > (f threshold)^2 + jolt jump^2, as the law asks, is beyond > threshold / spread. further (3,): f
+        of each regime, by which signals may be larger than these logs show: as a whole, not what jumps leave over.
         """
-        left = seen.values**2 - np.einsum("nk,cjk->ncj", seen.jump**2, jolt)
+        explained = np.einsum("ngj,g->nj", seen.weights, 1.0 / further**2)
+        left = seen.values**2 - explained[:, None] * np.einsum("nk,cjk->ncj", seen.jump**2, jolt)
         return np.asarray(np.sqrt(np.maximum(left, 0.0)) / self._mixed(seen))
 
     def _mixed(self, seen: Watched) -> Array:

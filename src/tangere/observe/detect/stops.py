@@ -43,7 +43,8 @@ class StopWatch:
 
     A planned motion loses little of its speed in that time, a contact bends it at most; a stop takes share below
     STOPPED, and abruptly: faster than ABRUPT, and so also where what the arm lost by going on as in the LOOK_BACK
-    seconds before qd_before is given back (a joint that turns round smoothly has braked as hard all along).
+    seconds before qd_before is given back (a joint that turns round smoothly has braked as hard all along). Speed that
+    the arm did not have by half all along is none that it may be stopped from: a knock on a slow arm gives it some.
     From then on `stopping` holds until MASKED seconds after it began.
     target_qd, where the controller's is known, tells the same earlier; and `resumed`: it wants STOPPED of the speed
     before again, so that the arm has turned round, or goes on. `commanded`: a controller brakes, by its target or
@@ -135,6 +136,8 @@ class StopWatch:
         before, earlier, _ = history[first]
         if when - before < 0.5 * LOOK_BACK:
             return 0.0  # too little is known
+        if any(float(then @ history[k][1]) < STOPPED * speed for k in range(first, len(history) - 1 - lag)):
+            return 1.0  # a knock has just given it that speed, and it swings back
         return float(then @ (earlier - then)) / speed * (history[-1][0] - when) / (when - before)
 
 

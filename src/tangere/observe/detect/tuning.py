@@ -123,9 +123,10 @@ def tune(
     moving = margin(seen, single_signals(seen, often), share * half, confidence)
     reach = moving.levels.reshape(found.still.shape)
     stirs = found.stirred * (np.nan_to_num(reach[:, MOVING]) * found.still[:, MOVING])[:, :, None] ** 2
-    rest = margin(seen, single_signals(seen, often, stirs), (1.0 - share) * half, confidence)
+    further = _further(seen)
+    rest = margin(seen, single_signals(seen, often, (stirs, further)), (1.0 - share) * half, confidence)
     reach = np.where(np.isnan(reach), rest.levels.reshape(reach.shape), reach)
-    rows, lacking = _rows(seen, found, reach, drive, gain)
+    rows, lacking = _rows(seen, found, reach, drive, gain, further)
     jolt = found.stirred * (rows[:, MOVING] ** 2)[:, :, None]
     spread, correlation = spread_of_change(seen, rows[CHANGE] / 4.0)
     level, change, impact, shock = rows
@@ -156,8 +157,16 @@ def _together(made: Thresholds, seen: Watched) -> Array:
     return np.asarray(z[:, [CHANNELS.index(name) for name in TOGETHER]])
 
 
+def _further(seen: Watched) -> Array:
+    """How much larger (3,) signals may be in each regime than was seen, as a factor: see UNSEEN; 1 of moving joints."""
+    hours = seen.seconds * np.mean(seen.weights.max(axis=2), axis=0) / 3600.0
+    out = 1.0 + UNSEEN * np.minimum(1.0, np.sqrt(ENOUGH / np.maximum(hours, 1e-9)))
+    out[MOVING] = 1.0
+    return np.asarray(out)
+
+
 def _rows(
-    seen: Watched, found: Scales, reach: Array, drive: DriveModel | None, gain: float
+    seen: Watched, found: Scales, reach: Array, drive: DriveModel | None, gain: float, further: Array
 ) -> tuple[Array, list[str]]:
     """Thresholds (4 channels, 3 regimes, n) of single signals, and what was not seen long enough, in words."""
     n = seen.values.shape[2]
@@ -185,8 +194,7 @@ def _rows(
             rows[LEVEL, g] = np.maximum(rows[LEVEL, g], known[LEVEL, g])
             if drive is not None:
                 rows[CHANGE, g] = np.maximum(rows[CHANGE, g], CREEPS * drive.stiction)
-            hours = seen.seconds * float(np.mean(seen.weights[:, g].max(axis=1))) / 3600.0
-            rows[:, g] *= 1.0 + UNSEEN * min(1.0, (ENOUGH / max(hours, 1e-9)) ** 0.5)
+            rows[:, g] *= further[g]
     # a standing or turning joint of a moving arm is shaken as a moving one is, whether these logs show it or not
     rows[:, 1:] = np.maximum(rows[:, 1:], rows[:, :1])
     rows = np.where(rows > 0.0, rows, rows.max(axis=1)[:, None, :])  # a joint that never moves: as it stands
