@@ -19,7 +19,8 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,6 +29,7 @@ import numpy as np
 
 from tangere import foreign
 from tangere.errors import TangereError
+from tangere.identification.model import read_model
 from tangere.logs import ros_messages
 from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
@@ -129,6 +131,34 @@ def regrown(data: bytes, rng: random.Random) -> bytes:
     return ElementTree.tostring(root)
 
 
+JSON = [
+    None, True, 0, -1, 3, 99, 0.5, 1e308, -1e308, 10**200, 10**400, float("nan"), float("inf"), "", "a" * 3000, "\x1b[2J", [], {},
+    [1, 2, 3], [None], [[1], [2]], [{}], {"a": 1},
+]  # fmt: skip
+
+
+def reshaped(data: bytes, rng: random.Random) -> bytes:
+    """A JSON document that stays one: values exchanged for hostile or for each other, left out, or repeated."""
+    root: list[Any] = [json.loads(data)]
+    for _ in range(rng.randint(1, 4)):
+        places: list[tuple[Any, Any]] = [(root, 0)]
+        for inside, key in places:  # grows as it goes
+            value = inside[key]
+            entries = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+            places += [(value, entry) for entry in entries]
+        (inside, key), kind = rng.choice(places[1:] or places), rng.randrange(5)
+        if kind == 0 and inside is not root:
+            del inside[key]
+        elif kind == 1:
+            other, entry = rng.choice(places)
+            inside[key] = copy.deepcopy(other[entry])
+        elif kind == 2 and isinstance(inside, list):
+            inside.extend([copy.deepcopy(inside[key])] * rng.choice((1, 100)))
+        else:
+            inside[key] = copy.deepcopy(rng.choice(JSON))
+    return json.dumps(root[0]).encode()[:MOST]
+
+
 def rezipped(data: bytes, rng: random.Random) -> bytes:
     """An archive one of whose files is another, with the checksum that belongs to it."""
     out = io.BytesIO()
@@ -197,8 +227,8 @@ def _told(content: bytes, rng: random.Random) -> bytes:
 
 MOST = 200_000  # [bytes] of a mutated text
 SHAPED = {
-    ".npz": rezipped, ".fmu": rezipped, ".mcap": rechunked, **dict.fromkeys((".bin", ".png", ".db3"), mutated),
-    **dict.fromkeys((".urdf", ".svg", ".xml"), regrown),
+    ".npz": rezipped, ".fmu": rezipped, ".mcap": rechunked, ".json": reshaped,
+    **dict.fromkeys((".bin", ".png", ".db3", ".glb"), mutated), **dict.fromkeys((".urdf", ".svg", ".xml", ".dae"), regrown),
 }  # fmt: skip
 
 
@@ -230,7 +260,9 @@ def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object]
         "npz": ([(folder / name).read_bytes() for name in ("a.npz", "b.npz")], _npz, ".npz"),
         "mcap": ([(folder / "a.mcap").read_bytes()], recordings, ".mcap"),
         "db3": ([_db3(folder / "a.db3", names, wave)], recordings, ".db3"),
-        "manifest": ([json.dumps({"program": "tangere", "format": 1, "command": ["run"], "scenario": {}}).encode()], _manifest, ".json"),
+        "manifest": ([_run(folder / "run", "manifest.json")], lambda p: _page(p, folder / "run", "manifest.json"), ".json"),
+        "summary": ([_run(folder / "run", "summary.json")], lambda p: _page(p, folder / "run", "summary.json"), ".json"),
+        "model": ([_model()], read_model, ".toml"),
         "fmu": ([_fmu()], _opened, ".fmu"),
         "rtde": ([_packages()], _rtde, ".bin"),
         "primary": ([_messages()], _primary, ".bin"),
@@ -239,6 +271,9 @@ def seeds(folder: Path) -> dict[str, tuple[list[bytes], Callable[[Path], object]
         "svg": ([SVG], _svg, ".svg"),
         "picture": (_pictures(), _picture, ".png"),
     }  # fmt: skip
+    if _there("trimesh") and _there("collada"):
+        for ending, what in (("dae", "mesh"), ("stl", "triangles"), ("obj", "surfaces"), ("glb", "scene")):
+            read[what] = ([_box(ending)], _mesh, f".{ending}")
     if "mujoco" in sys.modules or _there("mujoco"):
         read["mjcf"] = ([MJCF], load, ".xml")
     return {name: one for name, one in read.items() if one[0]}
@@ -275,10 +310,52 @@ def _npz(path: Path) -> object:
     return recordings(path, rate=100.0)
 
 
-def _manifest(path: Path) -> object:
-    from tangere.loop.folder import load_manifest
+@cache
+def _made() -> dict[str, bytes]:
+    """Files of a run that is pushed, and of a model; once, as the latter takes a second."""
+    import tangere
+    from tangere.cli.main import main
 
-    return load_manifest(path)
+    t = np.arange(0.0, 3.0, 1e-2)
+    q = 0.2 * np.sin(np.outer(t, np.linspace(0.5, 1.0, 6))) + np.array([0.0, -1.2, 1.3, -0.4, 1.1, 0.2])
+    log = Log({"time": t, "q": q, "qd": np.gradient(q, t, axis=0), "tau": tangere.robot("ur10e").gravity_torque(q)})
+    with tempfile.TemporaryDirectory() as name, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        run = ["run", "hold", "--plant", "rigid", "--set", "duration=0.1", "--push", "joint=2,torque=60,start=0.02,duration=0.05"]
+        assert main([*run, "--out", f"{name}/run"]) == 0
+        write_csv(log, f"{name}/log.csv")
+        assert main(["identify", f"{name}/log.csv", "--robot", "ur10e", "--inertial", "none", "--out", f"{name}/model.toml"]) == 0
+        files = ("run/manifest.json", "run/summary.json", "run/log.mcap", "model.toml")
+        return {file: (Path(name) / file).read_bytes() for file in files}
+
+
+def _run(folder: Path, wanted: str) -> bytes:
+    """A run's folder, and one of its files."""
+    folder.mkdir(exist_ok=True)
+    for name in ("manifest.json", "summary.json", "log.mcap"):
+        (folder / name).write_bytes(_made()[f"run/{name}"])
+    return _made()[f"run/{wanted}"]
+
+
+def _page(path: Path, folder: Path, name: str) -> object:
+    """The page of a run one of whose files is another."""
+    from tangere.loop.folder import load_manifest
+    from tangere.report.data import run_data
+    from tangere.report.page import report_html
+
+    (folder / name).write_bytes(path.read_bytes())
+    page = report_html(run_data(folder))
+    load_manifest(folder)
+    return page
+
+
+def _model() -> bytes:
+    return _made()["model.toml"]
+
+
+def _mesh(path: Path) -> object:
+    from tangere.studio.meshes import read_mesh
+
+    return read_mesh(path)
 
 
 def _db3(path: Path, names: list[str], q: np.ndarray) -> bytes:
@@ -378,6 +455,14 @@ def _dashboard(path: Path) -> object:
     answers = [board._line() for _ in range(3)]
     assert all(answer.isprintable() for answer in answers)
     return answers
+
+
+def _box(ending: str) -> bytes:
+    """A box as a mesh file."""
+    import trimesh
+
+    made = trimesh.creation.box((1.0, 2.0, 3.0)).export(file_type=ending)
+    return made.encode() if isinstance(made, str) else made
 
 
 def _ros2_messages() -> list[bytes]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +71,23 @@ def test_the_wall_times_are_those_of_the_run(folder: Path) -> None:
     summary["plan"]["seconds"] = {"strokes": 123.0, "plan": 456.0}
     (folder / "summary.json").write_text(json.dumps(summary))
     assert read_drawing(folder).prepared.seconds == {"strokes": 123.0, "plan": 456.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("summary.json", {"plan": None}), ("summary.json", {"controllers": [1]}),
+        ("manifest.json", {"scenario": {"picture": 5}}), ("manifest.json", {"scenario": {"picture": "cross.svg"}}),
+    ],
+)  # fmt: skip
+def test_files_that_hold_something_else_are_refused(
+    folder: Path, name: str, change: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(told | change))
+    assert main(["report", str(folder)]) == 1
+    assert re.match(r"error: .{10,}", capsys.readouterr().err)
+    interrupted(folder)  # what the summary says of it, or nothing
 
 
 @pytest.fixture(scope="module")

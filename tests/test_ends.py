@@ -299,3 +299,29 @@ def test_ctrl_c_while_it_loads_is_no_fault(tmp_path: Path) -> None:
         preexec_fn=listening,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_of_a_server_a_signal_is_the_usual_end(number: int) -> None:
+    host = f"127.0.{os.getpid() % 250}.{number + 10}"
+    with killed(begun("virtual", "ur5e", "--plant", "rigid", "--address", host)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready ur5e")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_closed_terminal_costs_a_studio_nothing(tmp_path: Path, number: int) -> None:
+    """A terminal, or a service, tells each process of the group: the log is whole all the same."""
+    pytest.importorskip("viser")
+    log = tmp_path / "log.mcap"
+    studio = begun("studio", "--no-browser", "--log", str(log), start_new_session=True)
+    with killed(studio) as process:
+        until(grown(log, 20_000), process)
+        os.killpg(process.pid, number)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (0, "")
+    assert out.startswith("studio at http://127.0.0.1:")
+    assert read(log).complete

@@ -237,3 +237,33 @@ def test_numbers_of_no_arm_are_no_model(wrong: dict[str, float], said: str, tmp_
     write_csv(Log(log | {name: np.full_like(q, value) for name, value in wrong.items()}), tmp_path / "log.csv")
     with pytest.raises(InvalidValue, match=re.escape(said)):
         tangere.identify(tmp_path / "log.csv", "ur10e")
+
+
+def test_whole_numbers_without_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON: beyond 64 bits they are floats, which arrays take. TOML: those that no float holds are refused."""
+    found = foreign.loads(f"[1, -{2**63}, {2**63 - 1}, {2**63}, {10**30}, 1{'0' * 400}]", "a.json")
+    assert found == [1, -(2**63), 2**63 - 1, 2.0**63, 1e30, np.inf]
+    assert [type(one) for one in found] == [int] * 3 + [float] * 3
+    assert foreign.toml("a = 1e300\nb = " + "9" * 200, "a.toml")["b"] > 0
+    for number in ("9" * 400, "1_" * 300 + "1", "0x" + "f" * 300):
+        with pytest.raises(InvalidValue, match=r"a\.toml.*digits or more is not read"):
+            foreign.toml(f"a = {number}", "a.toml")
+        (tmp_path / "a.toml").write_text(f"schema_version = {number}\n")
+        assert main(["check", str(tmp_path / "a.toml")]) == 1
+        assert "digits or more" in capsys.readouterr().err
+
+
+def test_a_program_from_a_pipe_and_a_logo_have_a_measure(tmp_path: Path) -> None:
+    """What never ends is not waited for: /dev/zero as a program and as a logo."""
+    words = [sys.executable, "-m", "tangere"]
+    path = os.pathsep.join([str(Path(__file__).resolve().parent.parent / "src"), os.environ.get("PYTHONPATH", "")])
+    how = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}, "text": True}
+    with open("/dev/zero") as endless:
+        done = subprocess.run([*words, "script", "check", "-"], stdin=endless, capture_output=True, check=False, **how)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "standard input: has more than 10 MB" in done.stderr
+    (tmp_path / "logo.png").symlink_to("/dev/zero")
+    write_csv(Log({"time": np.arange(3.0), "q": np.zeros((3, 6))}), tmp_path / "a.csv")
+    done = subprocess.run([*words, "report", "a.csv", "--logo", "logo.png"], capture_output=True, check=False, **how)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert re.match(r"error: --logo: logo\.png: has .* MB, at most 1 are read", done.stderr)

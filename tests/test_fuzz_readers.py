@@ -13,8 +13,9 @@ import pytest
 
 COUNT = 5000 if os.environ.get("TANGERE_SOAK") else 60
 READERS = (
-    "toml", "scenario", "urdf", "calibration", "motors", "csv", "stream", "npz", "mcap", "db3", "manifest", "fmu",
-    "rtde", "primary", "dashboard", "ros2", "svg", "picture", "mjcf",
+    "toml", "scenario", "urdf", "calibration", "motors", "csv", "stream", "npz", "mcap", "db3", "manifest", "summary",
+    "model", "fmu", "rtde", "primary", "dashboard", "ros2", "svg", "picture", "mjcf", "mesh", "triangles", "surfaces",
+    "scene",
 )  # fmt: skip
 
 

@@ -268,6 +268,17 @@ def test_words_and_nothing() -> None:
     assert Setting("x", "kg", None, "").read(None) is None
 
 
+def test_nothing_in_the_place_of_a_value_is_refused_where_a_value_is_needed() -> None:
+    @dataclass(frozen=True)
+    class Group:
+        side: float = setting(1.0, "m", "a length")
+        name: str | None = word("a", "a name, or none")
+
+    assert merged(Group, {"name": None}).name is None
+    with pytest.raises(InvalidValue, match="side: a value is missing"):
+        merged(Group, {"side": None})
+
+
 def test_an_unknown_key_lists_the_known_and_says_what_was_meant() -> None:
     known = "length, on, q, time, times, word"
     with pytest.raises(UnknownName, match=f"unknown setting 'lenght'; known: {known}; did you mean 'length'\\?"):

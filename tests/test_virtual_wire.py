@@ -215,6 +215,15 @@ def test_fuzzed_dashboard() -> None:
             controller.tick()
 
 
+def test_a_program_without_end_has_a_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty lines count, too: else they would fill the memory, and each be counted anew with every one that comes."""
+    monkeypatch.setattr(primary_port, "TEXT_BYTES", 10_000)
+    cut = Programs()
+    assert cut.feed(b"def go():\n" + b"\n" * 9_000) == []
+    assert next(len(text) for text in cut.feed(b"\n" * 2_000)) > 10_000
+    assert cut.feed(b"def go():\nend\n") == ["def go():\nend\n"]
+
+
 def test_fuzzed_programs() -> None:
     """Text that is no program is told about, and the controller goes on with the next one."""
     controller = made()

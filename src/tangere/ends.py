@@ -193,11 +193,16 @@ def told() -> Ended | None:
     return None if ends is None else ends.heard
 
 
-def child() -> None:
-    """For a worker process: the parent decides when it ends, and it never outlives the parent."""
+def deaf() -> None:
+    """For a process that belongs to another: the parent decides when it ends. A terminal tells both."""
     with suppress(ValueError):  # not in the main thread
         for number in _signals():
             signal.signal(number, signal.SIG_IGN)
+
+
+def child() -> None:
+    """For a worker process: as `deaf`, and it never outlives the parent."""
+    deaf()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 

@@ -15,7 +15,7 @@ import signal
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import Any, BinaryIO
@@ -32,6 +32,7 @@ PROMPT = 10 * MB
 PER_MB = 0.3  # [s] for every MB beyond
 DEPTH = 100  # levels of nesting: the deepest model file of ours has 4, of others 30
 PARTS = 50  # of a dotted key in TOML; tomllib takes quadratic memory in them
+DIGITS = 250  # of a number in TOML; a whole one of more, in hexadecimal digits, may be beyond what a float holds
 TEXT_MAX = 10 * MB  # of a file of settings, a manifest or a model: the largest of ours has 30 kB
 YAML_MAX = 1 * MB  # PyYAML takes 10 s for each
 YAML_ITEMS = 20_000  # of a YAML file; a calibration has 50
@@ -109,15 +110,18 @@ def too_large(name: object, size: int, most: int, what: str = "has") -> InvalidV
 
 
 @contextmanager
-def reading(name: object, size: int = 0, kind: type[InvalidValue] = InvalidValue) -> Iterator[None]:
+def reading(
+    name: object, size: int = 0, kind: type[InvalidValue] = InvalidValue, *, limited: bool = True
+) -> Iterator[None]:
     """While data of others is read: whatever is raised becomes an error of ours, `kind`, that names the file.
 
     In a command the process may take no more than `budget(size)` of memory and `seconds(size)` of computing meanwhile;
-    in a program of others that only uses this library its limits are not touched.
+    in a program of others that only uses this library its limits are not touched. Nor are they with limited=False,
+    for what is made of files whose reading was limited by itself.
     """
     shown_name = clean(str(name))
     try:
-        with _limited(name, size):
+        with _limited(name, size) if limited else nullcontext():
             yield
     except (TangereError, ImportError):
         raise
@@ -238,6 +242,8 @@ def toml(
     for number, row in enumerate(text.splitlines(), 1):
         if row.count(".") > PARTS and any(key.count(".") > PARTS for key in re.split(r"[=,\[\]{}]", row)):
             raise kind(f"{clean(str(name))}, line {number}: a key of more than {PARTS} parts is not read")
+    if re.search(rf"[\da-fA-F_]{{{DIGITS},}}", text):
+        raise kind(f"{clean(str(name))}{said}: a number of {DIGITS} digits or more is not read")
     if _deep(text):
         raise kind(f"{clean(str(name))}{said}: more than {DEPTH} levels of nesting are not read")
     try:
@@ -261,11 +267,17 @@ def _deep(text: str) -> bool:
     return deepest > DEPTH
 
 
+def _whole(digits: str) -> int | float:
+    """A whole number of a JSON text; beyond 64 bits, which is more than arrays take, as a float."""
+    number = int(digits) if len(digits) <= 20 else 2**63
+    return number if -(2**63) <= number < 2**63 else float(digits)
+
+
 def loads(text: str | bytes, name: object, kind: type[InvalidValue] = InvalidValue) -> Any:
     """What a JSON text holds."""
     try:
         with reading(name, len(text), kind):
-            found = json.loads(text)
+            found = json.loads(text, parse_int=_whole)
     except InvalidValue as problem:
         if isinstance(problem.__cause__, ValueError):
             raise kind(f"{clean(str(name))}: is not valid JSON: {shown(problem.__cause__, 200)}") from problem.__cause__

@@ -72,6 +72,7 @@ class Setting:
     repeat: bool = False  # its option may be given several times: the texts go into a tuple
     parse: Callable[[Any, str], Any] | None = None
     plain: Callable[[Any], Any] | None = None
+    optional: bool = True  # may be None: a field of a group says so by its type
 
     @property
     def label(self) -> str:
@@ -81,8 +82,10 @@ class Setting:
     def read(self, given: Any, name: str = "") -> Any:
         """The given value in the setting's unit, checked; lists as tuples. name: what an error calls it."""
         name = name or self.name
-        if given is None:
+        if given is None and self.optional:
             return None
+        if given is None:
+            raise InvalidValue(f"{name}: a value is missing")
         if self.parse is not None:
             value = self.parse(given, name)
         elif self.kind == "word":
@@ -230,7 +233,7 @@ def settings_of(group: type[Any]) -> dict[str, Setting]:
     for part in dataclasses.fields(group):
         one = part.metadata.get("setting")
         if one is not None:
-            found[part.name] = replace(one, name=part.name, default=part.default)
+            found[part.name] = replace(one, name=part.name, default=part.default, optional="None" in str(part.type))
     return found
 
 

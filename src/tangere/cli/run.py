@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tangere import foreign
 from tangere.apps.scenarios.common import RunSettings
 from tangere.errors import InvalidValue
 from tangere.options import add_about, add_foxglove, add_json, add_options
@@ -325,7 +326,8 @@ def report(arguments: argparse.Namespace) -> int:
     if is_drawing(source):
         from tangere.apps.drawing.page import write_drawn
 
-        where = write_drawn(read_drawing(source), out, load_manifest(source).command)
+        with foreign.reading(source, limited=False):
+            where = write_drawn(read_drawing(source), out, load_manifest(source).command)
     else:
         where = write_report(source, out, about=_about(arguments))
     print(f"report: {where}")

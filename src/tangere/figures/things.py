@@ -14,6 +14,7 @@ from tangere.figures.markup import Raw, floats, join, tag
 from tangere.types import Array
 
 PATCH = 0.3  # m: of a wall or a table no more than this to each side of what meets it is drawn
+FAR = 1e3  # m: what is farther away or larger stands around no arm
 WORDS = {"surface": "wall", "pad": "hand", "paper": "paper", "ball": "ball"}
 # corners of a box by sign, and its six faces as corners that go round
 _CORNERS = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
@@ -54,7 +55,7 @@ def thing(told: Mapping[str, Any], near: Array) -> Thing | None:
         for part in told["parts"]:
             T = np.array(part["T"], dtype=np.float64).reshape(3, 4)
             size = np.array(part["size"], dtype=np.float64)
-            if not (np.all(np.isfinite(T)) and np.all(np.isfinite(size)) and np.all(size > 0.0)):
+            if not (np.all(np.abs(T) <= FAR) and np.all(size <= FAR) and np.all(size > 0.0)):
                 return None
             if part["kind"] == "sphere":
                 balls.append([*T[:, 3], float(size[0])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import zlib
@@ -188,9 +187,8 @@ class McapReader:
         """The columns, as a file of ours says them."""
         self.about = about
         try:
-            self.columns = json.loads(self.about["columns"])
-            self._joints = json.loads(self.about["joints"])
-            self.units = json.loads(self.about["units"])
+            told = (foreign.loads(self.about[name], self.path) for name in ("columns", "joints", "units"))
+            self.columns, self._joints, self.units = told
         except (KeyError, ValueError) as problem:
             raise InvalidValue(f"{self.path} holds no log: what it says of its columns cannot be read") from problem
         self.start_ns = int(self.about.get("start_ns", 0))
@@ -227,7 +225,7 @@ class McapReader:
         """The channel of a number where it carries columns."""
         if number not in self._known and self.channels.get(number, ("", "", ""))[2]:
             topic, kind, holes = self.channels[number]
-            self._known[number] = channel_of(topic, kind, json.loads(holes), self.columns, self._joints)
+            self._known[number] = channel_of(topic, kind, foreign.loads(holes, self.path), self.columns, self._joints)
         return self._known.get(number)
 
     def take(self, opcode: int, content: memoryview) -> None:
@@ -265,7 +263,7 @@ class McapReader:
             text, time = ros_messages.note_parts(body)
             self.notes.append(Note(time, text))
         elif topic == EVENTS_TOPIC:
-            self.events.append(json.loads(ros_messages.Parts(body).string()))
+            self.events.append(foreign.loads(ros_messages.Parts(body).string(), self.path))
         elif topic == BLOCKS_TOPIC:
             for name, values in unpacked(body).items():
                 self._waiting[name].append(values)

@@ -55,11 +55,9 @@ def _picture(path: str) -> str:
     if kind is None:
         raise InvalidValue(f"--logo: a file that ends with .svg, .png or .jpg, got {path!r}")
     try:
-        raw = Path(path).read_bytes()
-    except OSError as problem:
-        raise InvalidValue(f"--logo: cannot read {path}: {problem.strerror or problem}") from problem
-    if len(raw) > _LOGO:
-        raise InvalidValue(f"--logo: {path} has {len(raw) / 1e6:.1f} MB, a logo has at most {_LOGO / 1e6:g}")
+        raw = foreign.read_bytes(path, _LOGO)
+    except InvalidValue as problem:
+        raise InvalidValue(f"--logo: {problem}") from problem
     return f"data:image/{kind};base64,{base64.b64encode(raw).decode('ascii')}"
 
 
@@ -137,9 +135,7 @@ class RunData:
 
         Where the summary has none, the entry is what the event itself says.
         """
-        entries = self.summary.get("events")
-        told = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list | tuple) else []
-        at = {entry.get("time_s"): entry for entry in told}
+        at = {_number(entry.get("time_s")): entry for entry in entries_of(self.summary, "events")}
         return [(event, at.get(event.time_s, {"torque_nm": event.torque_nm})) for event in self.events]
 
     @property
@@ -258,12 +254,11 @@ def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) 
 
     logged: what the log says of them, phase by phase: point and force stand there. Without a summary it alone tells.
     """
-    newest = {entry.get("time_s"): entry for entry in map(_mapping, logged)}
-    listed = summary.get("events")
-    entries = [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else [*newest.values()]
+    newest = {_number(entry.get("time_s")): entry for entry in map(_mapping, logged)}
+    entries = entries_of(summary, "events") if isinstance(summary.get("events"), list | tuple) else [*newest.values()]
     out: list[Event] = []
     for entry in entries:
-        told = {"channel": "residual", **newest.get(entry.get("time_s"), {}), **entry}
+        told = {"channel": "residual", **newest.get(_number(entry.get("time_s")), {}), **entry}
         time, joint = _number(told.get("time_s")), told.get("joint")
         if time is not None and isinstance(joint, int) and 1 <= joint <= dof:
             residual = np.zeros(dof)
@@ -276,6 +271,12 @@ def events_of(summary: Mapping[str, Any], dof: int, logged: Iterable[Any] = ()) 
             more |= {name: str(told.get(name) or "") for name in ("why_no_link", "reason", "channel")}
             out.append(Event.sample(time, joint, residual, len(out) + 1, **more))
     return tuple(out)
+
+
+def entries_of(summary: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The mappings of a list in the summary, which may come from a file."""
+    listed = summary.get(key)
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
 
 
 def _vector(value: Any) -> Array | None:
@@ -303,9 +304,9 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(scenario.get("robot"), str):
         found["robot"] = _robot(scenario["robot"], scenario.get("parameters"))
     found["blocks"] = _blocks(scenario, found.get("robot"))
-    for kind in ("seeds", "versions"):
-        word, inner = kind.removesuffix("s"), _mapping(manifest.get(kind)).items()
-        named |= {f"{word} {key}": value for key, value in inner if value != "" and key not in scenario}
+    for kind in ("seed", "version"):
+        inner = _mapping(manifest.get(f"{kind}s")).items()
+        named |= {f"{kind} {key}": value for key, value in inner if value != "" and key not in scenario}
     return found
 
 
@@ -356,9 +357,8 @@ def _blocks(scenario: Mapping[str, Any], robot: Robot | str | None) -> dict[str,
 def push_words(push: Mapping[str, Any], robot: Robot | None = None) -> str:
     """A push (joint and torque, or link and force) in the few words that fit beside an arrow."""
     if _number(push.get("torque")) is not None:
-        joint, unit = push.get("joint"), "Nm"
-        if robot is not None and isinstance(joint, int):
-            unit = robot.unit(joint, unit)
+        joint = push.get("joint")
+        unit = robot.unit(joint, "Nm") if robot is not None and isinstance(joint, int) else "Nm"
         return f"{push['torque']:g} {unit} at joint {joint}"
     return f"a force on link {push.get('link')}"
 

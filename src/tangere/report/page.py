@@ -14,7 +14,7 @@ import numpy as np
 
 from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number, tag
 from tangere.logs.files import write_text
-from tangere.report.data import RunData
+from tangere.report.data import RunData, entries_of
 from tangere.report.section import Section, joint_units, page_head, robot_of
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
@@ -174,7 +174,7 @@ def _tiles(data: RunData) -> list[tuple[str, object, str]]:
             tiles.append((f"felt at joint {event.joint}", felt, f" {units[event.joint]}"))
         if entry.get("delay_ms") is not None:
             tiles.append(("noticed after", number(entry["delay_ms"], 3), " ms"))
-    pushes = [push for push in told.get("pushes") or () if isinstance(push, Mapping)]
+    pushes = entries_of(told, "pushes")
     felt_of = sum(_known(push, "felt_ms") for push in pushes)
     if felt_of < len(pushes):
         tiles.append(("pushes felt", f"{felt_of} of {len(pushes)}", ""))

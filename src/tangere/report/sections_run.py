@@ -11,7 +11,7 @@ import numpy as np
 from tangere.figures.arm import scene
 from tangere.figures.diagram import diagram
 from tangere.figures.markup import Raw, join, number, tag
-from tangere.report.data import RunData
+from tangere.report.data import RunData, entries_of
 from tangere.report.section import (
     Section,
     again,
@@ -147,11 +147,10 @@ def summary(data: RunData) -> Section:
         parts.append(tag("p", "No event, and no thresholds: without a detector nobody looks for one."))
     elif data.residuals:
         parts.append(tag("p", "Events were not evaluated: the run left no summary. What was noted meanwhile is below."))
-    failed = data.summary.get("faults")
-    if isinstance(failed, list | tuple) and any(isinstance(one, Mapping) for one in failed):
+    if failed := entries_of(data.summary, "faults"):
         parts.append(tag("h3", "Drives that failed"))
         header = ("joint", "how", "from [s]", "noticed after [ms]", f"felt [{unit_words(data, 'Nm')}]", "told as", "")
-        parts.append(table(header, [_fault_row(one) for one in failed if isinstance(one, Mapping)], "events"))
+        parts.append(table(header, [_fault_row(one) for one in failed], "events"))
     interventions = data.summary.get("interventions")
     noted = interventions if isinstance(interventions, Mapping) else {}
     limits = beyond(data)

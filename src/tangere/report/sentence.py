@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from tangere.figures.markup import number
-from tangere.report.data import RunData
+from tangere.report.data import RunData, entries_of
 from tangere.report.section import joint_units, robot_of
 
 TAKEN = {"stop": "a stop", "wanted": "a wanted contact", "payload": "a payload"}  # what a push may be taken for
@@ -47,7 +47,8 @@ def _first(data: RunData) -> str:
 
 def beyond(data: RunData) -> dict[str, int]:
     """Limits of the arm that the run went beyond, and in how many periods; the most often first."""
-    noted, limits = data.summary.get("interventions"), data.summary.get("limits_exceeded") or ()
+    noted, limits = data.summary.get("interventions"), data.summary.get("limits_exceeded")
+    limits = limits if isinstance(limits, list | tuple) else ()
     found = noted.items() if isinstance(noted, Mapping) else ()
     return dict(sorted(((text, n) for text, n in found if text in limits), key=lambda one: -one[1]))
 
@@ -67,7 +68,7 @@ def beyond_words(data: RunData) -> str:
 def _touches(data: RunData) -> Iterator[str]:
     """What was felt, and when; that nothing was, where events were looked for."""
     impact = data.summary.get("touch")
-    units, pushes = joint_units(data, "Nm"), _entries(data.summary, "pushes")
+    units, pushes = joint_units(data, "Nm"), entries_of(data.summary, "pushes")
     alarms = [(event, entry) for event, entry in data.judged if event.alarm]
     if isinstance(impact, Mapping) and _known(impact.get("peak_n")):
         yield _impact(impact)
@@ -148,12 +149,6 @@ def _push_of(entry: Mapping[str, Any], pushes: Iterable[Mapping[str, Any]]) -> M
     """The push that an alarm told of, by when it began."""
     began = entry.get("push_s")
     return next((push for push in pushes if _known(began) and push.get("start_s") == began), None)
-
-
-def _entries(summary: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The mappings of a list in the summary, which may come from a file."""
-    listed = summary.get(key)
-    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
 
 
 def _impact(impact: Mapping[str, Any]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,6 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.source is None and arguments.ghost is not None:
         raise InvalidValue("--ghost: stands beside a RUN or LOG, which is missing")
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     settings = group_from(WorldSettings, arguments)
     if arguments.log is not None and Path(arguments.log).suffix != ".mcap":
         raise InvalidValue(f"--log: a file that ends with .mcap, got {arguments.log!r}")
@@ -97,19 +95,20 @@ def main(arguments: argparse.Namespace) -> int:
             from tangere.studio.replay import ReplayPage
 
             page = ReplayPage(server, *prepared, **look)
-        where = address(server, door)
-        print(f"studio at {where}", flush=True)
-        if not arguments.no_browser and not open_browser(where):
-            print("no browser could be opened; open the address above by hand", file=sys.stderr)
-        page.work(stop)
+        with suppress(KeyboardInterrupt):  # a signal is the usual end
+            where = address(server, door)
+            print(f"studio at {where}", flush=True)
+            if not arguments.no_browser and not open_browser(where):
+                print("no browser could be opened; open the address above by hand", file=sys.stderr)
+            page.work(stop)
+            raise InvalidValue("the simulation ended by itself; what it said is above")
     finally:
+        stop.set()
         for begun in (page, body):  # a page ends its body; what had no page yet ends by itself
             if begun is not None:
                 begun.close()
         if server is not None:
             stop_server(server)
-    if not stop.is_set():
-        raise InvalidValue("the simulation ended by itself; what it said is above")
     return 0
 
 

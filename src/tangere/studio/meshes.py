@@ -147,7 +147,7 @@ def package_meshes(folder: str | os.PathLike[str], model: Model) -> list[dict[st
         if i:  # the package's frames stand at the end of a joint's offset along its axis, ours at its beginning
             T = transform(np.eye(3), (0.0, 0.0, float(model.joints[i - 1].T_joint_link[2, 3]))) @ T
         bodies.append({
-            name: Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces) for name, mesh in _load(files[0]).items()
+            name: Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces) for name, mesh in read_mesh(files[0]).items()
         })  # fmt: skip
     return bodies
 
@@ -192,21 +192,22 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
-def _load(path: Path) -> dict[str, Mesh]:
+def read_mesh(path: Path) -> dict[str, Mesh]:
     """The triangles of a mesh file [m], by colour."""
     if path.stat().st_size > MESH_MAX:
         raise foreign.too_large(path, path.stat().st_size, MESH_MAX)
     try:
         trimesh = import_module("trimesh")
-        scene = trimesh.load_scene(path)
         parts: dict[str, list[Mesh]] = {}
-        for one in scene.dump():
-            if hasattr(one, "faces"):
-                parts.setdefault(_tint(one), []).append(Mesh(np.array(one.vertices), np.array(one.faces, np.uint32)))
+        with foreign.reading(path, path.stat().st_size):
+            for one in trimesh.load_scene(path).dump():
+                if hasattr(one, "faces"):
+                    mesh = Mesh(np.array(one.vertices), np.array(one.faces, np.uint32))
+                    parts.setdefault(_tint(one), []).append(mesh)
     except ImportError as problem:
         raise MissingExtra(f"--meshes: {path.name} needs {problem.name}: pip install trimesh pycollada") from None
-    except Exception as problem:  # each format's reader has errors of its own
-        raise InvalidValue(f"--meshes: {path} cannot be read: {foreign.shown(problem, 200)}") from problem
+    except InvalidValue as problem:
+        raise InvalidValue(f"--meshes: {problem}") from problem
     if not parts:
         raise InvalidValue(f"--meshes: {path} has no triangles")
     return {name: _joined(meshes) for name, meshes in parts.items()}

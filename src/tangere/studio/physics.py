@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import threading
 from collections import deque
@@ -18,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from tangere import ends
 from tangere.errors import TangereError
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
@@ -177,7 +177,10 @@ class Physics:
             self._tell(("failed", str(problem)))
             return
         home = world.start
-        ring = Ring(world.believed.dof, self._begin.ring)
+        try:
+            ring = Ring(world.believed.dof, self._begin.ring)
+        except FileNotFoundError:  # the studio has ended meanwhile
+            return
         self._tell(("ready", world.believed.dof))
         threading.Thread(target=self._listen, name="messages", daemon=True).start()
         number = 0
@@ -262,13 +265,15 @@ def _numbered(path: str, number: int) -> str:
 
 def serve() -> None:
     """The process: whatever a library prints goes to standard error, standard output is for messages alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the studio, which ends this
+    ends.deaf()  # a signal ends the studio, which ends this
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     code = 1
     try:
         Physics(sys.stdin.buffer, target).serve()
         code = 0
+    except EOFError:  # the studio ended before it began
+        pass
     except BaseException:
         import traceback
 

@@ -154,13 +154,14 @@ def interrupted(folder: str | os.PathLike[str]) -> str:
         summary = _summary(Path(folder))
     except InvalidValue:
         return "killed before its end"
-    parts = summary.get("controllers", {"": summary}).values()
-    return next((part["aborted"] for part in parts if part["aborted"].startswith("interrupted")), "")
+    parts = summary.get("controllers")
+    every = (one for one in (parts.values() if isinstance(parts, dict) else (summary,)) if isinstance(one, dict))
+    return next((how for one in every if (how := str(one.get("aborted"))).startswith("interrupted")), "")
 
 
 def _prepared(folder: Path) -> Prepared:
     told = load_manifest(folder).scenario
-    if "picture" not in told:
+    if not isinstance(told.get("picture"), str):
         raise InvalidValue(f"{folder}: the manifest names no picture, it is not the folder of a drawing")
     picture = folder / COPY / Path(told["picture"]).name
     try:

@@ -149,8 +149,8 @@ class Opened:
     def kind(self) -> str | None:
         """Which of our kinds it is, None for an FMU of others."""
         try:
-            lines = (self.folder / "resources" / "parameters.txt").read_text(encoding="utf-8").split("\n", 2)
-        except (OSError, UnicodeDecodeError):
+            lines = foreign.read_text(self.folder / "resources" / "parameters.txt").split("\n", 2)
+        except InvalidValue:
             return None
         ours = len(lines) > 2 and lines[0] == "tangere-fmu 1" and lines[1].startswith("kind ")
         return lines[1][5:].strip() if ours else None

@@ -303,7 +303,7 @@ def again(folder: str | os.PathLike[str], *, progress: Progress | None = None) -
     """The run of a folder made once more, in a temporary folder, and the log that the folder holds."""
     manifest = load_manifest(folder)
     told = dict(manifest.scenario)
-    if "scenario" not in told:
+    if not isinstance(told.get("scenario"), str):
         raise InvalidValue(f"{folder}: the manifest names no scenario, it cannot be run again")
     if "arm" in told:
         raise InvalidValue(f"{folder}: a run on the arm {told['arm']}, which no simulation repeats bit by bit")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tangere import ends
 from tangere.errors import InvalidValue
 from tangere.options import add_foxglove, add_options, group_from
 from tangere.settings import count, flag, setting, word
@@ -95,8 +96,12 @@ def add(commands: Any) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until told to end."""
-    for number in (signal.SIGTERM, signal.SIGINT):  # while it starts there is nothing to put away
-        signal.signal(number, lambda *_: sys.exit(0))
+    with suppress(KeyboardInterrupt):  # a signal is the usual end, while it starts, too
+        _serve(arguments)
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> None:
     settings = group_from(VirtualSettings, arguments)
     faces = [face(arguments) for face in getattr(arguments, "faces", ())]  # of rooms above this one, such as ROS 2
     import numpy as np
@@ -116,7 +121,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         found = measured(model, settings.address)
         print(json.dumps(found) if arguments.json else text(found))
-        return 0
+        return
     inside = Inside(
         model, plant=settings.plant, drawn=Drawn(settings.draw),  # type: ignore[arg-type]
         frame=2e-3 if profile.e_series else 8e-3, q=None if settings.start is None else np.array(settings.start),
@@ -134,8 +139,6 @@ def main(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if settings.anywhere:
         print("warning: other computers can reach this arm and upload programs to it", file=sys.stderr)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.stop())
     ports = ", ".join(map(str, sorted(PORTS)))
     shown = sink_of(arguments.foxglove, lambda text: print(text, flush=True))
     mode = f"{controller.robot_mode_name}{'' if controller.remote else ', remote control off'}"
@@ -149,12 +152,12 @@ def main(arguments: argparse.Namespace) -> int:
             f"clock {settings.clock}, ports {ports}",
             flush=True,
         )
-        end = None if settings.seconds is None else controller.time + settings.seconds
-        server.serve(lambda: end is not None and controller.time >= end)
+        end = float("inf") if settings.seconds is None else controller.time + settings.seconds
+        with ends.in_periods() as heard:
+            server.serve(lambda: heard.take() is not None or controller.time >= end)
     finally:
         server.close()
         inside.close()
-    return 0
 
 
 class Shown:

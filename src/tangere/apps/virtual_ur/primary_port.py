@@ -29,7 +29,7 @@ class Programs:
     def __init__(self) -> None:
         self._rest = b""
         self._lines: list[str] = []
-        self._depth = 0
+        self._depth = self._size = 0  # of what is open, and of all its lines [bytes]
 
     def feed(self, data: bytes) -> list[str]:
         """Programs that are whole by now."""
@@ -45,14 +45,15 @@ class Programs:
                     found.append(line + "\n")
                 continue
             self._lines.append(line)
+            self._size += len(raw) + 1
             for word in _WORDS.findall(line):
                 if word in ("def", "sec", "thread", "if", "while"):
                     self._depth += 1
                 elif word == "end":
                     self._depth -= 1
-            if self._depth <= 0 or sum(map(len, self._lines)) > TEXT_BYTES:
+            if self._depth <= 0 or self._size > TEXT_BYTES:
                 found.append("\n".join(self._lines) + "\n")
-                self._lines, self._depth = [], 0
+                self._lines, self._depth, self._size = [], 0, 0
         return found
 
 
