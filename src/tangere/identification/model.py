@@ -227,7 +227,7 @@ def read_model(path: str | os.PathLike[str], arm: str | os.PathLike[str] | None 
     table = root.table("identified")
     try:
         return _model(name, root, table, base.links, base.payload if "payload" in root else None)
-    except (ValueError, KeyError, TypeError, IndexError) as problem:
+    except (ValueError, TypeError, AttributeError, ArithmeticError, LookupError) as problem:
         if isinstance(problem, UnphysicalModel | ModelFileError):
             raise
         raise ModelFileError(f"{file}: the table [identified] cannot be read: {problem}") from problem
