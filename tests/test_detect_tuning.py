@@ -237,8 +237,8 @@ def test_thresholds_of_a_drive_model_stand_above_its_stiction() -> None:
 
 
 def test_stiction_hides_a_part_of_a_push_on_a_joint_that_turns_or_stands() -> None:
-    """What can be felt is the lower of level and change; at rest a gear that holds 2 and 5 Nm takes these first."""
+    """A quarter above the lower of level and change; at rest a gear that holds 2 and 5 Nm takes these first."""
     level, change = np.array([[3.0, 1.0], [9.0, 9.0], [4.0, 8.0]]), np.array([[2.0, 4.0], [2.5, 4.5], [6.0, 7.0]])
     rows = np.ones((3, 2))
     known = Thresholds(level, change, rows, rows, rows, np.eye(2), np.zeros((3, 2, 2)))
-    np.testing.assert_array_equal(known.felt([2.0, 5.0]), [[2.0, 1.0], [4.5, 9.5], [6.0, 12.0]])
+    np.testing.assert_array_equal(known.felt([2.0, 5.0]), [[2.5, 1.25], [5.125, 10.625], [7.0, 13.75]])
