@@ -29,8 +29,10 @@ def drive(rng: np.random.Generator) -> DriveModel:
         offset=rng.normal(size=N),
         quadratic=-rng.uniform(0.0, 1.0, N),
         load=rng.uniform(0.0, 0.1, N),
+        orders=(101, 200, 202),
         ripple=rng.normal(size=(N, 6)),
         ripple_load=rng.normal(size=(N, 6)),
+        ripple_drag=rng.normal(size=(N, 6)),
         stiction=positive[4],
         spread=0.1 * positive[5],
         mean_load=10.0 * positive[6],
@@ -43,7 +45,8 @@ def _law(d: DriveModel, j: int, q: float, qd: float, g: float) -> float:
     value = (d.coulomb[j] + d.load[j] * abs(g)) * math.tanh(qd / d.width[j])
     value += d.viscous[j] * qd + d.quadratic[j] * qd * abs(qd) + d.offset[j]
     for k, order in enumerate(d.orders):
-        a, b = d.ripple[j, 2 * k : 2 * k + 2] + d.ripple_load[j, 2 * k : 2 * k + 2] * g
+        own = slice(2 * k, 2 * k + 2)
+        a, b = d.ripple[j, own] + d.ripple_load[j, own] * g + d.ripple_drag[j, own] * math.tanh(qd / d.width[j])
         value += a * math.sin(order * q) + b * math.cos(order * q)
     return float(value)
 
@@ -56,20 +59,20 @@ def test_friction_is_its_equation(drive: DriveModel, rng: np.random.Generator) -
 
 
 def test_the_columns_of_identification_are_the_same_law(drive: DriveModel, rng: np.random.Generator) -> None:
-    """friction_terms times the terms is friction, and rotor inertia beside it."""
+    """friction_terms times the terms is friction without its ripple, and rotor inertia beside it."""
     q, qd, qdd, g = rng.uniform(-2.0, 2.0, (4, 50, drive.dof))
     named = {name: getattr(drive, name) for name in TERMS}
     columns = np.stack([named[name] for name in TERMS], axis=-1)
-    values = np.concatenate([columns, drive.ripple, drive.ripple_load], axis=-1)
-    F = friction_terms(q, qd, qdd, g, drive.orders, drive.width)
-    want = drive.friction(q, qd, g) + drive.rotor_inertia * qdd
-    np.testing.assert_allclose(np.einsum("kjt,jt->kj", F, values), want, rtol=1e-12, atol=1e-12)
+    F = friction_terms(qd, qdd, g, drive.width)
+    smooth = dataclasses.replace(drive, orders=(), ripple=np.zeros((N, 0)), ripple_load=0.0, ripple_drag=0.0)
+    want = smooth.friction(q, qd, g) + drive.rotor_inertia * qdd
+    np.testing.assert_allclose(np.einsum("kjt,jt->kj", F, columns), want, rtol=1e-12, atol=1e-12)
 
 
 def test_torque_of_velocity_alone_is_the_law_at_the_mean_load_without_ripple(
     drive: DriveModel, rng: np.random.Generator
 ) -> None:
-    smooth = dataclasses.replace(drive, ripple=np.zeros((N, 6)), ripple_load=np.zeros((N, 6)))
+    smooth = dataclasses.replace(drive, ripple=np.zeros((N, 6)), ripple_load=0.0, ripple_drag=0.0)
     qd = rng.normal(size=(20, N))
     want = smooth.friction(np.zeros((20, N)), qd, np.broadcast_to(drive.mean_load, (20, N)))
     np.testing.assert_allclose(drive.torque(qd), want, rtol=1e-13)

@@ -130,15 +130,19 @@ def test_finds_ripple_where_there_is_some_and_none_where_there_is_none(base: Rob
     amplitude[3] = (0.05, -0.03)
     loaded = np.zeros((N, 2))
     loaded[1] = (0.02, 0.01)  # of the load, some Nm
-    drive = dataclasses.replace(_drive((101,), amplitude), ripple_load=loaded)
-    model = identify(base, [_motion(true, drive, seed, 31.0) for seed in (1, 2)])
-    for own, found, joint in ((amplitude, model.drive.ripple, 3), (loaded, model.drive.ripple_load, 1)):
-        np.testing.assert_allclose(found[joint, :2], own[joint], atol=0.005)
-        np.testing.assert_allclose(np.delete(found, joint, axis=0), 0.0, atol=0.004)
-        assert np.all(found[joint, 2:] == 0.0)  # orders without support are left out, not merely small
-    short = identify(base, [_motion(true, drive, 1)]).drive  # seconds do not tell what a load adds
-    assert np.all(short.ripple_load == 0.0)
-    assert np.abs(short.ripple[3, :2]).max() > 0.03
+    rubbed = np.zeros((N, 2))
+    rubbed[4] = (0.03, 0.06)
+    drive = dataclasses.replace(_drive((101,), amplitude), ripple_load=loaded, ripple_drag=rubbed)
+    found = identify(base, [_motion(true, drive, seed, 31.0) for seed in (1, 2)]).drive
+    assert found.orders == (101,)  # orders without support are left out, not merely small
+    kinds = (found.ripple, found.ripple_load, found.ripple_drag)
+    for own, kind, joint in zip((amplitude, loaded, rubbed), kinds, (3, 1, 4), strict=True):
+        np.testing.assert_allclose(kind[joint], own[joint], atol=0.005)
+        assert np.all(np.delete(kind, joint, axis=0) == 0.0)
+    short = identify(base, [_motion(true, drive, 1)]).drive  # seconds do not tell what load and direction add
+    assert not np.any(short.ripple_load)
+    assert not np.any(short.ripple_drag)
+    assert np.abs(short.ripple[3]).max() > 0.03
 
 
 def test_finds_how_late_the_torque_is(base: Robot, true: Robot, found: IdentifiedModel) -> None:

@@ -22,9 +22,9 @@ FRICTION = [TERMS.index(name) for name in ("coulomb", "viscous", "quadratic")]
 @pytest.mark.parametrize("name", ["ur10e", "ur3e", "ur10", "ur5e", "ur20"])
 def test_friction_at_any_speed_is_known_to_a_share_of_itself(name: str) -> None:
     model = tangere.robot(name).model
-    mean, information = drive_information(model, 3)
+    mean, information = drive_information(model)
     _, share = type_friction(model)
-    _, sigma = drive_prior(model, 3)
+    _, sigma = drive_prior(model)
     for j in range(6):
         covariance = np.linalg.inv(information[j])
         np.testing.assert_allclose(np.sqrt(np.diag(covariance)), sigma[j], rtol=1e-9)
@@ -55,7 +55,7 @@ def test_identification_starts_from_what_is_watched_with() -> None:
     """The mean is the type's friction at the usual speed; what is not known of the type is a share of peak torque."""
     for name in ("ur10e", "ur3e", "ur10", "ur16e"):
         robot = tangere.robot(name)
-        mean, _ = drive_prior(robot.model, 0)
+        mean, _ = drive_prior(robot.model)
         speed = np.full(6, 0.5)
         drive = dataclasses.replace(prior_drive(robot), load=np.zeros(6))
         line = mean[:, FRICTION[0]] + 0.5 * mean[:, FRICTION[1]]

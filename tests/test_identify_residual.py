@@ -24,7 +24,7 @@ def drive(delay=0.0):
         gain=np.ones(6), rotor_inertia=np.zeros(6), coulomb=rng.uniform(1.0, 3.0, 6), viscous=rng.uniform(1.0, 3.0, 6),
         offset=0.1 * rng.normal(size=6), quadratic=-rng.uniform(0.1, 0.3, 6), load=rng.uniform(0.02, 0.05, 6),
         ripple=0.1 * rng.normal(size=(6, 6)), stiction=np.ones(6), spread=np.ones(6), mean_load=np.ones(6),
-        width=np.full(6, 0.2), delay=delay,
+        width=np.full(6, 0.2), delay=delay, orders=(101, 200, 202),
     )  # fmt: skip
 
 

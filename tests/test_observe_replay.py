@@ -141,7 +141,8 @@ def drive(delay=0.0):
         gain=np.ones(6), rotor_inertia=np.zeros(6), coulomb=rng.uniform(2.0, 10.0, 6), viscous=rng.uniform(2.0, 9.0, 6),
         offset=rng.normal(size=6), quadratic=-rng.uniform(0.5, 1.0, 6), load=rng.uniform(0.02, 0.1, 6),
         ripple=rng.normal(size=(6, 6)), stiction=np.ones(6), spread=np.ones(6), mean_load=np.full(6, 20.0),
-        width=rng.uniform(0.005, 0.1, 6), delay=delay, ripple_load=0.1 * rng.normal(size=(6, 6)),
+        width=rng.uniform(0.005, 0.1, 6), delay=delay, orders=(101, 200, 202),
+        ripple_load=0.1 * rng.normal(size=(6, 6)), ripple_drag=rng.normal(size=(6, 6)),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tangere.control.joint_impedance import JointImpedance
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
 from tangere.model.loading import load, names
-from tangere.observe.drive_model import DriveModel
+from tangere.observe.drive_model import RIPPLES, DriveModel
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.inside import LAWS, emitted
 from tangere.robots import Robot, robot
@@ -58,7 +58,7 @@ def drive(rng: np.random.Generator) -> DriveModel:
     numbers = {name: rng.uniform(0.1, 2.0, 6) for name in ("gain", "coulomb", "viscous", "offset", "load", "spread")}
     rest = {name: np.zeros(6) for name in ("rotor_inertia", "stiction", "mean_load")}
     thin = {"quadratic": rng.uniform(-0.3, 0.0, 6), "orders": (1, 2)}
-    thin |= {name: rng.normal(0.0, 0.2, (6, 4)) for name in ("ripple", "ripple_load")}
+    thin |= {name: rng.normal(0.0, 0.2, (6, 4)) for name in RIPPLES}
     return DriveModel(**numbers, **rest, **thin, width=rng.uniform(0.01, 0.1, 6))
 
 

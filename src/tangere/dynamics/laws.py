@@ -30,6 +30,11 @@ def drive_friction(
     return out
 
 
+def direction(qd: Scalar, scale: Scalar) -> Scalar:
+    """tanh(qd scale): which way a joint turns, smooth through standstill; scale: 1 / width [s/rad]."""
+    return tanh(qd * scale)
+
+
 def loaded_coulomb(coulomb: Scalar, load: Scalar, gravity_torque: Scalar) -> Scalar:
     """coulomb + load |g| [Nm]: what a gear rubs grows with the load that it carries; load without unit."""
     return coulomb + load * absolute(gravity_torque)
@@ -40,9 +45,12 @@ def ripple_torque(sine: Scalar, cosine: Scalar, sin_angle: Scalar, cos_angle: Sc
     return sine * sin_angle + cosine * cos_angle
 
 
-def loaded_ripple(amplitude: Scalar, load: Scalar, gravity_torque: Scalar) -> Scalar:
-    """amplitude + load g [Nm]: teeth that carry more bend more, and the other way for the other flank."""
-    return amplitude + load * gravity_torque
+def ripple_amplitude(plain: Scalar, load: Scalar, drag: Scalar, gravity_torque: Scalar, direction: Scalar) -> Scalar:
+    """plain + load g + drag s [Nm]: teeth that carry more bend more, the other way for the other flank; and they rub.
+
+    direction s: tanh(qd / width), as Coulomb friction has it. load without unit, drag [Nm].
+    """
+    return plain + load * gravity_torque + drag * direction
 
 
 def momentum_balance(p0: Scalar, p1: Scalar, beta0: Scalar, beta1: Scalar, tau: Scalar, h: Scalar) -> Scalar:

@@ -75,7 +75,7 @@ class Expectation:
         mean, links = link_prior(robot.model, LINK_SIGMA)
         self._mean = mean
         self._links = _root(links)
-        self._drive_mean, drives = drive_information(robot.model, 0)
+        self._drive_mean, drives = drive_information(robot.model)
         self._drives = np.stack([_root(own) for own in drives])
         terms, _ = type_friction(robot.model)
         self._spread = LEFT * terms["coulomb"]
@@ -86,7 +86,7 @@ class Expectation:
         n, terms = self.robot.dof, len(TERMS)
         links = SIZE * n
         Y = self.robot.regressor(q, qd, qdd)
-        F = friction_terms(q, qd, qdd, self.robot.gravity_torque(q), ())
+        F = friction_terms(qd, qdd, self.robot.gravity_torque(q))
         out = np.zeros((self.size, self.size))
         for j in range(n):
             moving = np.abs(qd[:, j]) > STANDSTILL

@@ -249,7 +249,10 @@ def refined(model: IdentifiedModel, base: Robot, motions: Sequence[Motion]) -> D
     late &= start.moving.sum(axis=0) >= _FEWEST
     if len(start.time) > _MOST:
         start = start.taken(np.linspace(0, len(start.time) - 1, _MOST).astype(np.int64))
-    drive = replace(model.drive, rotor_inertia=np.where(late, known, model.drive.rotor_inertia))
+    # ripple is over before it has moved the arm, and most of the time that friction takes
+    none = np.zeros((base.dof, 0))
+    smooth = replace(model.drive, orders=(), ripple=none, ripple_load=none, ripple_drag=none)
+    drive = replace(smooth, rotor_inertia=np.where(late, known, model.drive.rotor_inertia))
     x = _fitted(Robot(model.model(base.model), drive.rotor_inertia), drive, start, *_prior(model, base.dof), late)
     late &= x[-1] >= SHORTEST
     if not np.any(late):

@@ -23,8 +23,9 @@ from tangere.identification.free_run import late_friction, refined
 from tangere.identification.model import Excitation, IdentifiedModel
 from tangere.identification.prior import LINK_SIGMA, PAYLOAD_ARM, drive_information, link_prior, payload_prior
 from tangere.identification.recorder import moving_rms, smooth_log, smoothing, torque_delay
+from tangere.identification.ripples import ripples
 from tangere.identification.samples import LEAST_WINDOWS, TERMS, Motion, Windows, window_torques, windows
-from tangere.identification.solve import Problem, Solution, errors, solved
+from tangere.identification.solve import Problem, Solution, errors, solved, spread_of
 from tangere.model.loading import load, names
 from tangere.model.model import Link, Payload
 from tangere.observe.drive_model import RIPPLE_ORDERS, WIDTH, DriveModel
@@ -78,7 +79,7 @@ def identify(
         raise InvalidValue("identify: at least one log")
     cutoff = smoothing(robot, motions)
     task = _Task(robot, inertial, () if cutoff else orders, cutoff)  # ripple is faster than what such a log has left
-    rows = windows(robot, list(motions), task.orders, smoothing=cutoff)
+    rows = windows(robot, list(motions), smoothing=cutoff)
     moved = _moved(rows)
     said = gravity_findings(robot, motions, gain)
     said += (smooth_log(cutoff),) if cutoff else ()
@@ -142,7 +143,7 @@ class _Fit:
 
 
 def _fit(task: _Task, rows: Windows, width: Array | None = None, delay: float = 0.0) -> _Fit:
-    solution, problem = _answer(task.robot, rows, task.inertial, task.orders, task.link_sigma)
+    solution, problem = _answer(task.robot, rows, task.inertial, task.link_sigma)
     return _Fit(task, rows, problem, solution, np.full(task.robot.dof, WIDTH) if width is None else width, delay)
 
 
@@ -179,7 +180,7 @@ def _once_more(fit: _Fit, motions: Sequence[Motion], gain: Array | None, halfway
     # friction's lag, and predicts no better
     width = fit.width if task.cutoff else coulomb_widths(fit.problem.rows, fit.solution)
     loaded = _loaded(task.robot, fit.solution, task.inertial)
-    rows = windows(task.robot, list(motions), task.orders, loaded=loaded, width=width, smoothing=task.cutoff)
+    rows = windows(task.robot, list(motions), loaded=loaded, width=width, smoothing=task.cutoff)
     halfway()
     # currents and positions of a sample are of one cycle: a delay must be shown apart from friction's own lag;
     # torques have been through somebody's filter, and then whatever lag predicts best is taken
@@ -202,7 +203,7 @@ def _model(
     links, payload = _bodies(robot, solution.x, task.inertial)
     seen = excitation(robot, fit.rows, solution) if task.inertial == "links" else Excitation(np.nan, 0, 0)
     return IdentifiedModel(
-        robot.name, task.inertial, _drive(fit, gain, moved), links, payload, _names(robot.dof, task.orders), solution.x,
+        robot.name, task.inertial, _drive(fit, motions, gain, moved), links, payload, _names(robot.dof), solution.x,
         solution.covariance, _told(solution, fit.problem), seen,
         tuple((motion.name, motion.digest) for motion in motions), tuple(bool(m) for m in moved), said,
         gravity=_gravity(robot),
@@ -233,9 +234,7 @@ def _gravity(robot: Robot) -> Array | None:
     return robot.model.gravity
 
 
-def _answer(
-    robot: Robot, rows: Windows, inertial: Inertial, orders: tuple[int, ...], freedom: float = LINK_SIGMA
-) -> tuple[Solution, Problem]:
+def _answer(robot: Robot, rows: Windows, inertial: Inertial, freedom: float = LINK_SIGMA) -> tuple[Solution, Problem]:
     """Solve, drop what is not supported, solve again; for a payload, once more with the inertia of its mass."""
     n, model = robot.dof, robot.model
     links = np.concatenate([parameters_of_link(link) for link in model.links])
@@ -249,7 +248,7 @@ def _answer(
             body = Link("payload", model.payload.mass, model.payload.com, model.payload.inertia)
             fixed[-SIZE:] = parameters_of_link(body)
     rows = dataclasses.replace(rows, tau=rows.tau - rows.Y @ fixed)
-    f, own = drive_information(model, len(orders))
+    f, own = drive_information(model)
     x0 = np.concatenate([mean, f.ravel()])
     prior = np.zeros((len(x0), len(x0)))
     prior[: SIZE * n, : SIZE * n] = information
@@ -280,21 +279,10 @@ def _answer(
 
 
 def _supported(solution: Solution, n: int, terms: int) -> Mask:
-    """Which numbers stay: all but the optional terms whose Wald statistic is below SUPPORT per number.
-
-    Errors are dependent over a second because they are slow; the ripple is fast, and meets them as if independent.
-    """
+    """Which numbers stay: all but the optional terms whose Wald statistic is below SUPPORT."""
     keep = np.ones(len(solution.x), dtype=bool)
-    groups: list[tuple[int, ...]] = [(TERMS.index(name),) for name in _OPTIONAL]
-    groups += [(k, k + 1) for k in range(len(TERMS), terms, 2)]
-    for j in range(n):
-        for group in groups:
-            at = SIZE * n + j * terms + np.array(group)
-            value = solution.x[at]
-            wald = float(value @ np.linalg.solve(solution.covariance[np.ix_(at, at)], value))
-            if group[0] >= len(TERMS):
-                wald *= solution.dependence[j]
-            keep[at] = wald > SUPPORT * len(at)
+    at = np.array([SIZE * n + j * terms + TERMS.index(name) for j in range(n) for name in _OPTIONAL])
+    keep[at] = solution.x[at] ** 2 > SUPPORT * np.diag(solution.covariance)[at]
     return keep
 
 
@@ -307,31 +295,35 @@ def _told(solution: Solution, problem: Problem) -> tuple[bool, ...]:
     return tuple(bool(a < 0.5 * b) for a, b in zip(after, before, strict=True))
 
 
-def _drive(fit: _Fit, gain: Array | None, moved: Mask) -> DriveModel:
-    """The drives of a solution; stiction, film and level from what it leaves."""
-    robot, rows, solution, orders = fit.task.robot, fit.problem.rows, fit.solution, fit.task.orders
+def _drive(fit: _Fit, motions: Sequence[Motion], gain: Array | None, moved: Mask) -> DriveModel:
+    """The drives of a solution; ripple, stiction, film and level from what it leaves."""
+    robot, rows, solution = fit.task.robot, fit.problem.rows, fit.solution
     n = robot.dof
     f = solution.x[SIZE * n :].reshape(n, -1)
     term: dict[str, Any] = {name: f[:, k].copy() for k, name in enumerate(TERMS)}
     known = DriveModel.of(robot.drives)
     for name in ("coulomb", "viscous"):  # of a joint that did not move the log says nothing: what the arm's data says
         term[name][~moved] = getattr(known, name)[~moved]
-    error = errors(rows, solution.x)
+    loaded = _loaded(robot, solution, fit.task.inertial)
+    found = ripples(loaded, motions, rows, errors(rows, solution.x), solution.spread, fit.width, fit.task.orders)
+    error = found.error
+    spread = np.array([spread_of(error[:, j], rows, j)[0] for j in range(n)])
     stiction = term["coulomb"].copy()  # where the log never stands: all of it may hide
     for j in range(n):
         standing = rows.standing[:, j]
         if standing.sum() >= LEAST_WINDOWS:
             stiction[j] = np.quantile(np.abs(error[standing, j]), STICTION_QUANTILE)
     friction = term["coulomb"] + term["load"] * rows.mean_load
-    film, level_sigma, level_noise = friction_states(rows, error, solution.spread, friction)
+    film, level_sigma, level_noise = friction_states(rows, error, spread, friction)
     return DriveModel(
         gain=robot.drives.gain if gain is None else gain,
-        ripple=f[:, len(TERMS) : len(TERMS) + 2 * len(orders)],
-        ripple_load=f[:, len(TERMS) + 2 * len(orders) :],
+        ripple=found.plain,
+        ripple_load=found.load,
+        ripple_drag=found.drag,
+        orders=found.orders,
         stiction=stiction,
-        spread=solution.spread,
+        spread=spread,
         mean_load=rows.mean_load,
-        orders=orders,
         width=fit.width,
         delay=fit.delay,
         smoothing=fit.task.cutoff,
@@ -353,9 +345,8 @@ def _bodies(robot: Robot, x: Array, inertial: Inertial) -> tuple[tuple[Link, ...
     return model.links, model.payload
 
 
-def _names(n: int, orders: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of the numbers: link 1 m, ..., joint 1 coulomb, ..., joint 1 sin 101, ..."""
+def _names(n: int) -> tuple[str, ...]:
+    """Names of the numbers: link 1 m, ..., joint 1 coulomb, ..."""
     inertial = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
     names = [f"link {i + 1} {p}" for i in range(n) for p in inertial]
-    ripple = [f"{wave} {order}{of}" for of in ("", " load") for order in orders for wave in ("sin", "cos")]
-    return tuple(names + [f"joint {j + 1} {t}" for j in range(n) for t in (*TERMS, *ripple)])
+    return tuple(names + [f"joint {j + 1} {t}" for j in range(n) for t in TERMS])

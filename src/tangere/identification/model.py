@@ -21,7 +21,7 @@ from tangere.model.fields import Fields, read_toml
 from tangere.model.inertia import check_body
 from tangere.model.loading import load
 from tangere.model.model import Drives, Link, Model, Payload, Source
-from tangere.observe.drive_model import DriveModel
+from tangere.observe.drive_model import RIPPLES, DriveModel
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -188,7 +188,7 @@ def _findings_of(data: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 def _drive_table(drive: DriveModel) -> dict[str, Any]:
     entries = [entry.name for entry in dataclasses.fields(DriveModel) if not entry.name.startswith("_")]
-    waves = {name: [row.tolist() for row in getattr(drive, name)] for name in ("ripple", "ripple_load")}
+    waves = {name: [row.tolist() for row in getattr(drive, name)] for name in RIPPLES}
     return {name: getattr(drive, name) for name in entries} | waves
 
 
@@ -196,7 +196,7 @@ def _drive_of(table: Fields) -> DriveModel:
     data = dict(table.data)
     orders = tuple(int(order) for order in data.pop("orders"))
     size = (len(data["coulomb"]), 2 * len(orders))
-    for name in {"ripple", "ripple_load"} & set(data):  # files of earlier versions have no load
+    for name in set(RIPPLES) & set(data):  # files of earlier versions have not all
         data[name] = np.array(data[name], dtype=np.float64).reshape(size)
     return DriveModel(**data, orders=orders)
 

@@ -34,7 +34,6 @@ _SPEEDS = (0.0, 1.0, 2.0)
 _KNOWN_ROTOR = 0.1
 _SEEN_ROTOR = 0.5  # of one that was identified on another arm of the type
 _LOAD = 0.2  # of the load itself; 0.05 to 0.1 was seen on a UR3e
-_RIPPLE = 0.01  # of peak torque, 0.011 in the first wrist of a UR3e; and of the load, up to 0.009 in the same wrist
 _PEAK = 100.0  # [Nm] where the arm's data has no peak torque
 # Friction of single arms of these types, identified from the recordings that the project is tried on: Coulomb [Nm],
 # viscous [Nm s/rad], quadratic [Nm s2/rad2], load [-]. The UR10e's Coulomb and viscous terms are in its model file.
@@ -124,15 +123,14 @@ def type_friction(model: Model) -> tuple[dict[str, Array], Array]:
     return terms, np.where(sure, _SPREAD_SEEN, _SPREAD_UNSEEN)
 
 
-def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
-    """Mean and standard deviation (n, terms) of the drives' terms: TERMS, then two per order of the ripple, then two
-    per order of what a load adds to it.
+def drive_prior(model: Model) -> tuple[Array, Array]:
+    """Mean and standard deviation (n, terms) of the drives' terms, by TERMS.
 
     The standard deviations are those of the terms alone; drive_information has how they hang together.
     """
     peak = peak_torque(model)
     known, share = type_friction(model)
-    mean = np.zeros((len(peak), len(TERMS) + 4 * orders))
+    mean = np.zeros((len(peak), len(TERMS)))
     sigma = np.empty_like(mean)
     at = {name: k for k, name in enumerate(TERMS)}
     # a quadratic term is an arm's own, and no prior for other speeds: the same friction at the usual speed, in a line
@@ -146,22 +144,20 @@ def drive_prior(model: Model, orders: int) -> tuple[Array, Array]:
     mean[:, at["rotor_inertia"]] = np.where(rotor > 0.0, rotor, ROTOR_PER_TORQUE * peak)
     sure = np.where(told > 0.0, _KNOWN_ROTOR, np.where(rotor > 0.0, _SEEN_ROTOR, 1.0))
     sigma[:, at["rotor_inertia"]] = sure * mean[:, at["rotor_inertia"]]
-    sigma[:, len(TERMS) :] = (_RIPPLE * peak)[:, None]
-    sigma[:, len(TERMS) + 2 * orders :] = _RIPPLE
     block = [at[name] for name in ("coulomb", "viscous", "quadratic")]
     for j, information in enumerate(_friction_information(mean, share)):
         sigma[j, block] = np.sqrt(np.diag(np.linalg.inv(information)))
     return mean, sigma
 
 
-def drive_information(model: Model, orders: int) -> tuple[Array, Array]:
+def drive_information(model: Model) -> tuple[Array, Array]:
     """Mean (n, terms) and information (n, terms, terms) of the drives' terms, those of friction as functions of speed.
 
         information = sum_v a a^T / (share friction(v))^2,    a = (1, v, v^2) of Coulomb, viscous, quadratic
 
     Added over _SPEEDS; the other terms are independent of one another.
     """
-    mean, sigma = drive_prior(model, orders)
+    mean, sigma = drive_prior(model)
     information = np.zeros((*mean.shape, mean.shape[1]))
     k = np.arange(mean.shape[1])
     information[:, k, k] = 1.0 / sigma**2
@@ -188,7 +184,7 @@ def prior_drive(robot: Robot) -> DriveModel:
     drives, zero = robot.drives, np.zeros(robot.dof)
     known, share = type_friction(robot.model)
     coulomb, viscous = known["coulomb"], known["viscous"]
-    rotor = drive_prior(robot.model, 0)[0][:, TERMS.index("rotor_inertia")]
+    rotor = drive_prior(robot.model)[0][:, TERMS.index("rotor_inertia")]
     return DriveModel(
         gain=drives.gain, rotor_inertia=rotor, coulomb=coulomb, viscous=viscous, offset=zero,
         quadratic=known.get("quadratic", zero), load=known.get("load", zero), ripple=np.zeros((robot.dof, 0)),

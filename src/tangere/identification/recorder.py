@@ -210,7 +210,7 @@ def smoothing(robot: Robot, motions: Sequence[Motion]) -> float:
     if longest.time[-1] - longest.time[0] < _SHORTEST:
         return 0.0
     tried = silent * _TRIED
-    rows = [windows(robot, [longest], (), smoothing=float(cutoff)) for cutoff in (0.0, *tried)]
+    rows = [windows(robot, [longest], smoothing=float(cutoff)) for cutoff in (0.0, *tried)]
     ends = round(_BEYOND / (tried[0] * rows[0].period))
     left = np.log([_left(row, ends) for row in rows])
     if left.shape[1] == 0:  # no joint moves for long enough

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
-from tangere.observe.drive_model import RIPPLE_ORDERS, STANDSTILL, WIDTH
+from tangere.observe.drive_model import STANDSTILL, WIDTH
 from tangere.robots import Robot
 from tangere.types import Array
 
@@ -118,8 +118,6 @@ def silent_above(time: Array, values: Array) -> float:
 
 
 WINDOW = 0.02  # [s] about the lag of the momentum observer at its default gain: what identification and detection see
-# [s] of logs from which on the ripple may grow with the load: with 36 further numbers a log of seconds explains a push
-LOADED = 60.0
 GAP = 3.0  # median periods: longer, and the difference quotient of two samples is no acceleration any more
 ROWS = 2000  # samples looked at where one number of a joint is wanted, evenly taken: a slope needs no more
 LEAST_ROWS = 50  # of a joint in motion, for such a number
@@ -127,7 +125,7 @@ REGRESSED = 1000  # windows whose regressors are in memory at once: 60 MB of a l
 ROUNDING = 1e-13  # of a regressor, whose entries are of order 1: what is left of terms that cancel exactly on paper
 LEAST_WINDOWS = 50  # one second of motion in all: less cannot tell six numbers of a joint's friction apart
 TERMS = ("coulomb", "viscous", "offset", "rotor_inertia", "quadratic", "load")
-_STEPS = TERMS.index("quadratic")  # from here on, and the first: not linear in the motion, so not smooth with it
+_STEPPED = [TERMS.index(name) for name in ("coulomb", "quadratic", "load")]  # not linear in the motion, nor smooth
 _SILENT = 6.0  # times the cutoff: above, a smoothed log's speeds hold nothing; found: 1.6
 # [rad/s] below which a sample counts as rest: ten times the noise of a UR's velocity (0.002 rad/s). While moving, the
 # controller's target current contains its friction feed-forward and the target moment does not.
@@ -219,15 +217,11 @@ def thinned(*parts: Midpoints) -> Midpoints:
     return Midpoints(*(values[use] for values in whole))
 
 
-def friction_terms(
-    q: Array, qd: Array, qdd: Array, gravity_torque: Array, orders: tuple[int, ...], width: Array | float = WIDTH
-) -> Array:
-    """Columns (K, n, 6 + 4 len(orders)) of what a drive adds: TERMS, then sin and cos of each order of the ripple, then
-    these times the gravity torque."""
+def friction_terms(qd: Array, qdd: Array, gravity_torque: Array, width: Array | float = WIDTH) -> Array:
+    """Columns (K, n, 6) of what a drive adds, by TERMS; its ripple is looked for in what these leave (ripples)."""
     sign = np.tanh(qd / width)
     columns = [sign, qd, np.ones_like(qd), qdd, qd * np.abs(qd), sign * np.abs(gravity_torque)]
-    waves = [wave(order * q) for order in orders for wave in (np.sin, np.cos)]
-    return np.stack([*columns, *waves, *(wave * gravity_torque for wave in waves)], axis=-1)
+    return np.stack(columns, axis=-1)
 
 
 def simple_terms(qd: Array, qdd: Array) -> Array:
@@ -268,15 +262,9 @@ def window_torques(motions: list[Motion], delay: float) -> Array:
     return np.concatenate(parts)
 
 
-def _stepped(orders: tuple[int, ...]) -> list[int]:
-    """Columns of friction_terms that are not linear in the motion."""
-    return [0, *range(_STEPS, len(TERMS) + 4 * len(orders))]
-
-
 def windows(
     robot: Robot,
     motions: list[Motion],
-    orders: tuple[int, ...] = RIPPLE_ORDERS,
     *,
     loaded: Robot | None = None,
     width: Array | float = WIDTH,
@@ -304,15 +292,15 @@ def windows(
         qdd = accelerations(motion.time, motion.qd, m.index, lengths) if lengths else m.qdd
         steps = None
         if was_smoothed(motion, smoothing):
-            steps = friction_terms(m.q, m.qd, qdd, g, orders, width)[..., _stepped(orders)]
+            steps = friction_terms(m.qd, qdd, g, width)[..., _STEPPED]
             steps = smoothed(steps, float(np.median(m.h)), smoothing)
         blocks = []
         for first in range(0, max(len(rows), 1), REGRESSED):  # a regressor takes 3 kB for each sample
             use, own = rows[first : first + REGRESSED], weight[first : first + REGRESSED]
             here = (m.q[use], m.qd[use], qdd[use])
-            friction = friction_terms(*here, g[use], orders, width)
+            friction = friction_terms(*here[1:], g[use], width)
             if steps is not None:
-                friction[..., _stepped(orders)] = steps[use]
+                friction[..., _STEPPED] = steps[use]
             Y = robot.regressor(*here)
             Y[np.abs(Y) < ROUNDING] = 0.0  # else what a joint does not feel counts as felt, scaled up
             columns = (Y, friction, m.tau[use], np.abs(g[use]))
@@ -329,8 +317,6 @@ def windows(
         raise InvalidValue(
             f"too short: {len(tau) * WINDOW:.2g} s of usable samples, {LEAST_WINDOWS * WINDOW:g} s needed at least"
         )
-    if len(tau) * float(np.median(periods)) < LOADED:
-        F[..., len(TERMS) + 2 * len(orders) :] = 0.0
     return Windows(
         Y, F, tau, fast.astype(bool), slow.astype(bool), np.array(logs), float(np.median(periods)), load.mean(axis=0)
     )

@@ -86,7 +86,7 @@ def _solved(problem: Problem, start: Solution | None) -> Solution:
         if turn > 0 or start is not None:
             error = errors(rows, x)
             for j in range(n):
-                spread[j], dependence[j] = _spread(error[:, j], rows, j)
+                spread[j], dependence[j] = spread_of(error[:, j], rows, j)
             weights = np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-12))
         H, b = normal_equations(rows, weights / (spread**2 * dependence), len(x))
         x = _minimum(problem, H, b, x)
@@ -104,7 +104,7 @@ def errors(rows: Windows, x: Array) -> Array:
     return np.asarray(rows.Y @ x[: SIZE * n] + np.einsum("wjt,jt->wj", rows.F, f) - rows.tau)
 
 
-def _spread(error: Array, rows: Windows, joint: int) -> tuple[float, float]:
+def spread_of(error: Array, rows: Windows, joint: int) -> tuple[float, float]:
     """Robust standard deviation of a joint's errors while moving, and the factor by which neighbours repeat."""
     moving = rows.moving[:, joint]
     if not np.any(moving):

@@ -39,9 +39,11 @@ def _drive_friction(
 
 
 def _ripple(
-    q: Scalar, g: Scalar, order: Scalar, sine: Scalar, cosine: Scalar, sine_load: Scalar, cosine_load: Scalar
-) -> Scalar:
-    a, b = laws.loaded_ripple(sine, sine_load, g), laws.loaded_ripple(cosine, cosine_load, g)
+    q: Scalar, g: Scalar, s: Scalar, order: Scalar, sine: Scalar, cosine: Scalar, sine_load: Scalar,
+    cosine_load: Scalar, sine_drag: Scalar, cosine_drag: Scalar,
+) -> Scalar:  # fmt: skip
+    a = laws.ripple_amplitude(sine, sine_load, sine_drag, g, s)
+    b = laws.ripple_amplitude(cosine, cosine_load, cosine_drag, g, s)
     return laws.ripple_torque(a, b, sin(order * q), cos(order * q))
 
 
@@ -59,9 +61,11 @@ JOINT_LAWS: tuple[JointLaw, ...] = (
         "Coulomb and viscous friction [Nm]",
     ),
     JointLaw("drive_friction", ("qd", "g"), _DRIVE, ("torque",), _drive_friction, "of a drive, without ripple [Nm]"),
+    JointLaw("direction", ("qd",), ("scale",), ("s",), laws.direction, "which way a joint turns, -1 to 1"),
     JointLaw(
-        "ripple", ("q", "g"), ("order", "sine", "cosine", "sine_load", "cosine_load"), ("torque",), _ripple,
-        "one order of a gear's ripple [Nm]",
+        "ripple", ("q", "g", "s"),
+        ("order", "sine", "cosine", "sine_load", "cosine_load", "sine_drag", "cosine_drag"), ("torque",), _ripple,
+        "one order of a drive's ripple [Nm]",
     ),
     JointLaw(
         "momentum_balance", ("p0", "p1", "beta0", "beta1", "tau", "h"), (), ("y",), laws.momentum_balance,

@@ -36,7 +36,7 @@ def compiled_momentum(
     return Momentum(robot, gain, start, law.terms, law.orders, law.ripple, delay, gap, first)
 
 
-_ORDERS = 8  # of the ripple that the compiled law has room for (TG_ORDERS in kernels/c/momentum.h)
+_ORDERS = 16  # of the ripple that the compiled law has room for (TG_ORDERS in kernels/c/momentum.h)
 
 
 class Balance:

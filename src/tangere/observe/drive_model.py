@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.dynamics.laws import drive_friction, loaded_coulomb, loaded_ripple, ripple_torque
+from tangere.dynamics.laws import direction, drive_friction, loaded_coulomb, ripple_amplitude, ripple_torque
 from tangere.errors import InvalidValue
 from tangere.model.model import Drives
 from tangere.types import Array
@@ -20,10 +20,11 @@ WIDTH = 0.008
 # [rad/s] below which a joint counts as standing: ten times the noise of a UR's velocity, and 2.5 widths, where the
 # smooth Coulomb term has reached 98.7 %.
 STANDSTILL = 0.02
-# Orders of the ripple per turn of the joint. The strain wave gears of UR arms have a ratio of 101: 200 teeth on the
-# flexible ring, 202 on the rigid one. The residual of all six joints of a UR3e shows lines at 101, 200 and 202; further
-# orders (198, 404, 808) improved nothing on runs that were not used.
-RIPPLE_ORDERS = (101, 200, 202)
+# Orders of the ripple per turn of the joint that are looked for. The strain wave gears of UR arms have a ratio of 101:
+# the motor turns 101 times against the housing, whose poles it feels (6, 7, 8, 9 and 11 times a turn were seen), and
+# 100 times against the flexible ring, whose teeth its two lobes meet. Chosen on the residual of 40 runs of a UR3e.
+RIPPLE_ORDERS = (100, 101, 200, 202, 400, 600, 606, 707, 808, 909, 1111)
+RIPPLES = ("ripple", "ripple_load", "ripple_drag")  # of each order: plain, of the load, of the direction
 
 _ONE_FOR_ALL = ("width", "film", "level_sigma", "level_noise", "lag")  # may be given as one number
 
@@ -34,13 +35,15 @@ class DriveModel:
 
         tau = gain current
         friction = (coulomb + load |g(q)|) tanh(qd / width) + viscous qd + quadratic qd |qd| + offset
-                   + sum_k (a_k + c_k g(q)) sin(k q) + (b_k + d_k g(q)) cos(k q)    k in orders
+                   + sum_k (a_k + c_k g(q) + e_k s) sin(k q) + (b_k + d_k g(q) + f_k s) cos(k q)    k in orders
+        s = tanh(qd / width)
         M(q) <- M(q) + diag(rotor_inertia)
 
     Coulomb friction in a loaded gear grows with the load that it carries (`load`, without unit); the ripple is the
-    meshing of the gear's teeth, which the load bends. Smooth through qd = 0, where it says only the offset and the
-    ripple: a standing joint is held by stiction anywhere within +- `stiction` of that, which no model of q and qd can
-    tell. `moving` separates the two regimes, `band` says how much is not known in each.
+    meshing of the gear's teeth, which the load bends and which rub (`s`), and the motor's poles. Smooth through qd = 0,
+    where it says only the offset and the ripple: a standing joint is held by stiction anywhere within +- `stiction` of
+    that, which no model of q and qd can tell. `moving` separates the two regimes, `band` says how much is not known in
+    each.
     Entries are nan where not known (gain) and 0 where a term is not supported by data.
     """
 
@@ -55,8 +58,9 @@ class DriveModel:
     stiction: Array  # (n,) [Nm], half width of what a standing joint may hide
     spread: Array  # (n,) [Nm], standard deviation of what is left while moving
     mean_load: Array  # (n,) [Nm], mean |g| over the motions the model comes from, for torque(qd) without a position
-    orders: tuple[int, ...] = RIPPLE_ORDERS
+    orders: tuple[int, ...] = ()
     ripple_load: Array = field(default_factory=lambda: np.array(0.0))  # (n, 2 len(orders)) c, d: without unit
+    ripple_drag: Array = field(default_factory=lambda: np.array(0.0))  # (n, 2 len(orders)) [Nm] e, f
     width: Array = field(default_factory=lambda: np.array(WIDTH))  # (n,) [rad/s], or one for all
     standstill: float = STANDSTILL  # [rad/s]
     delay: float = 0.0  # [s] by which reported torque lags reported motion: tau at t belongs to q and qd of t - delay
@@ -72,7 +76,8 @@ class DriveModel:
     # [Hz] cutoff of the low-pass, forwards and backwards, of the logs that the model comes from; 0: none. The law is
     # the arm's, with the steps that such logs have lost (unsmoothed gives them back)
     smoothing: float = 0.0
-    _orders: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
+    # of each joint the orders that it has, and of sine and cosine the three kinds (2, 3, orders)
+    _waves: tuple[tuple[Array, Array], ...] = field(init=False, repr=False, compare=False, default=())
     _scale: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
     _coulomb: Array = field(init=False, repr=False, compare=False, default_factory=lambda: np.zeros(0))
 
@@ -82,14 +87,14 @@ class DriveModel:
             value = getattr(self, entry.name)
             if entry.name.startswith("_") or entry.name in ("orders", "standstill", "delay", "smoothing"):
                 continue
-            want = (*n, 2 * len(self.orders)) if entry.name in ("ripple", "ripple_load") else n
+            want = (*n, 2 * len(self.orders)) if entry.name in RIPPLES else n
             array = np.array(value, dtype=np.float64)
             array = np.broadcast_to(array, n).copy() if entry.name in _ONE_FOR_ALL and array.ndim == 0 else array
-            if entry.name == "ripple_load" and not np.any(array):  # none, whatever the orders are
+            if entry.name in RIPPLES[1:] and not np.any(array):  # none, whatever the orders are
                 array = np.zeros(want)
             if array.shape != want or (entry.name != "gain" and not np.all(np.isfinite(array))):
                 raise InvalidValue(f"{entry.name}: finite numbers of shape {want}, got {value!r}")
-            if entry.name not in ("offset", "quadratic", "load", "ripple", "ripple_load") and np.any(array < 0.0):
+            if entry.name not in ("offset", "quadratic", "load", *RIPPLES) and np.any(array < 0.0):
                 raise InvalidValue(f"{entry.name}: must not be negative, got {array.tolist()}")
             array.flags.writeable = False
             object.__setattr__(self, entry.name, array)
@@ -100,7 +105,10 @@ class DriveModel:
         if not 0.0 <= self.smoothing < np.inf:
             raise InvalidValue(f"smoothing: 0 (none) or a cutoff [Hz], got {self.smoothing!r}")
         object.__setattr__(self, "_scale", 1.0 / self.width)
-        object.__setattr__(self, "_orders", np.array(self.orders, dtype=np.float64))
+        waves = np.stack([getattr(self, name) for name in RIPPLES]).reshape(3, *n, len(self.orders), 2)
+        some, orders = np.asarray(waves.any(axis=(0, 3))), np.array(self.orders, dtype=np.float64)
+        own = tuple((orders[has], waves[:, j, has].transpose(2, 0, 1)) for j, has in enumerate(some))
+        object.__setattr__(self, "_waves", own)
         object.__setattr__(self, "_coulomb", self.coulomb + self.load * self.mean_load)
 
     @classmethod
@@ -136,10 +144,14 @@ class DriveModel:
         """The whole law (..., n) [Nm]; gravity_torque: g(q) (..., n) [Nm] of the robot. Not checked, cheap."""
         coulomb = loaded_coulomb(self.coulomb, self.load, gravity_torque)
         out: Array = drive_friction(qd, self._scale, coulomb, self.viscous, self.quadratic, self.offset)
-        if self.orders:
-            angle = q[..., None] * self._orders
-            waves = loaded_ripple(self.ripple, self.ripple_load, gravity_torque[..., None])
-            out += np.sum(ripple_torque(waves[..., 0::2], waves[..., 1::2], np.sin(angle), np.cos(angle)), axis=-1)
+        for j, (orders, waves) in enumerate(self._waves):
+            if len(orders):
+                own = slice(j, j + 1)
+                turned = direction(qd[..., own], self._scale[own])
+                load = gravity_torque[..., own]
+                sine, cosine = (ripple_amplitude(a, c, e, load, turned) for a, c, e in waves)
+                angle = q[..., own] * orders
+                out[..., j] += np.sum(ripple_torque(sine, cosine, np.sin(angle), np.cos(angle)), axis=-1)
         return out
 
     def moving(self, qd: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

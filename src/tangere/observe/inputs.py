@@ -127,7 +127,7 @@ class Law:
 
     terms: Array | None  # (6, n): coulomb, 1 / width, viscous, quadratic, load, offset; None: no friction
     orders: tuple[float, ...]
-    ripple: Array  # (n, 4 len(orders)): of each order sine and cosine, then what a load adds to them
+    ripple: Array  # (n, 6 len(orders)): of each order sine and cosine, then those of the load and of the direction
 
 
 def law_of(friction: Friction | None, n: int) -> Law | None:
@@ -141,7 +141,7 @@ def law_of(friction: Friction | None, n: int) -> Law | None:
     if type(friction) is DriveModel and friction.dof == n:
         d = friction
         terms = np.array([d.coulomb, 1.0 / d.width, d.viscous, d.quadratic, d.load, d.offset])
-        return Law(terms, tuple(float(k) for k in d.orders), np.hstack((d.ripple, d.ripple_load)))
+        return Law(terms, tuple(float(k) for k in d.orders), np.hstack((d.ripple, d.ripple_load, d.ripple_drag)))
     return None
 
 

@@ -193,9 +193,11 @@ def _friction(friction: JointFriction | DriveModel | None, q: Vector, qd: Vector
         lost = laws.drive_friction(qd[j], 1.0 / width[j], dry, viscous, quadratic, offset)
         for k, order in enumerate(friction.orders):
             own = slice(2 * k, 2 * k + 2)
-            pairs = zip(friction.ripple[j, own].tolist(), friction.ripple_load[j, own].tolist(), strict=True)
-            sine, cosine = (laws.loaded_ripple(plain, load, g[j]) if load else plain for plain, load in pairs)
-            if np.any(friction.ripple[j, own]) or np.any(friction.ripple_load[j, own]):
+            waves = np.stack([kind[j, own] for kind in (friction.ripple, friction.ripple_load, friction.ripple_drag)])
+            if np.any(waves):
+                turned = laws.direction(qd[j], 1.0 / width[j]) if np.any(waves[2]) else 0.0
+                load = g[j] if np.any(waves[1]) else 0.0
+                sine, cosine = (laws.ripple_amplitude(a, c, e, load, turned) for a, c, e in waves.T.tolist())
                 lost = lost + laws.ripple_torque(sine, cosine, sin(order * q[j]), cos(order * q[j]))
         out.append(lost)
     return out

@@ -2,25 +2,29 @@
 
 #ifndef TG_LAW
 #define TG_LAW
-#define TG_ORDERS 8 /* of the gear ripple, at most: twice what any arm has shown, so that a law has a fixed size */
+#define TG_ORDERS 16 /* of the ripple, at most: more than identification tries, so that a law has a fixed size */
 /* parameters of the laws plain_friction, drive_friction and ripple (kernels/joint_laws.py), per joint */
 typedef struct {
-    int none, orders, plain; /* plain: no load, quadratic or offset */
-    double terms[TG_DOF][6], ripple[TG_DOF][TG_ORDERS][5];
+    int none, plain, orders[TG_DOF]; /* plain: no load, quadratic or offset; orders: those that a joint has */
+    double terms[TG_DOF][6], ripple[TG_DOF][TG_ORDERS][7];
 } tg_law;
 #endif
 
 /* friction of joint j, taken off beta */
 TG_INLINE V TG_FN(rubbed)(const tg_law *f, int j, V q, V qd, V g, V beta)
 {
-    const V state[2] = {qd, g}, place[2] = {q, g};
+    const V state[2] = {qd, g};
     V sum;
     if (f->plain) {
         TG_FN(plain_friction)(state, f->terms[j], &sum);
         return beta - sum;
     }
     TG_FN(drive_friction)(state, f->terms[j], &sum);
-    for (int k = 0; k < f->orders; k++) {
+    if (!f->orders[j])
+        return beta - sum;
+    V place[3] = {q, g, qd};
+    TG_FN(direction)(&qd, f->terms[j] + 1, place + 2);
+    for (int k = 0; k < f->orders[j]; k++) {
         V more;
         TG_FN(ripple)(place, f->ripple[j][k], &more);
         sum = sum + more;

@@ -19,7 +19,7 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
     law->none = terms == Py_None;
     if (law->none)
         return 0;
-    double rows[6][TG_DOF], flat[TG_DOF * 4 * TG_ORDERS];
+    double rows[6][TG_DOF], flat[TG_DOF * 6 * TG_ORDERS];
     if (tg_numbers(terms, "friction", 6, &rows[0][0]) < 0)
         return -1;
     law->plain = 1;
@@ -35,9 +35,9 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
         PyErr_Format(tg_invalid, "orders: at most %d of the ripple, got %zd", TG_ORDERS, count);
         return -1;
     }
-    if (count && tg_numbers(ripple, "ripple", 4 * count, flat) < 0)
+    if (count && tg_numbers(ripple, "ripple", 6 * count, flat) < 0)
         return -1;
-    law->orders = (int)count;
+    memset(law->orders, 0, sizeof law->orders);
     law->plain &= count == 0;
     for (int k = 0; k < count; k++) {
         PyObject *item = PySequence_GetItem(orders, k);
@@ -46,11 +46,14 @@ static int tg_law_of(tg_law *law, PyObject *terms, PyObject *orders, PyObject *r
         if (PyErr_Occurred())
             return -1;
         for (int j = 0; j < TG_DOF; j++) {
-            double *const to = law->ripple[j][k];
+            double *const to = law->ripple[j][law->orders[j]];
+            int some = 0;
             to[0] = order;
-            const double *const from = flat + j * 4 * count + 2 * k; /* sines and cosines, then what a load adds */
-            memcpy(to + 1, from, 2 * sizeof(double));
-            memcpy(to + 3, from + 2 * count, 2 * sizeof(double));
+            for (int i = 0; i < 6; i++) { /* sines and cosines: plain, of the load, of the direction */
+                to[1 + i] = flat[j * 6 * count + i / 2 * 2 * count + 2 * k + i % 2];
+                some |= to[1 + i] != 0.0;
+            }
+            law->orders[j] += some;
         }
     }
     return 0;
