@@ -34,6 +34,8 @@ FIRST, APART, LASTS = 60.0, 8.0, 0.5  # [s] of pushes: the first, from one to th
 LATE = 0.5  # [s] after its onset within which a push counts as felt
 SETTLES = 2.5  # [s] after a push in which an alarm is part of it: it is let go, and stiction settles
 PROTECTIVE_STOP, UNLOCKED = 3, 5.1  # the safety mode; [s] after it when it can be unlocked
+# `tune` reads a log whole where it may take 3.1 kB for each of its samples; of 45 minutes it reads 6 within the default
+MEMORY = "6GB"
 MOVE = 2.0  # [s] that a move of `work` lasts at least on average
 
 
@@ -121,7 +123,7 @@ def pushes(felt: np.ndarray, count: int, seed: int) -> list[tuple[float, int, fl
 
 
 def whole_way(
-    seed: int, robot: str = "ur5e", *, excite: float = 60.0, free: float = 600.0, count: int = 100, hours: float = 1.0
+    seed: int, robot: str = "ur5e", *, excite: float = 60.0, free: float = 2700.0, count: int = 100, hours: float = 1.0
 ) -> dict[str, Any]:
     """From doctor to watch. excite, free [s]: what is recorded to identify and to tune; hours: watched untouched."""
     host = address()
@@ -145,7 +147,7 @@ def whole_way(
         model, tuned = str(folder / "model.toml"), folder / "tuned.toml"
         tangere("identify", str(folder / "excited.mcap"), "--robot", robot, "--out", model, "--no-report")
         words = (str(folder / "free.mcap"), "--robot", robot, "--model", model, "--out", str(tuned))
-        says = json.loads(tangere("tune", *words, "--json"))
+        says = json.loads(tangere("--memory", MEMORY, "tune", *words, "--json"))
         can_be_felt = np.max(says["felt_nm"], axis=0)  # (6,) [Nm] wherever a joint is: moving, turning or standing
         todo = pushes(can_be_felt, count, seed)
         sizes = np.round(2.0 * can_be_felt, 2).tolist()
@@ -184,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, nargs="+", default=[7])
     parser.add_argument("--robot", default="ur5e")
-    parser.add_argument("--free", type=float, default=600.0)
+    parser.add_argument("--free", type=float, default=2700.0)
     parser.add_argument("--pushes", type=int, default=100)
     parser.add_argument("--hours", type=float, default=1.0)
     a = parser.parse_args()
