@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.apps.touch.learn_commands import rates
+from tangere.apps.touch.options import sample_rate
 from tangere.cli.main import main
+from tangere.errors import InvalidValue
 from tangere.identification import prior_drive, read_model
 from tangere.identification.belief import belief
 from tangere.identification.identify_logs import split
@@ -219,3 +222,23 @@ def test_a_payload_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert payload.mass == pytest.approx(4.0, rel=0.02)
     np.testing.assert_allclose(payload.com, [0.0, 0.02, 0.08], atol=0.01)
     assert "Payload" in (tmp_path / "m.html").read_text()
+
+
+# rates --------------------------------------------------------------------------------------------------------------
+
+
+def test_rates_are_told_apart() -> None:
+    assert rates(["0.1/h"], None) == (0.1, None)
+    assert rates(["2.4/day"], None)[0] == pytest.approx(0.1)
+    assert rates(["0.5/min"], 500.0) == (30.0, 500.0)
+    assert rates(["500", "1 / h"], None) == (1.0, 500.0)
+    assert rates(["500Hz"], None) == (0.1, 500.0)
+    assert rates([], None) == (0.1, None)
+    assert sample_rate("125 Hz", "--rate") == 125.0
+    assert sample_rate(None, "--rate") is None
+
+
+@pytest.mark.parametrize("word", ["0.1", "0/h", "-1/h", "1/year", "fast", "nan/h", "inf", "-5Hz"])
+def test_rates_that_mean_nothing_are_refused(word: str) -> None:
+    with pytest.raises(InvalidValue, match="--rate"):
+        rates([word], None)

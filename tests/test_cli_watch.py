@@ -14,10 +14,7 @@ import pytest
 
 import tangere
 from tangere.apps.touch.event_table import cells
-from tangere.apps.touch.learn_commands import rates
-from tangere.apps.touch.options import sample_rate
 from tangere.cli.main import main
-from tangere.errors import InvalidValue
 from tangere.identification import prior_drive, read_model
 from tangere.observe.detect import Event, Thresholds
 
@@ -354,26 +351,6 @@ def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "cannot read" in capsys.readouterr().err
     assert _watch("-", "--robot", "ur10e", "--report", tmp_path / "page.html") == 1
     assert "of a stream no page" in capsys.readouterr().err
-
-
-# rates --------------------------------------------------------------------------------------------------------------
-
-
-def test_rates_are_told_apart() -> None:
-    assert rates(["0.1/h"], None) == (0.1, None)
-    assert rates(["2.4/day"], None)[0] == pytest.approx(0.1)
-    assert rates(["0.5/min"], 500.0) == (30.0, 500.0)
-    assert rates(["500", "1 / h"], None) == (1.0, 500.0)
-    assert rates(["500Hz"], None) == (0.1, 500.0)
-    assert rates([], None) == (0.1, None)
-    assert sample_rate("125 Hz", "--rate") == 125.0
-    assert sample_rate(None, "--rate") is None
-
-
-@pytest.mark.parametrize("word", ["0.1", "0/h", "-1/h", "1/year", "fast", "nan/h", "inf", "-5Hz"])
-def test_rates_that_mean_nothing_are_refused(word: str) -> None:
-    with pytest.raises(InvalidValue, match="--rate"):
-        rates([word], None)
 
 
 def test_masks_outside_the_stamps_are_said_and_why_no_link_is_named(
