@@ -143,8 +143,11 @@ FUSED = re.compile(r"\bv?f(n?m(add|sub)|maddsub|msubadd)\w*\b")
 
 @compiled
 @pytest.mark.parametrize("name", ["_kernels", "_rollouts"])
-def test_no_fused_instructions(name: str) -> None:
-    """A product and a sum rounded once have other bits than rounded twice; GCC fuses in spite of -ffp-contract=off."""
+def test_instructions(name: str) -> None:
+    """A product and a sum rounded once have other bits than rounded twice; GCC fuses in spite of -ffp-contract=off.
+
+    And who leaves the upper halves of AVX's registers in use makes every call 0.1 us slower, and what follows it.
+    """
     tool = shutil.which("objdump")
     if tool is None:
         pytest.skip("no objdump on this machine")
@@ -154,6 +157,8 @@ def test_no_fused_instructions(name: str) -> None:
         pytest.skip("not an x86-64 library")
     assert text.count("mulpd") > 100
     assert sorted({line.split()[1] for line in text.splitlines() if FUSED.search(line)}) == []
+    wide = [one for one in re.split(r"\n[0-9a-f]+ <", text) if "%ymm" in one or "%zmm" in one]
+    assert [one.partition(">")[0] for one in wide if "vzeroupper" not in one] == []
 
 
 @pytest.fixture(autouse=True)
