@@ -1,7 +1,8 @@
 """Programs as drivers upload them: they connect back to a host, which streams goals to them, and end when it is silent.
 
-The first is ours, with every construct of UR's external control program. UR's own programs are not part of the
-repository: TANGERE_UR_PROGRAMS is a folder with joint_impedance_cartesian_circle_motion.script of URScript_Examples.
+The first is ours, with every construct of UR's external control program (test_virtual_external_control.py has that).
+UR's programs are not part of the repository: TANGERE_UR_PROGRAMS is a folder with them, here with
+joint_impedance_cartesian_circle_motion.script of URScript_Examples.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -216,12 +217,9 @@ textmsg(str_cat("driver: ended, held ", held))
 class Driven:
     """The host of the program: three sockets that the arm connects to."""
 
-    def __init__(self, host: str, silence: float) -> None:
+    def __init__(self, host: str, program: Callable[[int, int, int], str]) -> None:
         self._doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-        reverse, points, told = (door.getsockname()[1] for door in self._doors)
-        text = DRIVER.format(
-            multiply=MULTIPLY, host="127.0.0.1", reverse=reverse, points=points, told=told, silence=silence
-        )
+        text = program(*(door.getsockname()[1] for door in self._doors))
         self.told = socket.create_connection((host, 30001), 20)
         self._upload = upload(host, f"def driver():\n{text}end\n", 30001)
         self.sockets = []
@@ -256,6 +254,13 @@ class Driven:
             one.close()
 
 
+def driver(silence: float) -> Callable[[int, int, int], str]:
+    """Our program, which ends when nothing comes for so long [s]."""
+    return lambda reverse, points, told: DRIVER.format(
+        multiply=MULTIPLY, host="127.0.0.1", reverse=reverse, points=points, told=told, silence=silence
+    )
+
+
 FIELDS = ("actual_q", "actual_qd", "payload", "runtime_state", "safety_mode")
 
 
@@ -267,43 +272,43 @@ def host() -> Iterator[str]:
 
 def test_goals_are_streamed_to_a_program(host: str) -> None:
     """Servo, speed, torque, spline, commands beside them, and the end: in one connection, as drivers do it."""
-    with listening(host, *FIELDS) as rtde, closing(Driven(host, 3600.0)) as driver:
-        driver.hear("driver: connected")
+    with listening(host, *FIELDS) as rtde, closing(Driven(host, driver(3600.0))) as driven:
+        driven.hear("driver: connected")
         at = np.array(until(rtde, lambda v: v["runtime_state"] == 2)["actual_q"])
         for _ in range(200):
             at = at + [5e-4, 0.0, 0.0, 0.0, 0.0, -1e-3]
-            driver.send(SERVO, at)
+            driven.send(SERVO, at)
         until(rtde, lambda v: np.abs(v["actual_q"] - at).max() < 1e-3, 600.0)
-        driver.send(SPEED, [0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
+        driven.send(SPEED, [0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
         values = until(rtde, lambda v: v["actual_q"][0] > at[0] + 0.05, 600.0)
         assert values["actual_qd"][0] == pytest.approx(0.1, abs=0.02)
-        driver.send(TORQUE)
+        driven.send(TORQUE)
         still = until(rtde, lambda v: np.abs(v["actual_qd"]).max() < 0.01, 600.0)
         later = until(rtde, lambda v: v["timestamp"] > still["timestamp"] + 2.0, 600.0)
         assert np.abs(np.subtract(later["actual_q"], still["actual_q"])).max() < 1e-2  # gravity is made up for
-        driver.send(SPLINE, number=2)
+        driven.send(SPLINE, number=2)
         goal = np.add(HOME, [0.3, 0.1, -0.1, 0.2, 0.1, -0.3])
-        assert driver.points([(np.add(HOME, 0.05), 1.0), (goal, 1.5)]) == 0
+        assert driven.points([(np.add(HOME, 0.05), 1.0), (goal, 1.5)]) == 0
         # speeds are integrated: no position is fed back
         near = until(rtde, lambda v: np.abs(np.subtract(v["actual_q"], goal)).max() < 5e-3, 600.0)
         values = until(rtde, lambda v: v["timestamp"] > near["timestamp"] + 0.5, 600.0)
         assert np.abs(np.subtract(values["actual_q"], goal)).max() < 5e-3
         assert np.abs(values["actual_qd"]).max() < 0.01
-        driver.command(PAYLOAD, [1.5, 0.0, 0.0, 0.05])
+        driven.command(PAYLOAD, [1.5, 0.0, 0.0, 0.05])
         until(rtde, lambda v: v["payload"] == 1.5, 600.0)
-        driver.command(ZERO)
-        driver.send(END)
-        driver.hear("driver: ended, held")
+        driven.command(ZERO)
+        driven.send(END)
+        driven.hear("driver: ended, held")
         until(rtde, lambda v: v["runtime_state"] == 1, 600.0)
         assert values["safety_mode"] == 1
 
 
 def test_a_silent_host_ends_the_program_and_the_arm_stands(host: str) -> None:
-    with listening(host, *FIELDS) as rtde, closing(Driven(host, 0.5)) as driver:
-        driver.hear("driver: connected")
-        driver.send(SPEED, [0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
+    with listening(host, *FIELDS) as rtde, closing(Driven(host, driver(0.5))) as driven:
+        driven.hear("driver: connected")
+        driven.send(SPEED, [0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
         until(rtde, lambda v: v["actual_qd"][0] > 0.15, 600.0)
-        driver.hear("no command in time")
+        driven.hear("no command in time")
         until(rtde, lambda v: v["runtime_state"] == 1, 600.0)
         values = until(rtde, lambda v: np.abs(v["actual_qd"]).max() < 0.01, 60.0)
         assert values["safety_mode"] == 1

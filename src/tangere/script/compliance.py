@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tangere.kernels.periods import finite
 from tangere.script.host import STILL, Setpoint
 from tangere.script.poses import Frame, rotation_vector
 from tangere.script.values import ScriptException
@@ -152,6 +153,6 @@ def six(value: object, what: str) -> Array:
         found = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ScriptException(f"{what}: six numbers are needed") from None
-    if not np.isfinite(found).all():
+    if not finite(found):
         raise ScriptException(f"{what}: must be finite")
     return found

@@ -41,6 +41,7 @@ class MotionFunctions:
 
     def __init__(self, arm: Arm, host: Host) -> None:
         self._arm, self._host = arm, host
+        self._scales: list[tuple[Value, Array]] = [(None, VISCOUS), (None, COULOMB)]
 
     def _frames(self, time: Value) -> int:
         """Frames of a time [s], one at least."""
@@ -292,16 +293,20 @@ class MotionFunctions:
             viscous_scale, friction_comp = None, viscous_scale
         viscous, coulomb = VISCOUS, COULOMB
         if viscous_scale is not None or coulomb_scale is not None:
-            viscous = VISCOUS if viscous_scale is None else self._scale(viscous_scale)
-            coulomb = COULOMB if coulomb_scale is None else self._scale(coulomb_scale)
+            viscous = VISCOUS if viscous_scale is None else self._scale(0, viscous_scale)
+            coulomb = COULOMB if coulomb_scale is None else self._scale(1, coulomb_scale)
         elif friction_comp is False:
             viscous = coulomb = STILL
         self._arm.torque(six(torque, "direct_torque"), viscous, coulomb)
         yield
 
-    @staticmethod
-    def _scale(value: Value) -> Array:
+    def _scale(self, which: int, value: Value) -> Array:
+        """Of viscous (0) or Coulomb (1) friction; a loop says the same in every frame."""
+        said, found = self._scales[which]
+        if value == said:
+            return found
         found = six(value, "direct_torque")
         if found.min() < 0.0 or found.max() > 1.0:
             raise ScriptException(f"direct_torque: scales from 0 to 1, got {shown(value)}")
+        self._scales[which] = value, found
         return found
