@@ -190,7 +190,7 @@ def test_dashboard_client(arm: str) -> None:
     desk.pause()
     assert robot.wait(10.0, lambda: robot.now.getRuntimeState() == 4)
     desk.play()
-    assert robot.wait(10.0, lambda: robot.now.getRuntimeState() == 2)
+    assert robot.wait(600.0, robot.control.isProgramRunning)  # it hears of it by a connection of its own
     assert robot.control.moveJ([0.1, *HOME[1:]], 3.0, 10.0)
     desk.stop()
     assert robot.wait(10.0, lambda: robot.now.getRuntimeState() == 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from virtual_arms import address, listening, ready, until, virtual
 
+import tangere
 from tangere.apps.virtual_ur import primary_port, server
 from tangere.apps.virtual_ur.command import profile_of
 from tangere.apps.virtual_ur.controller import Controller
@@ -27,6 +29,7 @@ from tangere.rtde import wire
 from tangere.rtde.client import Rtde
 
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
+SECONDS = 600  # of three arms on the real clock
 
 
 def made(version: tuple[int, int, int, int] = (5, 26, 0, 0)) -> Controller:
@@ -268,19 +271,28 @@ def test_a_drawn_arm_is_the_same_again() -> None:
     assert first(7) != first(8)
 
 
-@pytest.mark.skipif(not SOAK, reason="long form: TANGERE_SOAK=1")
-def test_real_clock_with_three_arms() -> None:
-    """500 frames a second, none lost, on three arms at once."""
+@pytest.mark.skipif(not SOAK, reason="long form, of an idle computer: TANGERE_SOAK=1")
+def test_real_clock_with_three_arms(tmp_path: Path) -> None:
+    """500 frames a second, none lost, on three arms at once; on one of them our client has its detector and log."""
+    line = [sys.executable, "-m", "tangere", "run", "circle", "--robot", "ur5e", "--approach", "--hold", "10",
+            "--out", str(tmp_path / "run"), "--set", f"duration={SECONDS}", "friction=full"]  # fmt: skip
     with virtual(clock="real") as one, virtual(clock="real") as two, virtual(clock="real") as three:
         arms = [listening(host, "control_step") for host in (one, two, three)]
         came: list[list[tuple[float, int]]] = [[], [], []]
-        end = time.monotonic() + 600.0
-        while time.monotonic() < end:
-            for rtde, rows in zip(arms, came, strict=True):
-                values = rtde.receive(5.0)
-                assert values is not None
-                rows.append((time.monotonic(), values["control_step"]))
-        for rows in came:
-            at, step = (np.array(column) for column in zip(*rows, strict=True))
-            assert np.all(np.diff(step) == 1)
-            assert np.median(np.diff(at)) == pytest.approx(2e-3, abs=2e-5)
+        line += ["--arm", three]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+            while run.poll() is None:
+                for rtde, rows in zip(arms, came, strict=True):
+                    values = rtde.receive(5.0)
+                    assert values is not None
+                    rows.append((time.monotonic(), values["control_step"]))
+            assert run.returncode == 0, run.communicate()[0]
+    for rows in came:
+        at, step = (np.array(column) for column in zip(*rows, strict=True))
+        assert len(at) > 500.0 * SECONDS
+        assert np.all(np.diff(step) == 1)
+        assert np.median(np.diff(at)) == pytest.approx(2e-3, abs=2e-5)
+    arm = json.loads((tmp_path / "run" / "summary.json").read_text())["arm"]
+    assert (arm["frames"], arm["lost_samples"]) == (500 * SECONDS, 0), arm
+    log = tangere.read(tmp_path / "run" / "log.mcap")
+    assert np.quantile(log["cost"] + log["cost_log"], 0.999) < 1e-3
