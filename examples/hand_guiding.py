@@ -18,11 +18,11 @@ import tangere
 from tangere.control import Guarded, HandGuiding
 from tangere.dynamics.friction import JointFriction
 from tangere.loop.result import RunResult
-from tangere.plants import PushForce, RigidPlant
+from tangere.plants import Push, RigidPlant
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
 PERIOD = 0.002  # s
-HAND = PushForce(link=6, point=(0.0, 0.0, 0.0), force=(0.0, 30.0, 0.0), start=0.5, duration=1.5)  # 30 N: one hand
+HAND = Push(link=6, force=(0.0, 30.0, 0.0), start=0.5, duration=1.5)  # 30 N: one hand
 SECONDS = 5.0
 AT_REST = np.radians(0.1)  # rad/s: a millimetre per second at the tool, nothing an eye would see
 

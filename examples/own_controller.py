@@ -20,14 +20,14 @@ import numpy as np
 
 import tangere
 from tangere.control import Guarded
-from tangere.plants import PushForce, RigidPlant
+from tangere.plants import Push, RigidPlant
 from tangere.types import Command, State
 
 Q = np.radians([0.0, -90.0, 90.0, -90.0, -90.0, 0.0])
 PERIOD = 0.002  # s
 TIP = (0.0, 0.0, 0.0)  # m: the tool, in the frame of link 6
-LEAN = PushForce(6, TIP, force=(0.0, 0.0, -20.0), start=0.5, duration=7.5)  # N, base axes; s
-SLIDE = PushForce(6, TIP, force=(0.0, 25.0, 0.0), start=1.0, duration=1.0)
+LEAN = Push(link=6, point=TIP, force=(0.0, 0.0, -20.0), start=0.5, duration=7.5)  # N, base axes; s
+SLIDE = Push(link=6, point=TIP, force=(0.0, 25.0, 0.0), start=1.0, duration=1.0)
 
 
 class InvisibleTable:

@@ -28,7 +28,7 @@ from tangere.control import CartesianImpedance, HandGuiding, JointImpedance, Ope
 from tangere.control.computed_torque import ComputedTorque
 from tangere.control.guard import Guarded
 from tangere.dynamics.friction import JointFriction
-from tangere.plants import MujocoPlant, Push, PushForce, RigidPlant, Stuck, TorqueLoss
+from tangere.plants import MujocoPlant, Push, RigidPlant, Stuck, TorqueLoss
 from tangere.plants.pushes import TorqueOffset
 from tangere.plants.sensors import SensorModel, WithWrenchSensor, WrenchSensor
 from tangere.types import Array, Command, Reference, State
@@ -256,7 +256,7 @@ def _pushes() -> tuple[Any, ...]:
     """They begin and end between samples, on both sides of the middle of a period."""
     return (
         Push(2, 20.0, 0.05052, 0.05), Push(3, -9.0, 0.07048, 0.02004), Push(1, 7.0, 0.00051, 0.0304),
-        PushForce(6, (0.0, 0.05, 0.02), (5, -4, 8), 0.09, 0.0303),
+        Push(link=6, point=(0.0, 0.05, 0.02), force=(5, -4, 8), start=0.09, duration=0.0303),
     )  # fmt: skip
 
 

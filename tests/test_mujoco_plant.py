@@ -12,7 +12,7 @@ import pytest
 import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, MissingExtra, UnknownName
-from tangere.plants import Camera, MujocoPlant, PlantLost, Push, PushForce, RigidPlant, Stuck, TorqueLoss
+from tangere.plants import Camera, MujocoPlant, PlantLost, Push, RigidPlant, Stuck, TorqueLoss
 from tangere.plants.scene.bodies import surface, table, wall
 from tangere.plants.scene.scene import Pen, Scene
 from tangere.robots import Robot
@@ -37,7 +37,8 @@ def driven(plant: Plant, arm: Robot, seconds: float, scale: float = 1.0) -> Arra
     return np.concatenate((state.q, state.qd))
 
 
-PUSHES = (Push(2, 20.0, 0.2, 0.3), PushForce(5, (0.0, 0.05, 0.02), (5.0, -4.0, 8.0), 0.4, 0.3))
+FORCE = Push(link=5, point=(0.0, 0.05, 0.02), force=(5.0, -4.0, 8.0), start=0.4, duration=0.3)
+PUSHES = (Push(2, 20.0, 0.2, 0.3), FORCE)
 
 
 @pytest.mark.parametrize("kind", ["bare", "rotors", "friction", "pushes", "loss", "stuck"])
@@ -176,8 +177,8 @@ def test_a_pen_on_a_table_feels_what_it_presses() -> None:
     assert abs(height) < 1e-6  # m: as hard as the surface says (0.1 um static for 5 N)
 
 
-@pytest.mark.parametrize("pushes", [(), (PushForce(6, (0.02, -0.03, 0.01), (3.0, -2.0, -4.0), 0.1),)])
-def test_the_wrench_is_at_the_tcp_wherever_that_is(pushes: tuple[PushForce, ...]) -> None:
+@pytest.mark.parametrize("pushes", [(), (Push(link=6, point=(0.02, -0.03, 0.01), force=(3.0, -2.0, -4.0), start=0.1),)])
+def test_the_wrench_is_at_the_tcp_wherever_that_is(pushes: tuple[Push, ...]) -> None:
     """A tcp beside the pen: force and moment about it still give the joint torque of MuJoCo's own Jacobian.
 
     Also where somebody pushes the hand while the pen touches.

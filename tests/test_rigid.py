@@ -12,7 +12,7 @@ from foreign_arms import written
 import tangere
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
-from tangere.plants import PlantLost, Push, PushForce, RigidPlant
+from tangere.plants import PlantLost, Push, RigidPlant
 from tangere.plants.simulated import refuse_stiff_friction
 from tangere.types import Array, Command, Plant
 
@@ -188,7 +188,7 @@ def test_a_force_on_a_link_is_its_jacobian(rng: np.random.Generator) -> None:
     """tau_ext = J^T f at the point; on the last link the wrench at the tcp says the same; other links have none."""
     for link in range(1, 7):
         point, force = tuple(rng.uniform(-0.2, 0.2, 3)), tuple(rng.uniform(-30.0, 30.0, 3))
-        plant = RigidPlant(ARM, 1e-3, pushes=[PushForce(link, point, force, 0.0)])
+        plant = RigidPlant(ARM, 1e-3, pushes=[Push(link=link, point=point, force=force)])
         q = rng.uniform(-2.0, 2.0, 6)
         plant.reset(q)
         plant.write(NOTHING)
@@ -208,7 +208,8 @@ def test_a_force_on_a_link_is_its_jacobian(rng: np.random.Generator) -> None:
 def test_pushes_that_cannot_be() -> None:
     for push, message in (
         (Push(0, 20.0, 0.0, 1.0), "joint of a push: got 0, valid are 1 to 6"),
-        (PushForce(7, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.0), "link of a push: got 7"),
+        (Push(link=7, force=(1.0, 0.0, 0.0)), "link of a push: got 7"),
+        (Push(2, 1.0, link=3), "on a joint or on a link, got joint 2 and link 3"),
         (Push(1, np.nan, 0.0), "finite torque"),
         (Push(1, 1.0, 0.0, 0.0), "lasts > 0 s"),
     ):

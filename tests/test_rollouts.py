@@ -28,7 +28,7 @@ from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.detect.signals import alone
 from tangere.observe.momentum import MomentumObserver
 from tangere.planning.samples import Sampled
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.sensors import SensorModel
 
@@ -158,10 +158,11 @@ def test_float32_stays_near_float64(robot: tangere.Robot) -> None:
 
 # ------------------------------------------------------------------------------------------------- the ordinary classes
 
+ON_LINK = Push(link=5, point=(0.0, 0.05, 0.0), force=(10.0, -90.0, 5.0), start=0.35)
 VARIANTS: dict[str, dict[str, Any]] = {
     "contacts": {},
     "semi-implicit": {"method": "semi-implicit"},
-    "pushes": {"pushes": [Push(2, 40.0, 0.3, 0.2), PushForce(5, (0.0, 0.05, 0.0), (10.0, -90.0, 5.0), 0.35)]},
+    "pushes": {"pushes": [Push(2, 40.0, 0.3, 0.2), ON_LINK]},
     "parameters": {"payload": np.linspace(0.5, 6.0, 4), "friction_scale": np.linspace(0.8, 1.2, 4)},
     "durations": {"detector": Detector(Thresholds.constant(8.0, 6, minimum_duration=0.004, release_duration=0.01))},
     "still": {"sensors": None, "pushes": ()},

@@ -12,7 +12,7 @@ from tangere.logs.log import Log
 from tangere.loop.folder import write_json
 from tangere.loop.result import RunResult, Timing
 from tangere.loop.summary import joined_mean, summarise, tracking_error
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.types import Event
 
 K, H, N = 50.0, 1e-3, 10_000
@@ -164,7 +164,7 @@ def test_a_force_is_told_at_the_joint_that_it_presses_most_against_its_threshold
     ext = np.zeros((N, 6))
     ext[(run.log.time > 3.0) & (run.log.time <= 5.0)] = [0.0, 9.0, -4.0, 0.0, 0.0, 0.0]
     run = replace(run, log=Log({**run.log.columns, "tau_ext_true": ext}))
-    force = PushForce(4, (0.0, 0.0, 0.0), (0.0, 3.0, -4.0), 3.0, 2.0)
+    force = Push(link=4, force=(0.0, 3.0, -4.0), start=3.0, duration=2.0)
     for levels, joint, torque in ((None, 2, 9.0), (np.array([1.0, 9.0, 2.0, 1.0, 1.0, 1.0]), 3, 4.0)):
         judged = replace(run, setup=replace(run.setup, thresholds=levels))
         (told,) = summarise(judged, pushes=[force], settle=2.0)["pushes"]

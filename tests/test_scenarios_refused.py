@@ -8,7 +8,7 @@ import pytest
 
 from tangere.apps.scenarios.build import build
 from tangere.errors import InvalidValue, NoSolution
-from tangere.plants.pushes import Push, PushForce, push_of, push_record, pushes_of
+from tangere.plants.pushes import Push, push_of, push_record, pushes_of
 
 pytest.importorskip("mujoco")
 
@@ -57,7 +57,7 @@ def test_pushes() -> None:
     assert push_of("joint=2,torque=20,start=3,duration=2") == Push(2, 20.0, 3.0, 2.0)
     assert push_of(" joint = 2 , torque = 20 Nm , start = 300ms ") == Push(2, 20.0, 0.3)
     assert push_of({"joint": 2, "torque": "20 Nm", "start": 3}) == Push(2, 20.0, 3.0)
-    whole = PushForce(4, (0.0, 0.0, 0.1), (0.0, 0.0, -30.0), 2.0, 1.0)
+    whole = Push(link=4, point=(0.0, 0.0, 0.1), force=(0.0, 0.0, -30.0), start=2.0, duration=1.0)
     assert push_of("link=4,force=0/0/-30,point=0/0/100 mm,start=2,duration=1") == whole
     assert push_of("link=4,force=0,0,-30,point=0, 0, 10cm,start=2,duration=1000 ms") == whole
     assert push_of("start=2,duration=1,link=4,force=0,0,-30 N,point=0,0,0.1") == whole

@@ -7,7 +7,7 @@ import pytest
 
 import tangere
 from tangere.errors import InvalidValue, UnknownName
-from tangere.plants import PushForce, RigidPlant, SensorModel
+from tangere.plants import Push, RigidPlant, SensorModel
 from tangere.plants.sensors import Sensors
 from tangere.types import Array, Command, State
 
@@ -102,7 +102,7 @@ def test_seeds_repeat_bit_by_bit() -> None:
 
 def test_the_truth_stays_clean() -> None:
     arm = tangere.robot("ur10e")
-    push = PushForce(6, (0.0, 0.0, 0.0), (0.0, 0.0, 10.0), 0.0)
+    push = Push(link=6, force=(0.0, 0.0, 10.0))
     noisy = RigidPlant(arm, pushes=[push], sensors=SensorModel(noise_q=0.1, noise_wrench=1.0))
     clean = RigidPlant(arm, pushes=[push])
     for plant in (noisy, clean):

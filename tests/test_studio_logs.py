@@ -14,7 +14,7 @@ from tangere.logs import mcap_pieces
 from tangere.logs.csv_log import read_csv, write_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
-from tangere.plants import PushForce, RigidPlant
+from tangere.plants import Push, RigidPlant
 from tangere.report.data import RunData
 from tangere.studio.curves import picked
 from tangere.studio.recorded import recorded
@@ -25,7 +25,7 @@ def result():
     """An arm that is pushed on link 5 for a second."""
     arm = tangere.robot("ur10e")
     q = np.deg2rad([10.0, -80.0, 80.0, -70.0, -90.0, 20.0])
-    push = PushForce(5, (0.0, 0.0, 0.05), (0.0, 90.0, 0.0), 1.5, 1.0)
+    push = Push(link=5, point=(0.0, 0.0, 0.05), force=(0.0, 90.0, 0.0), start=1.5, duration=1.0)
     plant = RigidPlant(arm, 2e-3, pushes=[push])
     observer = tangere.observe.MomentumObserver(arm)
     thresholds = tangere.observe.detect.Thresholds.of_noise(arm, 2e-3)

@@ -115,8 +115,8 @@ class Timing:
         )  # fmt: skip
 
 
-class Push(Protocol):
-    """When something pushed, such as plants.pushes.Push or PushForce: a torque on a joint or a force on a link."""
+class Lasting(Protocol):
+    """What touched the arm from `start` on: a push that it was told of (plants.Push), or something that it met."""
 
     @property
     def start(self) -> float:
@@ -134,7 +134,7 @@ class Setup:
     robot: Robot | None = None  # the arm of the plant; the believed one where the plant has none
     # reference, controller, plant, observer, detection, push -> what stands in that box of the block diagram
     parts: Mapping[str, str] = field(default_factory=dict)
-    pushes: tuple[Push, ...] = ()  # that the plant was told of
+    pushes: tuple[Lasting, ...] = ()  # that the plant was told of
     gain: Array | float = GAIN  # [1/s] K of the first observer
     thresholds: Array | None = None  # (n,) [Nm] of the detector: of the residual itself, or of its level while moving
 

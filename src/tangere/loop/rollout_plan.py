@@ -28,7 +28,7 @@ from tangere.observe.detect.signals import alone
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.inputs import law_of
 from tangere.observe.momentum import MomentumObserver
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.plants.random_pushes import RandomPushes
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.sensors import SensorModel
@@ -47,7 +47,7 @@ class Plan:
     controllers: tuple[Controller, ...]  # rollout i has number i, over and over
     observer: Observer | None
     detector: AnyDetector | None
-    pushes: tuple[Push | PushForce, ...] | RandomPushes
+    pushes: tuple[Push, ...] | RandomPushes
     sensors: SensorModel
     friction: JointFriction | None
     payload: Array | None  # (count,) or (1,)
@@ -74,7 +74,7 @@ class Plan:
         k = i % len(self.controllers)
         return self.controllers[k], self.begins[k], self.trajectories[k]
 
-    def pushes_of(self, i: int) -> tuple[Push | PushForce, ...]:
+    def pushes_of(self, i: int) -> tuple[Push, ...]:
         """What pushes robot i."""
         if isinstance(self.pushes, RandomPushes):
             return (self.pushes.drawn(self.skin, self.seed, [i]).push(0),)
@@ -233,7 +233,7 @@ class Plan:
         out = np.zeros((len(self.pushes), 16))
         for row, push in zip(out, self.pushes, strict=True):
             row[:2] = _first_step(np.array([push.start, push.start + push.duration]), self.period)
-            if isinstance(push, Push):
+            if push.joint:
                 row[3], row[9 + push.joint] = -1.0, push.torque
             else:
                 row[2], row[3] = push.in_link_axes, push.link - 1

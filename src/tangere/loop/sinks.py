@@ -6,14 +6,13 @@ import json
 import threading
 from collections import deque
 from dataclasses import asdict, dataclass, replace
-from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.plants.pull import Load, Pull, Release
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push, push_record
 from tangere.types import Array, Command, Reference, State, Truth
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class Change:
     value: float | tuple[float, ...]
 
 
-Input = Push | PushForce | Pull | Release | Load | Change
+Input = Push | Pull | Release | Load | Change
 
 
 class Live(Protocol):
@@ -166,13 +165,13 @@ class LiveChannel:
 
 def apply(item: Input, time: float, plant: Any, controller: Any) -> str:
     """Do it; the note for the log: what was done, as JSON, or why it could not be. Nothing is raised in a loop."""
-    if isinstance(item, Push | PushForce):
+    if isinstance(item, Push):
         item = replace(item, start=time + item.start)
-        told = {"live": "push", **{k: v for k, v in asdict(item).items() if v != inf}}
+        told = {"live": "push", **push_record(item)}
     else:
         told = {"live": type(item).__name__.lower(), **asdict(item)}
     try:
-        if isinstance(item, Push | PushForce):
+        if isinstance(item, Push):
             plant.push(item)
         elif isinstance(item, Pull | Release):
             plant.pull(item if isinstance(item, Pull) else None)

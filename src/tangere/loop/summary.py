@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere.logs.log import Log
-from tangere.loop.result import Push, RunResult
+from tangere.loop.result import Lasting, RunResult
 from tangere.observe.momentum import GAIN
-from tangere.plants.pushes import Push as TorquePush
-from tangere.plants.pushes import PushForce
+from tangere.plants.pushes import Push
 from tangere.robots import Robot
 from tangere.types import Array, Event
 
@@ -28,7 +27,7 @@ Mask = NDArray[np.bool_]
 def summarise(
     result: RunResult,
     *,
-    pushes: Sequence[Push] = (),
+    pushes: Sequence[Lasting] = (),
     settle: float = 0.0,
     robot: Robot | None = None,
     gain: ArrayLike = GAIN,
@@ -54,7 +53,7 @@ def summarise(
     counted = ~pushed & (log.time >= settle)
     timing = result.timing
     events = _events(log, result.events, pushes, gain)
-    gave = [push for push in pushes if isinstance(push, TorquePush | PushForce)]
+    gave = [push for push in pushes if isinstance(push, Push)]
     return {
         "tracking_rms_mm": _millimetres(error, counted, lambda e: np.sqrt(np.mean(e**2))),
         "tracking_max_mm": _millimetres(error, counted, np.max),
@@ -102,7 +101,7 @@ def _position(log: Log, pose: str, q: str, robot: Robot | None) -> Array:
     return np.asarray(robot.pose(log[q])[:, :3, 3])
 
 
-def _first_touch(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> float:
+def _first_touch(log: Log, events: Sequence[Event], pushes: Sequence[Lasting], gain: ArrayLike) -> float:
     """When the arm was touched first [s], as far as it is known; inf: it was not, whatever an alarm says."""
     if pushes:
         return min(push.start for push in pushes)
@@ -134,7 +133,7 @@ def joined_mean(means: Sequence[Any], rows: Sequence[int]) -> Array:
     return np.asarray(means[0] if len(means) == 1 else np.average(means, axis=0, weights=rows))
 
 
-def _pushed(log: Log, pushes: Sequence[Push]) -> Mask:
+def _pushed(log: Log, pushes: Sequence[Lasting]) -> Mask:
     mask = np.zeros(len(log), dtype=np.bool_)
     for push in pushes:
         mask |= (log.time >= push.start) & (log.time <= push.start + push.duration + AFTER_PUSH)
@@ -145,10 +144,10 @@ def _millimetres(error: Array | None, where: Mask, reduce: Any) -> float | None:
     return None if error is None or not where.any() else float(1e3 * reduce(error[where]))
 
 
-def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: ArrayLike) -> list[dict[str, Any]]:
+def _events(log: Log, events: Sequence[Event], pushes: Sequence[Lasting], gain: ArrayLike) -> list[dict[str, Any]]:
     """The entries of all events, in one pass over the log."""
     windows: list[tuple[int, float, float]] = []  # joint, from, to [s]: where an event's torque is a steady one
-    answered: list[Push | None] = []
+    answered: list[Lasting | None] = []
     false: list[bool | None] = []
     for event in events:
         j = event.joint - 1
@@ -168,7 +167,7 @@ def _events(log: Log, events: Sequence[Event], pushes: Sequence[Push], gain: Arr
     return [_entry(*one) for one in zip(events, answered, felt, true, false, strict=True)]
 
 
-def _false(log: Log, event: Event, push: Push | None, settling: float) -> bool | None:
+def _false(log: Log, event: Event, push: Lasting | None, settling: float) -> bool | None:
     """Whether nothing touched the arm when an alarm was raised; None where the truth is not known."""
     if not event.alarm or "tau_ext_true" not in log:
         return None
@@ -178,7 +177,7 @@ def _false(log: Log, event: Event, push: Push | None, settling: float) -> bool |
 
 
 def _became(
-    push: TorquePush | PushForce, log: Log, events: Sequence[dict[str, Any]], levels: Array | None
+    push: Push, log: Log, events: Sequence[dict[str, Any]], levels: Array | None
 ) -> dict[str, Any]:
     """What became of a push: felt_ms after its start, or hidden_s, since when another alarm went on, or neither.
 
@@ -187,7 +186,7 @@ def _became(
     """
     end = push.start + push.duration
     joint, torque, link, force = None, None, None, None
-    if isinstance(push, TorquePush):
+    if push.joint:
         joint, torque = push.joint, push.torque
     else:
         link, force = push.link, float(np.linalg.norm(push.force))
@@ -236,7 +235,7 @@ def _means(
 
 
 def _entry(
-    event: Event, push: Push | None, felt: float | None, true: float | None, false: bool | None
+    event: Event, push: Lasting | None, felt: float | None, true: float | None, false: bool | None
 ) -> dict[str, Any]:
     return {
         "time_s": event.time_s,
@@ -256,7 +255,7 @@ def _entry(
     }
 
 
-def _answered(event: Event, pushes: Sequence[Push], settling: float) -> Push | None:
+def _answered(event: Event, pushes: Sequence[Lasting], settling: float) -> Lasting | None:
     """The last push that had begun, and was not over for long, when the touch was raised."""
     begun = [p for p in pushes if p.start <= event.time_s <= p.start + p.duration + settling]
     return max(begun, key=lambda p: p.start, default=None)

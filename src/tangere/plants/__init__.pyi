@@ -2,7 +2,7 @@ from tangere.plants.pushes import Fault as Fault, Stuck as Stuck, TorqueLoss as 
 from tangere.errors import PlantLost as PlantLost
 from tangere.plants.mujoco_plant import MujocoPlant as MujocoPlant
 from tangere.plants.pull import Load as Load, Pull as Pull, Release as Release
-from tangere.plants.pushes import Push as Push, PushForce as PushForce
+from tangere.plants.pushes import Push as Push
 from tangere.plants.random_pushes import RandomPushes as RandomPushes
 from tangere.plants.render import Camera as Camera
 from tangere.plants.replay import ReplaySource as ReplaySource

@@ -14,7 +14,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
 from tangere.kernels.periods import finite, held, put
 from tangere.model.mjcf import mujoco_module
-from tangere.plants.pushes import Fault, Push, PushForce, braked
+from tangere.plants.pushes import Fault, Push, braked
 from tangere.plants.render import Camera, OffScreen
 from tangere.plants.scene.bodies import Body
 from tangere.plants.scene.mjcf import to_mjcf
@@ -108,7 +108,7 @@ class MujocoPlant(SimulatedArm):
         joint_limits: bool = True,
         sensors: SensorModel | None = None,
         faults: Sequence[Fault] = (),
-        pushes: Sequence[Push | PushForce] = (),
+        pushes: Sequence[Push] = (),
         force_sensor: bool = True,
         record_contacts: bool = False,
     ) -> None:

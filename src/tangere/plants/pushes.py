@@ -19,23 +19,18 @@ from tangere.types import Array
 
 @dataclass(frozen=True)
 class Push:
-    """A torque on one joint, constant while it lasts: tau_ext[joint] = torque for start <= time < start + duration."""
+    """A torque on one joint, or a force on a point of a link, constant for start <= time < start + duration.
 
-    joint: int  # counted from 1
-    torque: float  # Nm (N for a prismatic joint), positive along the joint's axis
-    start: float  # s
+        joint: tau_ext[joint] = torque          link: tau_ext = J_point(q)^T force
+    """
+
+    joint: int = 0  # counted from 1; 0: a force on a link
+    torque: float = 0.0  # Nm (N for a prismatic joint), positive along the joint's axis
+    start: float = 0.0  # s
     duration: float = math.inf  # s
-
-
-@dataclass(frozen=True)
-class PushForce:
-    """A force on a point of a link, constant in base axes while it lasts: tau_ext = J_point(q)^T force."""
-
-    link: int  # counted from 1
-    point: tuple[float, float, float]  # m, in the link's own frame (DH: the distal frame)
-    force: tuple[float, float, float]  # N, base axes
-    start: float  # s
-    duration: float = math.inf  # s
+    link: int = 0  # counted from 1; 0: a torque on a joint
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)  # m, in the link's own frame (DH: the distal frame)
+    force: tuple[float, float, float] = (0.0, 0.0, 0.0)  # N, base axes
     in_link_axes: bool = False  # the force is given in the link's axes, and turned into base axes once: when it begins
 
 
@@ -55,9 +50,9 @@ PARTS = {
 EXAMPLE = "joint=2,torque=20,start=3,duration=2 or link=4,force=0/0/20,start=3,duration=2"
 
 
-def push_of(given: str | Mapping[str, Any] | Push | PushForce) -> Push | PushForce:
+def push_of(given: str | Mapping[str, Any] | Push) -> Push:
     """A push from joint=2,torque=20,start=3,duration=2 or link=4,force=0,0,-30,point=0/0/0,start=3, or a mapping."""
-    if isinstance(given, Push | PushForce):
+    if isinstance(given, Push):
         return given
     values = _values("push", given, PARTS, EXAMPLE)
     foreign = ("link", "force", "point") if "joint" in values else ("torque",)
@@ -67,7 +62,7 @@ def push_of(given: str | Mapping[str, Any] | Push | PushForce) -> Push | PushFor
     for name in ("joint", "torque", "start") if "joint" in values else ("link", "force", "start"):
         if name not in values:
             raise InvalidValue(f"push: {name!r} is missing; give {EXAMPLE}")
-    return Push(**values) if "joint" in values else PushForce(**({"point": (0.0, 0.0, 0.0)} | values))
+    return Push(**values)
 
 
 def _values(what: str, given: Any, parts: Mapping[str, Setting], example: str) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def _values(what: str, given: Any, parts: Mapping[str, Setting], example: str) -
     return {name: parts[name].read(value, f"{what} {name}") for name, value in given.items()}
 
 
-def pushes_of(given: Any) -> tuple[Push | PushForce, ...]:
+def pushes_of(given: Any) -> tuple[Push, ...]:
     """Pushes from one or a list of what push_of reads; "none" or an empty list: none."""
     return tuple(push_of(one) for one in _several(given))
 
@@ -95,9 +90,13 @@ def _several(given: Any) -> Sequence[Any]:
     return given if isinstance(given, list | tuple) else [given]
 
 
-def push_record(push: Push | PushForce | Fault) -> dict[str, Any]:
+def push_record(push: Push | Fault) -> dict[str, Any]:
     """A push or a fault as data that push_of or fault_of reads back; one without end has no duration."""
-    told = {name: value for name, value in asdict(push).items() if value is not False and value != math.inf}
+    told = asdict(push)
+    if isinstance(push, Push):
+        kind = ("joint", "torque") if push.joint else ("link", "point", "force")
+        told = {name: told[name] for name in (*kind, "start", "duration", "in_link_axes")}
+    told = {name: value for name, value in told.items() if value is not False and value != math.inf}
     renamed = {TorqueLoss: {"factor": "gain"}, TorqueOffset: {"torque": "offset"}}.get(type(push), {})
     record = {renamed.get(name, name): value for name, value in told.items()}
     return record | ({"stuck": ""} if isinstance(push, Stuck) else {})
@@ -109,19 +108,19 @@ class Pushes:
     A push acts in whole periods, those whose middle lies inside it: rounding of start / period decides nothing.
     """
 
-    def __init__(self, robot: Robot, pushes: Sequence[Push | PushForce]) -> None:
+    def __init__(self, robot: Robot, pushes: Sequence[Push]) -> None:
         self._robot = robot
         self.nothing = np.zeros(robot.dof)  # what acts where nobody pushes
         self.nothing.flags.writeable = False
         self._all = [_checked(push, robot.dof) for push in pushes]
         self._torque, self._active = self.nothing, False  # of the joint pushes at work; whether any push is
-        self._forces: list[tuple[PushForce, Array, Array]] = []
+        self._forces: list[tuple[Push, Array, Array]] = []
         self._turned: dict[int, Array] = {}  # by id of the push: its force in base axes
         self._unturned = False  # whether one of them waits for the posture at which it begins
         self._until = -math.inf  # s; up to then nothing begins or ends
         self._since = math.inf
 
-    def add(self, push: Push | PushForce) -> None:
+    def add(self, push: Push) -> None:
         """One more, from the next period on."""
         self._all.append(_checked(push, self._robot.dof))
         self._since, self._until = math.inf, -math.inf
@@ -143,9 +142,9 @@ class Pushes:
             total += force @ self._robot.jacobian(q, link=push.link, point=point)[:3]
         return total
 
-    def force_of(self, push: Push | PushForce) -> Array:
+    def force_of(self, push: Push) -> Array:
         """Its force in base axes (3,) [N], turned if it has begun; zero for one on a joint."""
-        return np.zeros(3) if isinstance(push, Push) else self._turned.get(id(push), np.array(push.force, dtype=float))
+        return np.zeros(3) if push.joint else self._turned.get(id(push), np.array(push.force, dtype=float))
 
     def wrench(self, q: Array) -> Array:
         """Wrench (6,) at the tcp, base axes, of the scheduled forces on the last link; other links have none there."""
@@ -166,7 +165,7 @@ class Pushes:
         self._until = min((edge for edge in edges if edge > middle), default=math.inf)
         self._torque, self._forces, self._active = self.nothing, [], bool(active)
         for push in active:
-            if isinstance(push, Push):
+            if push.joint:
                 self._torque = self._torque.copy()
                 self._torque[push.joint - 1] += push.torque
             else:
@@ -183,14 +182,16 @@ class Pushes:
         self._unturned = False
 
 
-def _checked(push: Push | PushForce, dof: int) -> Push | PushForce:
-    number, what = (push.joint, "joint") if isinstance(push, Push) else (push.link, "link")
+def _checked(push: Push, dof: int) -> Push:
+    if push.joint and push.link:
+        raise InvalidValue(f"a push is on a joint or on a link, got joint {push.joint!r} and link {push.link!r}")
+    number, what = (push.link, "link") if push.link else (push.joint, "joint")
     if not (isinstance(number, int) and 1 <= number <= dof):
         raise InvalidValue(f"{what} of a push: got {number!r}, valid are 1 to {dof}")
     if not math.isfinite(push.start) or not push.duration > 0.0:
         raise InvalidValue(f"a push starts at a finite time and lasts > 0 s, got {push.start} s for {push.duration} s")
-    size = (push.torque,) if isinstance(push, Push) else (*push.point, *push.force)
-    if len(size) not in (1, 6) or not all(math.isfinite(value) for value in size):
+    size = (push.torque, *push.point, *push.force)
+    if len(size) != 7 or not all(math.isfinite(value) for value in size):
         raise InvalidValue(f"a push has a finite torque, or a point and a force of 3 numbers each, got {push!r}")
     return push
 

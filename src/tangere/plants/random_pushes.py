@@ -12,7 +12,7 @@ from tangere.errors import InvalidValue
 from tangere.kernels.counter_noise import DRAWN, uniforms
 from tangere.model.link_shapes import LinkSurface, link_surfaces
 from tangere.model.model import Model
-from tangere.plants.pushes import PushForce
+from tangere.plants.pushes import Push
 from tangere.types import Array
 
 MU = 0.5  # of the friction cone within which contacts press: what isolation assumes as well
@@ -88,10 +88,11 @@ class DrawnPushes:
     start: Array  # (m,) s
     duration: Array  # (m,) s
 
-    def push(self, i: int) -> PushForce:
+    def push(self, i: int) -> Push:
         """That of one robot, as a plant takes it."""
         x, f = (tuple(map(float, rows[i])) for rows in (self.point, self.force))
-        return PushForce(int(self.link[i]), x, f, float(self.start[i]), float(self.duration[i]), True)  # type: ignore[arg-type]
+        start, duration = float(self.start[i]), float(self.duration[i])
+        return Push(link=int(self.link[i]), point=x, force=f, start=start, duration=duration, in_link_axes=True)  # type: ignore[arg-type]
 
 
 def _range(given: float | tuple[float, float]) -> tuple[float, float]:

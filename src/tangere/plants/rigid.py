@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, UnknownName
 from tangere.kernels.periods import held
-from tangere.plants.pushes import Fault, Push, PushForce, braked
+from tangere.plants.pushes import Fault, Push, braked
 from tangere.plants.sensors import SensorModel
 from tangere.plants.simulated import SimulatedArm, changeable, initial, refuse_stiff_friction
 from tangere.robots import Robot
@@ -42,7 +42,7 @@ class RigidPlant(SimulatedArm):
         method: Literal["rk4", "semi-implicit"] = "rk4",
         sensors: SensorModel | None = None,
         faults: Sequence[Fault] = (),
-        pushes: Sequence[Push | PushForce] = (),
+        pushes: Sequence[Push] = (),
         force_sensor: bool = True,
     ) -> None:
         if method not in ("rk4", "semi-implicit"):

@@ -13,7 +13,7 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, PlantLost, UnknownName
 from tangere.kernels.periods import held
 from tangere.plants.pull import Load, Pull, Pulled, checked_load, checked_pull, pulled
-from tangere.plants.pushes import Actuators, Fault, Push, Pushes, PushForce
+from tangere.plants.pushes import Actuators, Fault, Push, Pushes
 from tangere.plants.sensors import SensorModel, Sensors
 from tangere.robots import Robot
 from tangere.types import Array, Command, State
@@ -29,7 +29,7 @@ class SimulatedArm:
         friction: JointFriction | None,
         sensors: SensorModel | None,
         faults: Sequence[Fault],
-        pushes: Sequence[Push | PushForce],
+        pushes: Sequence[Push],
         force_sensor: bool,
     ) -> None:
         if not (math.isfinite(period) and period > 0.0):
@@ -57,7 +57,7 @@ class SimulatedArm:
         """The state as it is now, without sensors: what the drives' own encoders know, at a rate of their own."""
         return State(self._count * self.period, self.period, self._q, self._qd, self._actuators.reported)
 
-    def push(self, push: Push | PushForce) -> None:
+    def push(self, push: Push) -> None:
         """One more push, while the plant runs."""
         self._pushes.add(push)
 
@@ -70,7 +70,7 @@ class SimulatedArm:
         torque = checked_load(load, self.dof)
         self._load = torque if torque.any() else None
 
-    def force_of(self, push: Push | PushForce) -> Array:
+    def force_of(self, push: Push) -> Array:
         """The force of a push in base axes (3,) [N], as far as it is known; zero for one on a joint."""
         return self._pushes.force_of(push)
 

@@ -23,7 +23,7 @@ from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.loop.sinks import Change, Input, RunInfo
 from tangere.plants.pull import Load, Pull, Pulled, Release
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.studio.body import Anew, Begin, End, Tempo
 from tangere.studio.ring import Ring
 from tangere.studio.scenery import Place
@@ -227,7 +227,7 @@ class Physics:
                 break
             hand = self._hand
             hand.told = perf_counter()
-            if isinstance(message, Push | PushForce | Pull | Release | Load | Change):
+            if isinstance(message, Push | Pull | Release | Load | Change):
                 hand.waiting.append(message)
             elif isinstance(message, Tempo):
                 hand.speed, hand.steps = message.speed, message.steps

@@ -24,7 +24,7 @@ from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.joints import assumed, friction_of, sensors_of, with_drives, with_rotors
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
 from tangere.plants.scene.scene import Pen
 from tangere.plants.torque_loop import FRAME, HOLD
@@ -108,9 +108,9 @@ class Built:
     notes: tuple[str, ...] = ()  # doubts about what was told
 
     @property
-    def pushes(self) -> tuple[Push | PushForce, ...]:
+    def pushes(self) -> tuple[Push, ...]:
         """What pushes the arm."""
-        pushes: tuple[Push | PushForce, ...] = self.settings.push
+        pushes: tuple[Push, ...] = self.settings.push
         return pushes
 
     @property
@@ -187,7 +187,7 @@ def _robots(s: Any, tool_mass: str) -> tuple[Robot, Robot, Belief | None]:
 def build(
     scenario: str | Scenario,
     given: Mapping[str, Any],
-    pushes: Sequence[Push | PushForce] = (),
+    pushes: Sequence[Push] = (),
     arm: OnArm | None = None,
 ) -> Built:
     """Put a scenario together from its settings; everything is checked here, before anything moves.
@@ -299,7 +299,7 @@ def _believed(world: World, settings: Any, law: Any, live: bool) -> Detector:
         constant = Thresholds.constant(np.broadcast_to(np.asarray(settings.threshold), (dof,)), dof=dof)
         return Detector(constant, robot=believed)
     # a push on a joint alone is what a failing drive does: it is taken at its word where it is told, and no drive fails
-    fails = bool(settings.fault) or not any(isinstance(push, Push) for push in settings.push)
+    fails = bool(settings.fault) or not any(push.joint for push in settings.push)
     if world.belief is not None and world.belief.tuned:
         drive, thresholds = world.belief.drive, world.belief.thresholds
         if thresholds.gain != settings.observer_gain:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tangere.dynamics.friction import JointFriction
     from tangere.identification.belief import Belief
     from tangere.loop.result import RunResult
-    from tangere.plants.pushes import Fault, Push, PushForce
+    from tangere.plants.pushes import Fault, Push
     from tangere.plants.scene.scene import Scene
     from tangere.robots import Robot
     from tangere.types import Array, Controller, Friction, Trajectory
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LONGEST = 5_000_000
 
 
-def _pushes(given: Any, name: str) -> tuple[Push | PushForce, ...]:
+def _pushes(given: Any, name: str) -> tuple[Push, ...]:
     from tangere.plants.pushes import pushes_of
 
     return pushes_of(given)
@@ -101,7 +101,7 @@ class RunSettings:
         (), "drives that fail, and when; none: all are sound", _faults,
         plain=_records, metavar="joint=3,offset=-15,start=2",
     )  # fmt: skip
-    push: tuple[Push | PushForce, ...] = other(
+    push: tuple[Push, ...] = other(
         (), "what pushes the arm, and when; none: nothing", _pushes,
         plain=_records, metavar="joint=2,torque=20,start=3,duration=2",
     )  # fmt: skip

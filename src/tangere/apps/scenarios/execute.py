@@ -29,7 +29,7 @@ from tangere.loop.result import RunResult, Told
 from tangere.loop.run import Progress, run
 from tangere.loop.sinks import Sink
 from tangere.loop.summary import joined_mean, summarise
-from tangere.plants.pushes import Fault, Push, PushForce, push_record
+from tangere.plants.pushes import Fault, Push, push_record
 from tangere.plants.scene.bodies import Body
 from tangere.robots import Robot
 from tangere.settings import plain, settings_of
@@ -146,7 +146,7 @@ class Executed:
 def execute(
     scenario: str | Scenario,
     given: Mapping[str, Any],
-    pushes: Sequence[Push | PushForce] = (),
+    pushes: Sequence[Push] = (),
     *,
     out: str | os.PathLike[str],
     command: Sequence[str] = (),

@@ -12,7 +12,7 @@ from tangere.apps.scenarios.common import Motion, RunSettings, Scenario, World
 from tangere.kernels import ur
 from tangere.planning.joint_motions import Hold
 from tangere.planning.posture import at_rest, posture
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.robots import Robot, robot
 from tangere.settings import altered, setting
 from tangere.types import Array
@@ -33,7 +33,7 @@ def posture_setting() -> Any:
 class HoldSettings(RunSettings):
     """Where the arm stands, and what pushes it: 20 Nm on joint 2, as in the README's circle."""
 
-    push: tuple[Push | PushForce, ...] = altered(RunSettings, "push", (Push(2, 20.0, 3.0, 2.0),))
+    push: tuple[Push, ...] = altered(RunSettings, "push", (Push(2, 20.0, 3.0, 2.0),))
     q: tuple[float, ...] = posture_setting()
 
 
@@ -58,9 +58,9 @@ def borne(arm: Robot, q: Array, kp: float) -> Array:
     return np.asarray(kp * SWERVE / gives.max(axis=0))
 
 
-def _onto(push: Push | PushForce, most: Array) -> Push | PushForce:
+def _onto(push: Push, most: Array) -> Push:
     """The push on a joint that the arm has, no larger than it bears (n,) [Nm, N]; or on its last link."""
-    if not isinstance(push, Push):
+    if not push.joint:
         return replace(push, link=len(most))
     joint = min(push.joint, len(most))
     return replace(push, joint=joint, torque=math.copysign(min(abs(push.torque), float(most[joint - 1])), push.torque))

@@ -9,7 +9,7 @@ from tangere.apps.scenarios.hold import fitted, posture_setting
 from tangere.control.cartesian_impedance import CartesianImpedance
 from tangere.planning.joint_motions import Hold
 from tangere.planning.posture import posture
-from tangere.plants.pushes import Push, PushForce
+from tangere.plants.pushes import Push
 from tangere.settings import altered, setting
 
 
@@ -17,8 +17,8 @@ from tangere.settings import altered, setting
 class ImpedanceSettings(RunSettings):
     """How stiff, and what pushes: 20 N down on the last link, which 500 N/m answer with 40 mm."""
 
-    push: tuple[Push | PushForce, ...] = altered(
-        RunSettings, "push", (PushForce(6, (0.0, 0.0, 0.0), (0.0, 0.0, -20.0), 3.0, 3.0),)
+    push: tuple[Push, ...] = altered(
+        RunSettings, "push", (Push(link=6, force=(0.0, 0.0, -20.0), start=3.0, duration=3.0),)
     )
     q: tuple[float, ...] = posture_setting()
     stiffness: float = setting(500.0, "N/m", "of the tool's position")

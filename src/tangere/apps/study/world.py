@@ -24,7 +24,7 @@ from tangere.observe.drive_model import DriveModel
 from tangere.observe.replay import replay_momentum
 from tangere.planning.path_trajectory import UR10E_ARM, ramped_circle
 from tangere.planning.samples import Sampled
-from tangere.plants.pushes import Push, Pushes, PushForce
+from tangere.plants.pushes import Push, Pushes
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
 from tangere.robots import Robot
@@ -47,7 +47,7 @@ KP = 900.0  # 1/s2 of the closed loop (plant "rigid"): poles at -30 rad/s, a ser
 class Touch:
     """One drawn contact: a force on a point of a link, from `start` on for `duration`."""
 
-    push: PushForce
+    push: Push
     size: float  # N
     torque: Array  # (n,) Nm, tau_ext at its first period
 
@@ -114,9 +114,10 @@ class World:
         point = surface.point[i]
         torque = force @ self.robot.jacobian(q, link=surface.link, point=point)[:3]
         x, f = (tuple(float(v) for v in vector) for vector in (point, force))
-        return Touch(PushForce(surface.link, x, f, start, duration), size, torque)  # type: ignore[arg-type]
+        push = Push(link=surface.link, point=x, force=f, start=start, duration=duration)  # type: ignore[arg-type]
+        return Touch(push, size, torque)
 
-    def simulate(self, rng: np.random.Generator, path: Array, pushes: tuple[Push | PushForce, ...] = ()) -> Run:
+    def simulate(self, rng: np.random.Generator, path: Array, pushes: tuple[Push, ...] = ()) -> Run:
         """Run along path (2 N + 1, 3, n): q, qd, qdd every half period. Noise is drawn from rng.
 
         servo: the arm follows exactly and the torque is what that takes; an observer of momentum, which asks what
@@ -131,7 +132,7 @@ class World:
             tau = tau + self.noise_tau * rng.standard_normal(tau.shape)
         return Run(np.asarray(self.period * np.arange(len(q)), dtype=np.float64), q, qd, tau, tau_ext)
 
-    def _servo(self, path: Array, pushes: tuple[Push | PushForce, ...]) -> tuple[Array, Array, Array, Array]:
+    def _servo(self, path: Array, pushes: tuple[Push, ...]) -> tuple[Array, Array, Array, Array]:
         """tau of a period = (p' - p) / h - mean of (C^T qd - g - friction) - mean tau_ext; means by Simpson's rule."""
         h = self.period
         q, qd = path[:, 0], path[:, 1]
@@ -148,7 +149,7 @@ class World:
         return q[::2], qd[::2], np.concatenate((tau[:1], tau)), tau_ext
 
     def _closed_loop(
-        self, path: Array, pushes: tuple[Push | PushForce, ...], seed: int
+        self, path: Array, pushes: tuple[Push, ...], seed: int
     ) -> tuple[Array, Array, Array, Array]:
         h, q, qd, qdd = self.period, path[::2, 0], path[::2, 1], path[::2, 2]
         goal = Sampled(self.robot, q, qd, qdd, h, (len(q) - 1) * h)
