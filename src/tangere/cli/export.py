@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from tangere import foreign
 from tangere.errors import InvalidValue
-from tangere.options import add_json
-from tangere.settings import numbers
+from tangere.options import add_json, add_options, group_from
+from tangere.settings import numbers, other, setting, word
 
 if TYPE_CHECKING:
     from tangere.model.model import Model
@@ -28,6 +29,42 @@ _LOST = {
 }
 
 
+def _tool(given: Any, name: str) -> Any:
+    return given if "," not in given and "/" not in given else numbers(given, name, "m,m,m,rad,rad,rad", (3, 6))
+
+
+def _mounting(given: Any, name: str) -> Any:
+    return numbers(given, name, "", (3,)) if "," in given else given
+
+
+@dataclass(frozen=True)
+class ArmSettings:
+    """Which arm is meant, and what is on it."""
+
+    robot: str = word("ur10e", "the arm", metavar="NAME|FILE")
+    parameters: str | None = word(None, "a parameter set's name, or a model file with the numbers", metavar="SET")
+    calibration: str | None = word(None, "UR's calibration.yaml of one arm, for its true lengths", metavar="FILE")
+    tip: str | None = word(None, "of a file with several branches: the link at which the arm ends", metavar="LINK")
+    payload: tuple[float, ...] | None = setting(
+        None, "kg,m,m,m", "mass at the flange, and its centre of mass [m]", size=(1, 4), metavar="KG[,X,Y,Z]"
+    )
+    tool: str | tuple[float, ...] | None = other(
+        None, "2f-85, hand-e or pen, with its mass; or the tool point in the flange [m, rad], as UR's TCP", _tool,
+        metavar="NAME|X,Y,Z[,RX,RY,RZ]",
+    )  # fmt: skip
+    mounting: str | tuple[float, ...] | None = other(
+        None, "table, wall, ceiling, or gravity in base axes as x,y,z [m/s2]", _mounting, metavar="HOW"
+    )
+
+    @property
+    def held(self) -> Any:
+        """The payload as `tangere.robot` takes it."""
+        if self.payload is None:
+            return None
+        mass, *com = self.payload
+        return (mass, com) if com else mass
+
+
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
     from tangere.model.urdf_text import Hardware
@@ -44,10 +81,9 @@ def add(commands: Any) -> None:
         "  tangere export --robot ur5e --format toml --out my.toml   then change it, and: tangere check my.toml\n"
         "  tangere export --robot ur5e --format urdf --out -         on standard output",
     )
-    p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
+    add_options(p, ArmSettings)
     p.add_argument("--format", choices=list(FORMATS), help="what to write (default: what the ending of --out says)")
     p.add_argument("--out", metavar="FILE", help="the file, or - for standard output (default: NAME.FORMAT)")
-    add_model_options(p)
     p.add_argument("--no-shapes", action="store_true", help="without shapes to look at and to collide")
     choices = [*get_args(Hardware), "none"]
     p.add_argument(
@@ -59,27 +95,14 @@ def add(commands: Any) -> None:
     p.set_defaults(run=export)
 
 
-def add_model_options(p: Any) -> None:
-    """What may be said about an arm beside its name."""
-    p.add_argument("--parameters", metavar="SET", help="a parameter set's name, or a model file with the numbers")
-    p.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of one arm, for its true lengths")
-    p.add_argument("--tip", metavar="LINK", help="of a file with several branches: the link at which the arm ends")
-    p.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
-    p.add_argument(
-        "--tool", metavar="NAME|X,Y,Z[,RX,RY,RZ]",
-        help="2f-85, hand-e or pen, with its mass; or the tool point in the flange [m, rad], as UR's TCP",
-    )  # fmt: skip
-    p.add_argument("--mounting", metavar="HOW", help="table, wall, ceiling, or gravity in base axes as x,y,z [m/s2]")
-
-
 def model_of(arguments: argparse.Namespace) -> Model:
-    """The arm that --robot and the options of `add_model_options` say."""
+    """The arm that the options of ArmSettings say."""
     from tangere.model.loading import load
 
+    told = group_from(ArmSettings, arguments)
     return load(
-        arguments.robot, parameters=arguments.parameters, calibration=arguments.calibration, tip=arguments.tip,
-        payload=payload_of(arguments.payload), tool=_tool(arguments.tool),
-        gravity=_mounting(arguments.mounting),
+        told.robot, parameters=told.parameters, calibration=told.calibration, tip=told.tip, payload=told.held,
+        tool=told.tool, gravity=told.mounting,
     )  # fmt: skip
 
 
@@ -131,22 +154,3 @@ def text_of(model: Model, kind: str, *, shapes: bool = True, control: str = "gaz
 
     hardware: Any = None if control == "none" else control
     return to_urdf(model, drives=True, shapes=shapes, collision=shapes, control=hardware)
-
-
-def _numbers(text: str | None, name: str, unit: str, size: tuple[int, ...]) -> tuple[float, ...] | None:
-    return None if text is None else numbers(text, name, unit, size)
-
-
-def _tool(text: str | None) -> Any:
-    named = text is not None and "," not in text and "/" not in text
-    return text if named else _numbers(text, "tool", "m,m,m,rad,rad,rad", (3, 6))
-
-
-def payload_of(text: str | None) -> Any:
-    """What --payload says: kg, or kg and where its centre of mass is [m]."""
-    values = _numbers(text, "payload", "kg,m,m,m", (1, 4))
-    return None if values is None else values[0] if len(values) == 1 else (values[0], values[1:])
-
-
-def _mounting(text: str | None) -> Any:
-    return _numbers(text, "mounting", "", (3,)) if text is not None and "," in text else text

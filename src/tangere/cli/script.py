@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tangere import foreign
 from tangere.errors import InvalidValue
+from tangere.options import add_json, add_options, group_from, refuse_foreign, told
 from tangere.rtde.consent import OPTION
+from tangere.settings import count, setting
 
 EXAMPLES = """examples:
   tangere script check program.script       every error with its line and column
@@ -25,6 +28,38 @@ EXAMPLES = """examples:
   tangere script emit observer --robot ur5e --model model.toml --out observer.script
                                             touch inside the controller, without a computer
   tangere script bench                      what a frame of 2 ms costs"""
+
+
+@dataclass(frozen=True)
+class EmitSettings:
+    """What a program that `script emit` writes may be told; each belongs to the laws in OWN."""
+
+    gain: float | tuple[float, ...] | None = setting(
+        None, "1/s", "observer: gain, one or six (default: 50)", size=(1, 6), lone=True, metavar="K"
+    )
+    threshold: float | tuple[float, ...] | None = setting(
+        None, "Nm", "observer: what counts as felt, one or six", size=(1, 6), lone=True, metavar="NM"
+    )
+    set_output: int | None = count(None, "observer: digital output that is on while it feels", metavar="N")
+    stiffness: float | tuple[float, ...] | None = setting(
+        None, "Nm/rad", "impedance: one or six (default: 100/s2 times the inertia)", size=(1, 6), lone=True,
+    )  # fmt: skip
+    kp: float | tuple[float, ...] | None = setting(
+        None, "1/s2", "computed-torque: one or six (default: 100)", size=(1, 6), lone=True
+    )
+    amplitude: float | tuple[float, ...] | None = setting(
+        None, "rad", "computed-torque: of its motion, one or six (default: 0.1 rad)", size=(1, 6), lone=True
+    )
+    frequency: float | None = setting(None, "Hz", "computed-torque: of its motion (default: 0.25 Hz)")
+    seconds: float | None = setting(None, "s", "impedance, computed-torque: until it ends by itself (default: 60 s)")
+
+
+# settings of `emit` by the law that they belong to
+OWN = {
+    "observer": ("gain", "threshold", "set_output"),
+    "impedance": ("stiffness", "seconds"),
+    "computed-torque": ("kp", "amplitude", "frequency", "seconds"),
+}
 
 
 def add(commands: Any) -> None:
@@ -93,7 +128,7 @@ def add(commands: Any) -> None:
 
 
 def _add_emit(kinds: Any) -> None:
-    from tangere.options import add_json
+    from tangere.cli.export import ArmSettings
 
     one = kinds.add_parser(
         "emit",
@@ -111,54 +146,39 @@ def _add_emit(kinds: Any) -> None:
         "  tangere script run follow.script --robot ur5e          then see it on a simulated arm",
     )
     one.add_argument("law", choices=["observer", "impedance", "computed-torque"], help="what the program does")
-    one.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
+    add_options(one, ArmSettings, ("robot", "calibration", "payload"))
     one.add_argument("--model", metavar="FILE", help="a model of `tangere identify`: masses, friction, gains")
-    one.add_argument("--calibration", metavar="FILE", help="UR's calibration.yaml of the arm, for its true lengths")
-    one.add_argument("--payload", metavar="KG[,X,Y,Z]", help="mass at the flange, and its centre of mass [m]")
     one.add_argument("--out", metavar="FILE", help="the program (default: LAW.script; - for standard output)")
     one.add_argument("--polyscope", metavar="VERSION", help="version of the controller (default: 5.26.0)")
-    one.add_argument("--gain", metavar="K", help="observer: gain [1/s], one or six (default: 50)")
-    one.add_argument("--threshold", metavar="NM", help="observer: what counts as felt [Nm], one or six")
-    one.add_argument("--set-output", type=int, metavar="N", help="observer: digital output that is on while it feels")
-    one.add_argument("--stiffness", metavar="NM/RAD", help="impedance: one or six (default: 100/s2 times the inertia)")
-    one.add_argument("--kp", metavar="K", help="computed-torque: one or six [1/s2] (default: 100)")
-    one.add_argument("--amplitude", metavar="RAD", help="computed-torque: of its motion, one or six (default: 0.1 rad)")
-    one.add_argument("--frequency", metavar="HZ", help="computed-torque: of its motion (default: 0.25 Hz)")
-    one.add_argument("--seconds", metavar="S", help="impedance, computed-torque: until it ends by itself (default: 60)")
+    add_options(one, EmitSettings)
     add_json(one)
     one.set_defaults(run=emit)
 
 
 def emit(arguments: argparse.Namespace) -> int:
     """Write a program."""
-    from tangere.cli.export import payload_of
+    from tangere.cli.export import ArmSettings
     from tangere.identification.model import read_model
     from tangere.logs.files import write_text
     from tangere.plants.inside import emitted
     from tangere.report.terminal import show
     from tangere.robots import Robot, robot
     from tangere.script.builtin import NEWEST, version
-    from tangere.settings import numbers
 
+    for law, names in OWN.items():
+        others = [name for name in names if name not in OWN[arguments.law]]
+        refuse_foreign(EmitSettings, arguments, f"belongs to {law}, not to {arguments.law}", others)
     running = NEWEST if arguments.polyscope is None else version(arguments.polyscope)
-    arm = robot(arguments.robot, calibration=arguments.calibration, payload=payload_of(arguments.payload))
+    meant = group_from(ArmSettings, arguments)
+    arm = robot(meant.robot, calibration=meant.calibration, payload=meant.held)
     given: dict[str, Any] = {}
     if arguments.model is not None:
-        model = read_model(arguments.model, arguments.robot)
+        model = read_model(arguments.model, meant.robot)
         arm = Robot(model.model(arm.model), model.drive.rotor_inertia)
         given |= {"friction": model.drive, "gains": model.drive.gain if _finite(model.drive.gain) else None}
-    units = {"stiffness": "", "kp": "", "threshold": "Nm", "amplitude": "rad", "frequency": "Hz", "seconds": "s"}
-    for name, unit in units.items():
-        text = getattr(arguments, name)
-        if text is not None:
-            size = (1,) if name in ("frequency", "seconds") else (1, 6)
-            values = numbers(text, name, unit, size)
-            given[name] = values[0] if len(values) == 1 else values
-    if arguments.gain is not None:
-        values = numbers(arguments.gain, "gain", "", (1, 6))
-        given["observer_gain"] = values[0] if len(values) == 1 else values
-    _refuse_foreign(arguments)
-    program = emitted(arguments.law, arm, version=running, output=arguments.set_output, **given)
+    called = {"gain": "observer_gain", "set_output": "output"}
+    given |= {called.get(name, name): value for name, value in told(EmitSettings, arguments).items()}
+    program = emitted(arguments.law, arm, version=running, **given)
     if arguments.out == "-":
         print(program.text, end="")
         return 0
@@ -173,21 +193,6 @@ def emit(arguments: argparse.Namespace) -> int:
     counted = f"{lines} lines, {program.operations} operations in a frame"
     show(said, f"{path}: {program.law} of a {arm.model.title}, {counted}.{source}", arguments.json)
     return 0
-
-
-# options of `emit` that belong to one law
-_OWN = {
-    "observer": ("gain", "threshold", "set_output"),
-    "impedance": ("stiffness", "seconds"),
-    "computed-torque": ("kp", "amplitude", "frequency", "seconds"),
-}
-
-
-def _refuse_foreign(arguments: argparse.Namespace) -> None:
-    for law, names in _OWN.items():
-        for name in names:
-            if getattr(arguments, name) is not None and name not in _OWN[arguments.law]:
-                raise InvalidValue(f"--{name.replace('_', '-')} belongs to {law}, not to {arguments.law}")
 
 
 def _finite(values: Any) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any, get_args
 
+from tangere.options import add_options
+
 
 def add(commands: Any) -> None:
     """Add the command to the parser's."""
-    from tangere.cli.export import add_model_options
+    from tangere.cli.export import ArmSettings
     from tangere.kernels.emit.formulas import LANGUAGES
     from tangere.kernels.formulas import QUANTITIES, At
 
@@ -25,14 +27,13 @@ def add(commands: Any) -> None:
         "  tangere symbolic gravity --robot my_arm.urdf --payload 1.2,0,0,0.05",
     )
     p.add_argument("quantity", choices=list(QUANTITIES), help="what to print")
-    p.add_argument("--robot", default="ur10e", metavar="NAME|FILE", help="the arm (default: ur10e)")
+    add_options(p, ArmSettings)
     p.add_argument("--format", choices=LANGUAGES, default="python", help="the language (default: %(default)s)")
     p.add_argument("--link", type=int, metavar="K", help="Jacobian of link K, from 1 on (default: of the tool point)")
     p.add_argument(
         "--at", choices=get_args(At), default="com",
         help="with --link: at the link's centre of mass or at the origin of its frame (default: %(default)s)",
     )  # fmt: skip
-    add_model_options(p)
     p.set_defaults(run=symbolic)
 
 

@@ -216,7 +216,7 @@ def softened_inverse(J: Array) -> tuple[Array, Array]:
 def _sentence(robot: Robot, worst: Violation, joints: _Joints) -> str:
     i, sigma = worst.index, joints.sigma_there
     q = joints(i, i + 1)[0]
-    message = worst.text(i * joints.period, robot.pose(q[0]))
+    message = worst.text(robot, joints.period, q[0])
     if sigma < NEAR_SINGULAR:
         message += f"; the arm is near a singularity there (smallest singular value of J {sigma:.2g})"
     if np.isfinite(worst.factor):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels.periods import Records
 from tangere.planning.paths import positive
-from tangere.robots import SLIDING, Robot
+from tangere.robots import Robot
 from tangere.types import Array, Reference
 
 # A time this share of a period off a grid point counts as on it. Sums of 1e6 periods drift by 1e-10 of a period;
@@ -251,16 +251,15 @@ class Violation:
     value: float  # [rad, rad/s, rad/s2, Nm], or those of a sliding joint
     limit: float
     factor: float  # so many times slower would do; inf where no slowness helps
-    slides: bool = False  # a prismatic joint: m and N instead of rad and Nm
 
-    def text(self, time: float, T: Array) -> str:
-        """A sentence for people."""
-        unit = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}[self.kind]
-        unit = SLIDING[unit] if self.slides else unit
-        place = ", ".join(f"{x:.3f}" for x in T[:3, 3])
+    def text(self, robot: Robot, period: float, q: Array) -> str:
+        """A sentence for people. period [s] of the samples, q (n,) of this one."""
+        turning = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s2", "torque": "Nm"}[self.kind]
+        unit = robot.unit(self.joint, turning)
+        place = ", ".join(f"{x:.3f}" for x in robot.pose(q)[:3, 3])
         return (
-            f"joint {self.joint} would need a {self.kind} of {self.value:.4g} {unit} at t = {time:.4g} s, tool at "
-            f"({place}) m; its limit is {self.limit:.4g} {unit}"
+            f"joint {self.joint} would need a {self.kind} of {self.value:.4g} {unit} at t = "
+            f"{self.index * period:.4g} s, tool at ({place}) m; its limit is {self.limit:.4g} {unit}"
         )
 
 
@@ -274,7 +273,7 @@ def violations(robot: Robot, limits: Limits, period: float, q: Array, qd: Array,
     if np.any(outside > SLACK):
         i, j = _worst(outside)
         limit = robot.q_max[j] if q[i, j] > robot.q_max[j] else robot.q_min[j]
-        found.append(Violation("position", j + 1, i, float(q[i, j]), float(limit), np.inf, not robot.revolute[j]))
+        found.append(Violation("position", j + 1, i, float(q[i, j]), float(limit), np.inf))
     step = np.zeros_like(q)
     step[:-1] = np.diff(q, axis=0) / period
     fastest = np.where(np.abs(step) > np.abs(qd), step, qd)
@@ -289,7 +288,7 @@ def violations(robot: Robot, limits: Limits, period: float, q: Array, qd: Array,
 def refuse_violations(robot: Robot, limits: Limits | None, period: float, q: Array, qd: Array, qdd: Array) -> None:
     """Raise NoSolution with the first limit that samples (k, n) break; limits None: the arm's own."""
     for found in violations(robot, limits or Limits.of(robot), period, q, qd, qdd):
-        raise NoSolution(found.text(found.index * period, robot.pose(q[found.index])))
+        raise NoSolution(found.text(robot, period, q[found.index]))
 
 
 def _symmetric(robot: Robot, kind: str, x: Array, limit: Array, power: float) -> list[Violation]:
@@ -298,7 +297,7 @@ def _symmetric(robot: Robot, kind: str, x: Array, limit: Array, power: float) ->
     if share[i, j] <= 1.0 + SLACK:
         return []
     value, factor = float(x[i, j]), float(share[i, j] ** power)
-    return [Violation(kind, j + 1, i, value, float(limit[j]), factor, not robot.revolute[j])]
+    return [Violation(kind, j + 1, i, value, float(limit[j]), factor)]
 
 
 def _torque(robot: Robot, limit: Array, q: Array, qd: Array, qdd: Array) -> list[Violation]:
@@ -313,7 +312,7 @@ def _torque(robot: Robot, limit: Array, q: Array, qd: Array, qdd: Array) -> list
     room = np.where(moving > 0.0, limit - g, limit + g)
     hopeless = np.any(np.abs(g) > HOPELESS * limit)
     factor = np.inf if hopeless else float(np.sqrt(np.max(np.abs(moving) / np.maximum(room, 1e-9 * limit))))
-    return [Violation("torque", j + 1, i, float(tau[i, j]), float(limit[j]), factor, not robot.revolute[j])]
+    return [Violation("torque", j + 1, i, float(tau[i, j]), float(limit[j]), factor)]
 
 
 def _worst(x: Array) -> tuple[int, int]:

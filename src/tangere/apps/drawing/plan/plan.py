@@ -204,7 +204,7 @@ def _whole_check(
     q, qd, qdd = samples
     broken = violations(robot, limits, period, q, qd, qdd)
     if broken:
-        return tuple(v.text(v.index * period, robot.pose(q[v.index])) for v in broken)
+        return tuple(v.text(robot, period, q[v.index]) for v in broken)
     step = max(1, round(LOOK / period))
     some = slice(None, None, step)
     spheres = LinkSpheres.of(robot)
