@@ -128,12 +128,14 @@ def test_a_closed_terminal_costs_nothing(tmp_path: Path) -> None:
     whole(tmp_path, "interrupted: the terminal was closed (SIGHUP)")
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    """The plant does not let itself be closed: the first signal gets no further."""
-    script = """
+@contextlib.contextmanager
+def stuck(setting: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A command whose plant does not let itself be closed: it was told to end once and goes on."""
+    script = f"""
 import time
 from tangere import ends
 from tangere.cli import main
+{setting}
 def stuck(arguments):
     ends.hold()
     print("ready", flush=True)
@@ -148,32 +150,19 @@ raise SystemExit(main.main(["models"]))
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
+        yield process
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    with stuck() as process:
         time.sleep(0.5)
         assert process.poll() is None  # results would be written now
         process.send_signal(signal.SIGTERM)
         assert process.wait(5.0) == -signal.SIGTERM
 
 
-def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = """
-import time
-from tangere import ends
-from tangere.cli import main
-ends.PATIENCE = 0.5
-def stuck(arguments):
-    ends.hold()
-    print("ready", flush=True)
-    time.sleep(1000)
-main.models = stuck
-raise SystemExit(main.main(["models"]))
-"""
-    with killed(
-        subprocess.Popen([sys.executable, "-c", script], env=environment(), stdout=subprocess.PIPE, text=True,
-                         stderr=subprocess.PIPE, preexec_fn=listening)
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
+def test_patience_has_an_end() -> None:
+    with stuck("ends.PATIENCE = 0.5") as process:
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     assert err == "error: ended 0.5 s after the signal, before all files were written\n"

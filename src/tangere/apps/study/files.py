@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -53,6 +53,7 @@ EVENT_HEAD = ("log", "time_s", "onset_s", "kind", "alarm", "joint", "torque_nm",
 LOG_STEP_HEAD = ("log", "onset_s", "joint", "torque_nm", "moving", "no_alarm_before", "delay_s")
 
 Rows = list[tuple[object, ...]]
+Table = tuple[str, Sequence[str], Iterable[Sequence[object]]]  # file, head, rows
 
 
 def claimed(
@@ -139,28 +140,31 @@ def write_study(study: Study, path: str | os.PathLike[str], attempt: Attempts | 
 
     attempt: who is told what could not be written; without one that is an error.
     """
+    _write(path, attempt, _simulated(study))
+
+
+def _write(path: str | os.PathLike[str], attempt: Attempts | None, tables: Iterable[Table]) -> None:
+    where, told = Path(path), Attempts() if attempt is None else attempt
     if attempt is None:
-        attempt = Attempts()
-        Path(path).mkdir(parents=True, exist_ok=True)
-        write_study(study, path, attempt)
-        attempt.settle(Path(path))
-        return
-    where = Path(path)
-    contacts = [_contact(t) for t in study.touches]
-    _csv(attempt, where / CONTACTS, CONTACT_HEAD, contacts)
+        where.mkdir(parents=True, exist_ok=True)
+    for name, head, rows in tables:
+        _csv(told, where / name, head, rows)
+    if attempt is None:
+        told.settle(where)
+
+
+def _simulated(study: Study) -> Iterator[Table]:
+    yield CONTACTS, CONTACT_HEAD, [_contact(t) for t in study.touches]
     copies = {name: step_copies(world_of(study.plan, name)) for name in WORLDS}
-    steps = [row for f in study.free for row in _steps(f, copies[f.world])]
-    _csv(attempt, where / STEPS, STEP_HEAD, steps)
-    _csv(attempt, where / SUMMARY, ["world", "what", *_names("value"), "count"], _summary(study))
+    yield STEPS, STEP_HEAD, [row for f in study.free for row in _steps(f, copies[f.world])]
+    yield SUMMARY, ("world", "what", *_names("value"), "count"), _summary(study)
     points = [
         (name, size, p.factor, *_three(p.false_alarms), *_three(p.found))
         for name in WORLDS for size in sizes(study) for p in roc(study, name, size)
     ]  # fmt: skip
-    head = ["world", "force_n", "factor", *_names("false_alarms_per_h"), *_names("found")]
-    _csv(attempt, where / ROC, head, points)
-    rows = [astuple(o) for o in study.observers]
-    head = ["world", "observer", "delay_s", "found", "motions", "half_rise_s", "peak_error_nm", "rms_nm", "cost_s"]
-    _csv(attempt, where / OBSERVERS, head, rows)
+    yield ROC, ("world", "force_n", "factor", *_names("false_alarms_per_h"), *_names("found")), points
+    head = ("world", "observer", "delay_s", "found", "motions", "half_rise_s", "peak_error_nm", "rms_nm", "cost_s")
+    yield OBSERVERS, head, [astuple(o) for o in study.observers]
 
 
 def _contact(t: TouchResult) -> tuple[object, ...]:
@@ -217,20 +221,13 @@ def _summary(study: Study) -> list[tuple[object, ...]]:
 
 def write_injected(study: InjectedStudy, path: str | os.PathLike[str], attempt: Attempts | None = None) -> None:
     """logs.csv, events.csv and steps.csv in a folder, those that can be; attempt: as of write_study."""
-    if attempt is None:
-        attempt = Attempts()
-        Path(path).mkdir(parents=True, exist_ok=True)
-        write_injected(study, path, attempt)
-        attempt.settle(Path(path))
-        return
-    where = Path(path)
-    _csv(attempt, where / LOGS, LOG_HEAD, [_log(log) for log in study.logs])
-    _csv(attempt, where / EVENTS, EVENT_HEAD, [row for log in study.logs for row in _events(log)])
     steps: Rows = [
         (log.name, s.onset, joint, torque, int(s.moving[joint - 1]), int(s.quiet), float(s.delay[k] + log.delay))
         for log in study.logs for s in log.steps for k, (joint, torque) in enumerate(study.copies)
     ]  # fmt: skip
-    _csv(attempt, where / STEPS, LOG_STEP_HEAD, steps)
+    events: Rows = [row for log in study.logs for row in _events(log)]
+    logs: Rows = [_log(log) for log in study.logs]
+    _write(path, attempt, ((LOGS, LOG_HEAD, logs), (EVENTS, EVENT_HEAD, events), (STEPS, LOG_STEP_HEAD, steps)))
 
 
 def _answer(answer: object) -> tuple[object, ...]:
