@@ -53,7 +53,7 @@ MARKS: list[tuple[str, str, float | bool]] = [
     ("semi-implicit float32", "robot-steps/s", 6e9), ("semi-implicit float64", "robot-steps/s", 2.6e9),
     *((f"{method} {kind} exact", "cpu bits equal, 20000 robots", True)
       for method in ("rk4", "semi-implicit") for kind in KINDS),
-    *((f"call us {kind}", "", -10.0) for kind in KINDS),
+    *((f"call us {kind}{word}", "", -10.0) for kind in KINDS for word in ("", ", an array made")),
     *((f"{STEP}, {kind}, episodes of {seconds} s", "", -0.15) for kind in KINDS for seconds in (60.0, 2.0)),
     (f"{STEP}, numpy", "", -0.15), ("environments, CPU's bits", "", True),
     *((f"Tangere/{task}-v0 in tensors, CPU's bits", "", True) for task in ("Press", "Reach")),
@@ -101,6 +101,23 @@ def timed_calls(call: Any, arguments: list[Any]) -> float:
     return timed(lambda: call(*arguments, out=place))
 
 
+def calls(arm: tangere.Robot, out: dict[str, Any]) -> None:
+    """A small call by the clock, into an array that is there and into a new one."""
+    for dtype in KINDS:
+        few = arm.batch(device="cuda", dtype=dtype)
+        q = torch.rand((1000, 6), dtype=getattr(torch, dtype), device="cuda")
+        place = few.gravity_torque(q)
+        for word, given in (("", {"out": place}), (", an array made", {})):
+            for _ in range(100):
+                few.gravity_torque(q, **given)
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(2000):
+                few.gravity_torque(q, **given)
+            torch.cuda.synchronize()
+            out[f"call us {dtype}{word}"] = 1e6 * (time.perf_counter() - begin) / 2000
+
+
 def kernels(arm: tangere.Robot, out: dict[str, Any]) -> None:
     """Errors and bits against the CPU, and rates."""
     rng = np.random.default_rng(0)
@@ -125,18 +142,6 @@ def kernels(arm: tangere.Robot, out: dict[str, Any]) -> None:
                 "first s": round(first, 2),
             }  # fmt: skip
             print(name, dtype, out[f"{name} {dtype}"], flush=True)
-        few = arm.batch(device="cuda", dtype=dtype)
-        q = states[0][:1000].contiguous()
-        place = few.gravity_torque(q)
-        for word, given in (("", {"out": place}), (", an array made", {})):
-            for _ in range(100):
-                few.gravity_torque(q, **given)
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            for _ in range(2000):
-                few.gravity_torque(q, **given)
-            torch.cuda.synchronize()
-            out[f"call us {dtype}{word}"] = 1e6 * (time.perf_counter() - begin) / 2000
 
 
 def inverse(arm: tangere.Robot, out: dict[str, Any]) -> None:
@@ -323,7 +328,7 @@ def in_jax(arm: tangere.Robot, out: dict[str, Any]) -> None:
 def main() -> None:
     arm = tangere.robot("ur10e", rotor_inertia=True)
     out: dict[str, Any] = {"device": device().name, "compiled": host.COMPILED}
-    for part in (shared, in_jax, inverse, environments, kernels, rollouts):
+    for part in (shared, calls, in_jax, environments, inverse, kernels, rollouts):  # first what the host's clock times
         try:
             part(arm, out)
         except Exception as error:  # the others go on

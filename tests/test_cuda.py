@@ -173,6 +173,42 @@ def test_single_precision_is_near(name: str, arm: tangere.Robot, tmp_path: Path)
         assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
 
 
+ROUGH = """
+#include <cmath>
+using std::fma;
+extern "C" void tg_tried(long n, const TG_REAL *a, const TG_REAL *b, const TG_REAL *worse, TG_REAL *y)
+{
+    for (long i = 0; i < n; i++) {
+        tg_worse = worse[i];
+        y[3 * i] = TG_OVER(a[i], b[i]), y[3 * i + 1] = TG_SHARE(a[i], b[i]), y[3 * i + 2] = TG_SQRT(TG_ABS(a[i]));
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quotients_and_roots_of_a_device_are_rounded_ones(dtype: Any, tmp_path: Path) -> None:
+    """Without a branch, from an inverse that misses as much as a device's instruction for it does."""
+    single = dtype == np.float32
+    head, math = cuda.text_of("lanes.h"), cuda.text_of("device.h").replace("defined(__CUDACC__)", "1")
+    math = re.sub(r'asm\("rcp.*', "y = (V)1 / b * ((V)1 + tg_worse);", math)
+    math = re.sub(r'asm\("rsqrt.*', "y = (V)1 / std::sqrt(x) * ((V)1 + tg_worse);", math)
+    define = "#define TG_WIDTH 1\n#define TG_SUFFIX k\n" + "#define TG_SINGLE 1\n" * single
+    first, rest = ROUGH.split('extern "C"')
+    text = define + "#include <string.h>\n" + head + first + "static TG_REAL tg_worse;\n" + math + f'extern "C"{rest}'
+    run = built(tmp_path, text).tg_tried
+    rng = np.random.default_rng(3)
+    a, b = (rng.choice([-1.0, 1.0], 200_000) * 2.0 ** rng.uniform(-30.0, 30.0, 200_000) for _ in range(2))
+    a[:4], b[:4] = [0.0, np.inf, 1.0, 0.0], [3.0, 3.0, np.inf, -3.0]
+    a, b = a.astype(dtype), b.astype(dtype)
+    worse = rng.uniform(-1.0, 1.0, len(a)).astype(dtype) * dtype(2.0**-23 if single else 2.0**-20)
+    y = np.empty((len(a), 3), dtype)
+    run(ctypes.c_long(len(a)), *(ctypes.c_void_p(x.ctypes.data) for x in (a, b, worse, y)))
+    assert np.array_equal(y[:, 0], a / b)
+    assert np.array_equal(y[:, 1], a / b)
+    assert np.array_equal(y[:, 2], np.sqrt(np.abs(a)))
+
+
 def test_parameters_of_each_robot(arm: tangere.Robot, tmp_path: Path) -> None:
     """On the host-compiled text and on the CPU's batch: each row is that of a robot with that payload."""
     (q,), masses = inputs("gravity_torque", 40), np.linspace(0.0, 8.0, 40)
@@ -312,8 +348,7 @@ def test_lessons_on_the_host_have_the_same_bits(name: str, tmp_path: Path) -> No
 
     def lesson(torque: Array | None, rows: Any, periods: int) -> None:
         if len(rows):
-            plants, surfaces, q, goal = there.episodes(rows)
-            steps.change(rows, plants, surfaces)
+            q, goal = there.anew(rows)
             table[rows] = 0.0
             table[rows, :robots], table[rows, robots : robots + 6] = steps._robots[rows], q
             table[rows, -1 - goals : -1], table[rows, -1] = goal, -1.0

@@ -215,6 +215,13 @@ def test_parameters_per_environment_and_drawn() -> None:
     assert (weights[2] - weights[0]) @ fell[2] < (weights[1] - weights[0]) @ fell[1] < 0.0
     envs.reset(seed=0, options={"stiffness": (5e3, 6e3)})
     assert np.all((envs._steps.surfaces[:, 4] > 5e3) & (envs._steps.surfaces[:, 4] < 6e3))
+    arm = slice(0, -8)  # its numbers stand before those of the surface
+    envs.reset(seed=0, options={"payload": 1.0})
+    assert np.array_equal(envs._steps._robots[0, arm], envs._steps._robots[2, arm])
+    envs.reset(seed=0, options={"payload": (0.0, 3.0)})
+    first = envs._steps._robots[:, arm].copy()
+    envs.reset()
+    assert np.all(np.any(first != envs._steps._robots[:, arm], axis=1))  # every episode has another
     kept = envs.state
     envs.step(np.zeros((3, 6)))
     envs.restore(kept)

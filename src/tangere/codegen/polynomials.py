@@ -80,11 +80,8 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
     return terms[0]
 
 
-def sincos(x: Any, of: Coefficients = DOUBLE) -> tuple[Any, Any]:
-    """(sin x, cos x) for |x| <= ANGLE_MAX (6000 rad in float32).
-
-    x = n pi/2 + r with |r| <= pi/4; sin r and cos r by polynomials; n mod 4 swaps and negates them.
-    """
+def reduced(x: Any, of: Coefficients = DOUBLE) -> tuple[Any, Any, Any]:
+    """(sin r, cos r, n) with x = n pi/2 + r, |r| <= pi/4, n whole; |x| <= ANGLE_MAX (6000 rad in float32)."""
     n = rounded(x * (2.0 / math.pi))
     r = x
     for part in of.pi_2:
@@ -94,6 +91,12 @@ def sincos(x: Any, of: Coefficients = DOUBLE) -> tuple[Any, Any]:
     half = 0.5 * z
     w = 1.0 - half
     c = w + (((1.0 - w) - half) + (z * z) * _polynomial(of.cos, z))
+    return s, c, n
+
+
+def sincos(x: Any, of: Coefficients = DOUBLE) -> tuple[Any, Any]:
+    """(sin x, cos x) of `reduced`, which n mod 4 swaps and negates."""
+    s, c, n = reduced(x, of)
     quadrant = n - 4.0 * rounded(0.25 * n)  # -2 ... 2
     size = absolute(quadrant)
     odd = (0.5 < size) & (size < 1.5)

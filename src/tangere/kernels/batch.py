@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, unknown
 from tangere.kernels import dlpack, ur, xla
-from tangere.kernels.device import DEVICES, EXACT
+from tangere.kernels.device import DEVICES, EXACT, QUICK
 from tangere.kernels.device import device as opened
 from tangere.kernels.emit import cuda
 from tangere.kernels.emit import python as emit_python
@@ -248,7 +248,8 @@ class Batch:
         sizes, shapes = kernel.input_sizes(self.robot.dof), kernel.outputs(self.robot.dof)
         own, single = self._parameters is not None, self.dtype == np.float32
         t = self._trace(kernel)
-        function = opened().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", EXACT)
+        options = QUICK if single else EXACT
+        function = opened().function(cuda.batch(t, sizes, shapes, single, own), "tg_batch", options)
         if own:
             P = self._parameters
             assert P is not None

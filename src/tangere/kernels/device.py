@@ -23,8 +23,9 @@ DEVICES = ("cpu", "cuda")
 # products and sums are not fused: a device then gives the processor's bits, at no cost where memory is the limit
 EXACT = ("-fmad=false",)
 # in float32, where nobody's bits are promised: they are fused, and quotients and roots may miss the last digit
-QUICK = ("--prec-div=false", "--prec-sqrt=false")
+QUICK = ("--prec-div=false", "--prec-sqrt=false", "-DTG_QUICK")
 OWN_STREAM = 2  # the driver's number for the stream that belongs to the thread that asks
+_NOT_HERE = (201, 400)  # CUresult of a start in a thread that has no context, or another one
 _P, _INT = ctypes.c_void_p, ctypes.c_int
 
 
@@ -161,6 +162,9 @@ class Device:
         """The same with the addresses of the arguments, which the driver copies before this returns."""
         blocks = -(-count // block)
         code = self._start(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None)
+        if code in _NOT_HERE:
+            self.enter()
+            code = self._start(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None)
         if code:
             self._ok(code)
 

@@ -42,12 +42,14 @@ class Steps:
         self._noisy = sum(1 << i for i in range(3) if np.any(sigma[i]))
         self._robots = np.zeros((self.count, sum(len(parts()[p].heads) for p in ("accelerate", "touch")) + SURFACE))
         self.surfaces = self._robots[:, -SURFACE:]
-        self.change(slice(None), plants, surfaces)
+        self.change(slice(None), surfaces, plants)
 
-    def change(self, rows: Any, plants: Array, surfaces: Array) -> None:
-        """Other arms and surfaces for these rows."""
-        constants = [parts()[name].constants(plants) for name in ("accelerate", "touch")]
-        self._robots[rows] = np.concatenate([*constants, surfaces], axis=1)
+    def change(self, rows: Any, surfaces: Array, plants: Array | None) -> None:
+        """Other surfaces for these rows, and other arms where they are given."""
+        self.surfaces[rows] = surfaces
+        if plants is not None:
+            constants = [parts()[name].constants(plants) for name in ("accelerate", "touch")]
+            self._robots[rows, :-SURFACE] = np.concatenate(constants, axis=1)
 
     def begin(self, rows: NDArray[np.intp], q: Array, qd: Array) -> None:
         """Place these robots (indices) anew, at q and qd (m, n), and take their first sample."""

@@ -39,6 +39,8 @@ class DeviceSteps(Steps):
         self._gpu = device()
         self._room: Any = None  # memory of states, torques and samples
         super().__init__(*given, **more)
+        # as the device has them, a column after the other, so that nothing is turned in between
+        self.state, self.out = np.zeros(self.state.T.shape).T, np.zeros(self.out.T.shape).T
         self._robots_there: Any = None
         self._function = self._gpu.function(self.text(), "tg_environments", EXACT)
         numbers = np.concatenate([self._belief, self._common]).tobytes()
@@ -48,9 +50,9 @@ class DeviceSteps(Steps):
         """The kernel's text."""
         return f"#define TG_NOISY_BITS {self._noisy}\n" + cuda.environments(False)
 
-    def change(self, rows: Any, plants: Array, surfaces: Array) -> None:
-        """Other arms and surfaces for these rows."""
-        super().change(rows, plants, surfaces)
+    def change(self, rows: Any, surfaces: Array, plants: Array | None) -> None:
+        """As Steps."""
+        super().change(rows, surfaces, plants)
         self._robots_there = None
 
     def advance(self, action: Array, periods: int) -> None:
@@ -61,7 +63,7 @@ class DeviceSteps(Steps):
     def _run(self, action: Array, first: int, end: int, periods: int) -> None:
         gpu, whole = self._gpu, (first, end) == (0, self.count)
         columns, torques = np.ascontiguousarray(self.state[first:end].T), np.ascontiguousarray(action[first:end])
-        out = np.empty((self.out.shape[1], end - first))
+        out = np.ascontiguousarray(self.out[first:end].T)
         if whole and self._room is None:
             self._room = [gpu.allocate(array.nbytes, rows=self.count) for array in (columns, torques, out)]
         room = self._room if whole else [gpu.allocate(array.nbytes) for array in (columns, torques, out)]
@@ -79,7 +81,8 @@ class DeviceSteps(Steps):
         gpu.launch(self._function, end - first, BLOCK, [job, self._told])
         gpu.get(room[0], columns)
         gpu.get(room[2], out)
-        self.state[first:end], self.out[first:end] = columns.T, out.T
+        if not whole:  # the whole is not a copy
+            self.state[first:end], self.out[first:end] = columns.T, out.T
 
 
 class Lesson(ctypes.Structure):
@@ -132,10 +135,10 @@ class Lessons:
         self._arguments = addresses([self._job, self._taught])
 
     def place(self, which: NDArray[np.intp], rows: Array, stream: int) -> None:
-        """Other rows (m, columns) of the table, for the environments `which`."""
+        """Other rows (m, columns, or only the last ones) of the table, for the environments `which`."""
         gpu = self._gpu
         given, at = gpu.put(np.ascontiguousarray(rows), stream), gpu.put(which.astype(np.int32), stream)
-        numbers = [self._table.pointer, given.pointer, at.pointer, len(which), self.count]
+        numbers = [self._table.pointer, given.pointer, at.pointer, len(which), self.count, rows.shape[1]]
         values = [ctypes.c_int64(number) for number in numbers]
         gpu.launch(self._begin, rows.size, BLOCK, values, stream)
 

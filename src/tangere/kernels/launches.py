@@ -58,23 +58,23 @@ class Ready:
         self._start(numbers, count, stream)
 
     def _start(self, numbers: list[int], count: int, stream: int) -> None:
-        self._gpu.enter()
         with self._lock:  # the driver has copied the arguments when it returns
             self._form.pack_into(self._numbers, 0, *numbers, count, self._each.pointer if self._each else 0)
             self._gpu.start(self._function, count, BLOCK, self._places, stream)
 
     def meet(self, torch: Any, dtype: Any) -> None:
         """From now on `quickly` knows torch; dtype: its name of the number type."""
-        self._torch = (torch.Tensor, dtype, torch._C._cuda_getCurrentRawStream)
+        self._torch = (torch.Tensor, dtype, torch._C._cuda_getCurrentRawStream, torch.empty_like)
 
     def quickly(self, args: Sequence[Any], out: Any) -> Any:
         """The answer where all arrays are plain ones of torch with rows alike, on its own stream; None where not."""
-        tensor, dtype, stream = self._torch
+        tensor, dtype, stream, like = self._torch
         first = args[0]
         if type(first) is not tensor or len(args) != len(self._sizes):
             return None
         shape, size = first.shape, self.usual
         numbers: list[int] = []
+        made: Any
         known, wanted = self._last
         if shape != known:
             if shape[-1:] != (size,) or not first.numel():
@@ -87,18 +87,21 @@ class Ready:
             if a is not first and a.shape != shape:
                 return None
             numbers += (a.data_ptr(), size)
-        try:
-            made = [first.new_empty(own) for own in wanted] if out is None else out if type(out) is tuple else (out,)
-        except RuntimeError:  # too little memory: the longer way says so
-            return None
-        if len(made) != len(wanted):
-            return None
-        for a, own in zip(made, wanted, strict=True):
-            if type(a) is not tensor or a.dtype is not dtype or a.get_device() or not a.is_contiguous():
+        if out is None:
+            try:
+                made = [like(first) if own == shape else first.new_empty(own) for own in wanted]
+            except RuntimeError:  # too little memory: the longer way says so
                 return None
-            if a.shape != own:
+        else:
+            made = out if type(out) is tuple else (out,)
+            if len(made) != len(wanted):
                 return None
-            numbers.append(a.data_ptr())
+            for a, own in zip(made, wanted, strict=True):
+                if type(a) is not tensor or a.dtype is not dtype or a.get_device() or not a.is_contiguous():
+                    return None
+                if a.shape != own:
+                    return None
+        numbers += [a.data_ptr() for a in made]
         self._start(numbers, first.numel() // size, stream(0))
         if out is not None:
             return out

@@ -9,7 +9,7 @@ import numpy as np
 
 from tangere.errors import InvalidValue
 from tangere.kernels.closed_loop import WATCHED, N, parts
-from tangere.kernels.device import EXACT, OWN_STREAM, DeviceError, device
+from tangere.kernels.device import EXACT, OWN_STREAM, QUICK, DeviceError, device
 from tangere.kernels.emit import cuda
 from tangere.kernels.laws import detection
 from tangere.kernels.rollouts import Answer, Job
@@ -67,7 +67,7 @@ class Prepared:
                 f"{count} rollouts need {needed * count / 1e9:.3g} GB of the GPU, {gpu.free() / 1e9:.3g} GB are free: "
                 f"at most {int(0.95 * gpu.free()) // needed} fit"
             )
-        options = EXACT if exact else ()
+        options = EXACT if exact else QUICK if single else ()
         self._function = gpu.function(text(job, single), "tg_rollouts", options)
         columns = np.ascontiguousarray(job.robots.T)
         self._robots = gpu.put(columns, OWN_STREAM)

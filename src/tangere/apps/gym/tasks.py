@@ -83,7 +83,7 @@ class ReachVectorEnv(TouchVectorEnv):
     early loses 10 for each second that was left. info: distance [m], reached.
     """
 
-    GOAL = 3
+    GOAL, DRAWS = 3, 3
     PARAMETERS = (Parameter("box", "m", BOX, 0.0, 0.6, "how far goals lie from the start along each axis, at most"),)
 
     def _task(self, rows: Rows, values: dict[str, Array], tip: Array, uniform: Array) -> tuple[Array, Array]:

@@ -49,7 +49,9 @@ class Tensors:
         self._like = torch.empty(0, dtype=self._torch, device="cuda:0")
         self._flag = torch.empty(0, dtype=torch.bool, device="cuda:0")
         self._all = torch.ones(envs.num_envs, dtype=torch.bool, device="cuda:0")
-        self._next = np.zeros((envs.num_envs, self._lessons.columns))  # rows of the table of the next episodes
+        # of the next episodes the last columns of the table: surface, state, goal, steps, below 0 as an episode begins
+        self._next = np.full((envs.num_envs, SURFACE + STATE + envs.GOAL + 1), -1.0)
+        self._next[:, SURFACE:-1] = 0.0
         self._drawn = np.zeros(envs.num_envs, bool)  # which of them there are
 
     def reset(self) -> tuple[Any, dict[str, Any]]:
@@ -57,7 +59,7 @@ class Tensors:
         self._drawn[:] = False
         stream = dlpack.current(self._like)
         self._lessons.over(stream)
-        self._begin(self._envs._rows, stream)
+        self._begin(self._envs._rows, stream, True)
         answer = self._launch(0, self._places(), 0, stream)
         return answer[0], answer[4]
 
@@ -72,7 +74,7 @@ class Tensors:
         envs._steps.sample += envs.periods
         over = self._lessons.over(stream)
         if len(over):
-            self._begin(over, stream)
+            self._begin(over, stream, envs.arms_drawn)
         return self._launch(torque.pointer, places, envs.periods, stream)
 
     def state(self) -> Array:
@@ -96,20 +98,21 @@ class Tensors:
         info = dict(zip(self._envs.TOLD, rows[1:], strict=True))
         return seen, rows[0], terminated, truncated, info | {f"_{name}": self._all for name in info}
 
-    def _begin(self, rows: Rows, stream: int) -> None:
+    def _begin(self, rows: Rows, stream: int, arms: bool) -> None:
+        """Begin the next episodes of these; arms: with arms that the table does not have yet."""
         if not self._drawn[rows].all():
             self._draw(np.flatnonzero(~self._drawn))
-        self._lessons.place(rows, self._next[rows], stream)
+        given = self._next[rows]
+        if arms:
+            given = np.concatenate([self._envs._steps._robots[rows, :-SURFACE], given], axis=1)
+        self._lessons.place(rows, given, stream)
         self._drawn[rows] = False
         self._envs._episodes[rows] += 1
 
     def _draw(self, rows: Rows) -> None:
         """The next episodes of all that have none: of many at once each costs little."""
-        steps = self._envs._steps
-        plants, surfaces, q, goal = self._envs.episodes(rows)
-        steps.change(rows, plants, surfaces)
-        state = np.zeros((len(rows), STATE))
-        state[:, :DOF] = q
-        begun = np.full((len(rows), 1), -1.0)  # steps: the episode begins
-        self._next[rows] = np.concatenate([steps._robots[rows], state, goal, begun], axis=1)
+        q, goal = self._envs.anew(rows)
+        self._next[rows, :SURFACE] = self._envs._steps.surfaces[rows]
+        self._next[rows, SURFACE : SURFACE + DOF] = q
+        self._next[rows, SURFACE + STATE : -1] = goal
         self._drawn[rows] = True

@@ -80,6 +80,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = ()
     GOAL: ClassVar[int] = 0  # numbers of the goal
+    DRAWS: ClassVar[int] = 0  # numbers that `_task` draws
     TOLD: ClassVar[tuple[str, ...]] = ()  # what `judge` gives beside the reward
 
     def __init__(
@@ -142,7 +143,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._rows = np.arange(num_envs)
         self._episodes, self._elapsed = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.int64)
-        self._over = np.zeros(num_envs, bool)
+        self._over, self._placed = np.zeros(num_envs, bool), np.zeros(num_envs, bool)  # placed: its arm is known
         self.goal = np.zeros((num_envs, self.GOAL))
         self._begun = False
         limits = np.append(self.robot.qd_max, [FORCE_MAX, CRASH])
@@ -206,6 +207,7 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         told = {n: self._drawn[n].of.checked(value, self.num_envs) for n, value in given.items()}
         self._refuse(self._drawn | told)
         self._drawn |= told
+        self._placed &= not told
         rows = self._rows if mask is None else _masked(mask, self.num_envs)
         if seed is not None or not self._begun:
             # where none is given it is gymnasium's own: reset(seed=envs.np_random_seed) gives the same again
@@ -271,21 +273,30 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _begin(self, rows: Rows) -> None:
         """New episodes for these environments."""
-        plants, surfaces, q, self.goal[rows] = self.episodes(rows)
-        self._steps.change(rows, plants, surfaces)
+        q, self.goal[rows] = self.anew(rows)
         self._steps.begin(rows, q, np.zeros_like(q))
         self._episodes[rows] += 1
         self._elapsed[rows], self._over[rows] = 0, False
 
-    def episodes(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
-        """What the next episodes of these environments are: arms (m, PLANT), surfaces, q at the start, goals."""
+    def anew(self, rows: Rows) -> tuple[Array, Array]:
+        """Draw the next episodes of these environments: their arms and surfaces change; q at the start, and goals."""
         names = list(self._drawn)
-        drawn = uniforms(self._steps.seed, rows, self._episodes[rows], len(names) + N + 8)
+        drawn = uniforms(self._steps.seed, rows, self._episodes[rows], len(names) + N + self.DRAWS)
         values = {name: self._drawn[name].of_rows(rows, drawn[:, k]) for k, name in enumerate(names)}
         q = self.posture + self.spread * (2.0 * drawn[:, len(names) : len(names) + N] - 1.0)
         tip = self.robot.pose(q)[:, :3, 3]
         surfaces, goal = self._task(rows, values, tip, drawn[:, len(names) + N :])
-        return self._plants(values["payload"], values["friction_scale"]), surfaces, q, goal
+        plants = None
+        if self.arms_drawn or not self._placed[rows].all():
+            plants = self._plants(values["payload"], values["friction_scale"])
+        self._steps.change(rows, surfaces, plants)
+        self._placed[rows] = True
+        return q, goal
+
+    @property
+    def arms_drawn(self) -> bool:
+        """Whether every episode has an arm of its own, not a surface alone."""
+        return any(self._drawn[p.name].ranged for p in COMMON)
 
     def _lost(self) -> NDArray[np.bool_]:
         """Episodes that ended badly: too much force, too fast, or no numbers any more."""

@@ -40,7 +40,8 @@ TG_INLINE void TG_FN(env_sample)(const tg_envs *job, const TG_REAL *believed, co
     const TG_MASK begun = TG_LT(TG_SPREAD(0.5), s[6 * N]);
     const V h = TG_SPREAD(c[TG_PERIOD]);
     for (int j = 0; j < N; j++) {
-        const V raw = (y[j] - s[4 * N + j]) / h - out[2 * N + j] - TG_SPREAD(0.5) * (s[5 * N + j] + y[N + j]);
+        const V raw = TG_SHARE(y[j] - s[4 * N + j], h) - out[2 * N + j] -
+                      TG_SPREAD(0.5) * (s[5 * N + j] + y[N + j]);
         const V next = s[3 * N + j] + TG_SPREAD(c[TG_WEIGHT + j]) * (raw - s[3 * N + j]);
         out[3 * N + j] = s[3 * N + j] = TG_SELECT(begun, next, s[3 * N + j]);
         s[4 * N + j] = y[j];

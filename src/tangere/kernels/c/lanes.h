@@ -29,6 +29,7 @@
 #undef TG_MAGIC
 #undef TG_FRACTION
 #undef TG_BIAS
+#undef TG_SHARE
 
 #define TG_FN__(name, suffix) tg_##name##_##suffix
 #define TG_FN_(name, suffix) TG_FN__(name, suffix)
@@ -137,6 +138,7 @@ TG_INLINE V TG_FN(value_of)(TG_MASK i) { return (V)i; }
 
 #endif
 
+#define TG_SHARE(a, b) ((a) / (b)) /* b: the same again and again */
 #define TG_ROUND(x) (((x) + TG_SPREAD(TG_MAGIC)) - TG_SPREAD(TG_MAGIC))
 /* 2^n of a whole number: it stands in the last bits of n + TG_MAGIC, from where it is moved up into the exponent */
 #define TG_POWER_OF_TWO(n) TG_FN(power_of_two)(n)

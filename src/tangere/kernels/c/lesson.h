@@ -97,13 +97,13 @@ extern "C" __global__ void __launch_bounds__(64) tg_lesson_steps(const __grid_co
     if (i < job.count)
         TG_FN(lesson)(&job, &taught, i);
 }
-/* rows (m, TG_TABLE) into the table, for the environments `which` */
+/* rows (m, width) into the last columns of the table, for the environments `which` */
 extern "C" __global__ void __launch_bounds__(64) tg_lesson_begin(double *table, const double *rows, const int *which,
-                                                                 long long m, long long count)
+                                                                 long long m, long long count, long long width)
 {
     const long long e = blockIdx.x * 64ll + threadIdx.x;
-    if (e < m * TG_TABLE)
-        table[e % TG_TABLE * count + which[e / TG_TABLE]] = rows[e];
+    if (e < m * width)
+        table[(TG_TABLE - width + e % width) * count + which[e / width]] = rows[e];
 }
 #else
 extern "C" void tg_lesson_steps(const tg_lesson *job, const tg_taught *taught)

@@ -297,7 +297,8 @@ TG_INLINE void TG_FN(rollout_block)(const tg_job *job, const TG_REAL *believed, 
         /* the observer */
         for (int j = 0; j < N; j++) {
             if (k > 0) {
-                const V raw = (y[N + j] - p0[j]) / TG_SPREAD(h) - tau[j] - TG_SPREAD(0.5) * (beta0[j] + y[2 * N + j]);
+                const V raw = TG_SHARE(y[N + j] - p0[j], TG_SPREAD(h)) - tau[j] -
+                              TG_SPREAD(0.5) * (beta0[j] + y[2 * N + j]);
                 r[j] = job->begins && k == 1 ? raw : r[j] + TG_SPREAD(c[TG_WEIGHT + j]) * (raw - r[j]);
             }
             p0[j] = y[N + j];

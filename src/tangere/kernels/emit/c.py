@@ -26,6 +26,7 @@ from tangere.codegen.polynomials import (
     exponential_minus_one,
     hyperbolic_tangent,
     logarithm,
+    reduced,
     sincos,
 )
 from tangere.codegen.trace import Graph, Node, Symbol
@@ -186,15 +187,19 @@ def _sincos(graph: Graph, node: Node, i: int, done: set[int], joint: int | None)
     return f"V {pair['sin']}, {pair['cos']}; TG_FN(sincos)({argument}, &{pair['sin']}, &{pair['cos']});"
 
 
-def math_functions(elementary: Sequence[str] = (), of: Coefficients = DOUBLE) -> str:
-    """The C forms of sincos and atan2, and of the elementary functions named, traced from codegen.polynomials."""
+def math_functions(elementary: Sequence[str] = (), of: Coefficients = DOUBLE, quarters: bool = False) -> str:
+    """The C forms of sincos and atan2, and of the elementary functions named, traced from codegen.polynomials.
+
+    quarters: sines and cosines are swapped and negated as device.h does it; the same bits.
+    """
     g = Graph()
     (x,) = g.inputs("x", 1)
-    body = function("sincos_", g, ["x"], list(sincos(x, of)), inline=True)
+    body = function("sincos_", g, ["x"], list(reduced(x, of)[:2] if quarters else sincos(x, of)), inline=True)
     g = Graph()
     y, x = g.inputs("p", 2)
     body += "\n" + function("atan2_", g, ["p"], [arctangent2(y, x, of)], inline=True)
-    body += _WRAPPERS
+    left = "TG_FN(sincos_)(&x, 0, out);\n"
+    body += _WRAPPERS.replace(left, f"{left}    TG_FN(quarters)(x, out);\n") if quarters else _WRAPPERS
     for name in elementary:
         g = Graph()
         (x,) = g.inputs("x", 1)
@@ -303,11 +308,12 @@ def table_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def rollouts_text() -> str:
+def rollouts_text(quarters: bool = False) -> str:
     """The parts of the closed loop for rollouts, in either precision: TG_SINGLE decides when the text is included."""
     lines = ["/* Generated from tangere/kernels/closed_loop.py when the extension is built. */"]
     elementary = ("tanh", "log")
-    lines += ["#ifdef TG_SINGLE", math_functions(elementary, SINGLE), "#else", math_functions(elementary), "#endif"]
+    single, double = (math_functions(elementary, of, quarters) for of in (SINGLE, DOUBLE))
+    lines += ["#ifdef TG_SINGLE", single, "#else", double, "#endif"]
     lines.append(f"#define TG_WATCH_STATE {detection.state_size(ur.DOF)}")
     lines.append(f"#define TG_SURFACE {closed_loop.SURFACE}")
     for part in closed_loop.parts().values():
