@@ -70,7 +70,7 @@ def test_every_table_reads_back(model: IdentifiedModel, tmp_path: Path) -> None:
         np.testing.assert_array_equal(getattr(back, name), getattr(tuned, name))
     for name in ("parameters", "told", "logs", "moved", "inertial", "unseen", "name"):
         assert getattr(back, name) == getattr(tuned, name)
-    for entry in dataclasses.fields(model.drive):
+    for entry in (one for one in dataclasses.fields(model.drive) if one.init):  # the others follow from these
         np.testing.assert_array_equal(getattr(back.drive, entry.name), getattr(model.drive, entry.name))
     assert back.excitation == model.excitation
     tangere.robot("ur3e", parameters=file)  # and it is still a parameter set

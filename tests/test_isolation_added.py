@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 import tangere
-from tangere.observe.isolation_added import DOUBT, LONGEST, MASS_ERROR, NOISE, SPEED, added, observer_input
+from tangere.observe.detect import refine
+from tangere.observe.detect.past import Samples
+from tangere.observe.detect.refine import HELD, Refiner
+from tangere.observe.isolation import Isolation
+from tangere.observe.isolation_added import DOUBT, LONGEST, MASS_ERROR, NOISE, SPEED, Added, added, observer_input
 from tangere.robots import Robot
+from tangere.types import Event
 
 H, GAIN = 0.004, 50.0
 SPREAD = np.array([1.0, 0.9, 0.4, 0.12, 0.17, 0.12])  # Nm: a UR10e at 500 Hz
@@ -158,3 +163,31 @@ def test_the_input_of_an_observer_is_found_again(rng):
         a = math.exp(-GAIN * (time[k] - time[k - 1]))
         r[k] = a * r[k - 1] + (1.0 - a) * y[k]
     assert np.allclose(observer_input(time, r, GAIN), y, atol=1e-12)
+
+
+def test_an_impact_too_strong_for_a_push_is_judged_by_its_impulse(robot, rng, monkeypatch):
+    """As if it had lasted HELD: the torque by the share of that time, its covariance by the square, the force by it."""
+    factor = rng.standard_normal((6, 6))
+    mean = Added(TORQUE, factor @ factor.T, np.zeros(6), 0.0, seconds=0.2 * HELD, stretch=(0.8, 3.0))
+    monkeypatch.setattr(refine, "what_was_added", lambda *given, **how: mean)
+    asked = []
+
+    class Isolator:
+        def isolate(self, q, torque, covariance):
+            asked.append((torque, covariance))
+            if len(asked) == 1:
+                return Isolation(None, 0.0, (), "not one push")
+            return Isolation(4, 0.9, (), "", np.zeros(3), force=np.array([10.0, 0.0, 0.0]), force_range=(8.0, 12.0))
+
+    isolator = Isolator()
+    isolator.robot = robot
+    judge = Refiner(robot, isolator, np.zeros(6), 0.0)
+    part = Samples(np.zeros(2), *(np.zeros((2, 6)) for _ in range(5)))
+    event = Event.sample(0.0, 2, TORQUE)
+    known = refine.Gathered(event, np.zeros(6), np.ones(6), 1.0, False, part, part)
+    judged, _, isolated = judge._isolated(isolator, event, known)
+    np.testing.assert_allclose(asked[1][0], 0.2 * TORQUE, rtol=1e-15)
+    np.testing.assert_allclose(asked[1][1], 0.04 * mean.covariance, rtol=1e-12)
+    assert isolated.seconds == HELD
+    assert judged.link == 4
+    assert judged.force_interval_n == pytest.approx((8.0 * 0.8, 12.0 * 15.0))

@@ -287,6 +287,8 @@ def test_something_pushes_by_default_and_none_switches_it_off(name: str, moved: 
     assert short.notes == (f"nothing pushes: the push of {name} starts at 3 s, the run ends at 2 s",)
     with pytest.raises(InvalidValue, match=r"push: it starts at 3 s, after the end of the run \(2 s\)"):
         build(name, {"duration": 2.0, "push": "joint=1,torque=5,start=3"})
+    with pytest.raises(InvalidValue, match=r"push: it starts at 2 s, after the end of the run \(2 s\)"):
+        build(name, {"duration": 2.0, "push": "joint=1,torque=5,start=2"})  # no period is left for it
 
 
 def test_doubts_reach_the_summary() -> None:
