@@ -82,6 +82,10 @@ def test_from_logs_to_a_model_and_a_report(
     page = (tmp_path / "model.html").read_text()
     for word in ("How well it fits", "Friction", "The twin", "How exciting", "free_1.csv"):
         assert word in page
+    twin = [float(row) for row in re.findall(r"^ +\d +[\d.]+ (?:arm|log) .* (\S+)$", said, re.MULTILINE)]  # [mrad]
+    assert len(twin) == N
+    assert 0.005 < max(twin) < 1.0
+    assert f"<dt>twin after 200 ms, worst joint</dt><dd>{max(twin):g}<small>" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     # and it is accepted wherever a parameter set is
     assert main(["check", "ur10e", "--parameters", str(out)]) == 0
