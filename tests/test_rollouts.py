@@ -302,15 +302,16 @@ def test_pushes_are_spread_over_the_arm(robot: tangere.Robot) -> None:
     assert again.push(0) == drawn.push(2999)
 
 
-def test_pushes_act_in_whole_periods() -> None:
+@pytest.mark.parametrize("period", [PERIOD, 0.0013, 0.007])  # of the last two some quotients round up
+def test_pushes_act_in_whole_periods(period: float) -> None:
     """The first period whose middle is not before the start, as plants.pushes has it, rounding included."""
     rng = np.random.default_rng(0)
-    starts = np.concatenate([rng.uniform(0.0, 3.0, 500), PERIOD * np.arange(500), PERIOD * (np.arange(500) + 0.5)])
+    starts = np.concatenate([rng.uniform(0.0, 3.0, 500), period * np.arange(500), period * (np.arange(500) + 0.5)])
     k = np.arange(3600)
-    first = _first_step(starts, PERIOD)
+    first = _first_step(starts, period)
     for start, begin in zip(starts, first, strict=True):
-        assert begin == k[(k + 0.5) * PERIOD >= start][0]
-    assert _first_step(np.array([np.inf]), PERIOD)[0] == kernel.ENDLESS
+        assert begin == k[(k + 0.5) * period >= start][0]
+    assert _first_step(np.array([np.inf]), period)[0] == kernel.ENDLESS
 
 
 @pytest.fixture(autouse=True)
