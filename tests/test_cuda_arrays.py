@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,15 @@ def test_too_little_memory_says_how_many_fit(monkeypatch: pytest.MonkeyPatch) ->
     for given in (theirs, np.zeros(1)):
         with pytest.raises(DeviceError, match=r"2 GB free, 4\.8 GB are needed: at most 41666666 of 100000000 rows"):
             dlpack.like(given, (10**8, 6), np.dtype(np.float64))
+
+
+def test_what_a_gpu_compiles_is_installed() -> None:
+    """The headers that texts are made of are data of the package."""
+    kernels = Path(cuda.__file__).parent.parent
+    source = (kernels / "emit" / "cuda.py").read_text() + (kernels / "cuda_ik.py").read_text()
+    project = tomllib.loads((kernels.parents[2] / "pyproject.toml").read_text())
+    installed = project["tool"]["setuptools"]["package-data"]["tangere.kernels"]
+    assert {f"c/{name}" for name in re.findall(r'text_of\("([^"]+)"\)', source)} == set(installed)
 
 
 def test_nvrtc_compiles_and_keeps(arm: tangere.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
