@@ -22,7 +22,7 @@ from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import MissingExtra, TangereError
 from tangere.kernels import rollouts
-from tangere.kernels.periods import Records, clipped, fill, finite, squared
+from tangere.kernels.periods import Records, clipped, fill, finite, plus, squared
 from tangere.observe.detect import Detector, Thresholds
 from tangere.observe.momentum import MomentumObserver
 from tangere.plants.random_pushes import RandomPushes
@@ -211,9 +211,15 @@ def periods(arm: Any, rng: np.random.Generator, count: int) -> int:
         fill(block, k, float(k), q[k])
         assert finite(block[k], records(k).q)
         assert squared(clipped(q[k], np.full(arm.dof, 0.5))) <= 0.25 * arm.dof
+        assert np.array_equal(plus(q[k], block[k], 1), 2.0 * q[k])
     assert np.array_equal(block[:, 1:], q)
     for wrong in (-1, count, 2**62):
-        for call in (lambda k=wrong: fill(block, k, 1.0, q[0]), lambda k=wrong: records(k)):
+        beyond = wrong + 2 if wrong == count else wrong  # of a row that is one longer
+        calls = (
+            lambda k=wrong: fill(block, k, 1.0, q[0]), lambda k=wrong: records(k),
+            lambda k=beyond: plus(q[0], block[0], k),
+        )  # fmt: skip
+        for call in calls:
             try:
                 call()
             except (IndexError, ValueError):

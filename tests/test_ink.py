@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
+from tangere.apps.drawing import ink
 from tangere.apps.drawing.ink import Ink, coverage, coverages, distance, ink_of, near, sampled, stray
 from tangere.errors import InvalidValue
 from tangere.types import Array
@@ -39,6 +42,21 @@ def test_distance_agrees_with_dense_sampling(rng: np.random.Generator) -> None:
     found = distance(points, [LINE, BENT], reach=0.2)
     assert np.max(np.abs(found - expected)) < 1e-5  # the sampling: half a step sideways at most
     assert np.all(distance(points, [LINE], reach=1e-3) <= 1e-3)
+
+
+def test_distance_is_the_same_in_bundles_of_any_size(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments that cross many cells, a dot among them, points far away; against every segment by itself."""
+    lines = [rng.uniform(-0.05, 0.05, (30, 2)), np.zeros((2, 2))]
+    points = np.concatenate([rng.uniform(-0.06, 0.06, (500, 2)), [[0.0, 0.0], [3.0, -2.0]]])
+    expected = np.full(len(points), 5e-3)
+    for a, b in [pair for line in lines for pair in itertools.pairwise(line)]:
+        share = np.clip((points - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-30), 0.0, 1.0)
+        expected = np.minimum(expected, np.linalg.norm(points - a - share[:, None] * (b - a), axis=1))
+    whole = distance(points, lines)
+    assert np.max(np.abs(whole - expected)) < 1e-15
+    assert 100 < np.count_nonzero(expected < 5e-3) < len(points) - 5
+    monkeypatch.setattr(ink, "BUNDLE", 40)
+    assert np.array_equal(distance(points, lines), whole)
 
 
 def test_a_line_moved_by_less_than_the_tolerance_is_covered_and_by_more_it_is_stray() -> None:

@@ -182,3 +182,11 @@ def test_refusals() -> None:
         SmoothRate(0.0, 1.0, 3.0)
     with pytest.raises(InvalidValue, match=r"jerk: must be positive and finite \[m/s3\]"):
         JerkLimited(Line((0, 0, 0), (1, 0, 0), DOWN), 0.1, 1.0, -1.0)
+
+
+def test_the_first_value_alone_is_that_of_all(rng: np.random.Generator) -> None:
+    """Within, at the knots, before the start and after the end; the same bits."""
+    motion = jerk_limited(([0.0, 1.0],) * 3, ([0.4, -1.0], [0.0, 0.0], [0.0, 0.0]), 2.0, 5.0, 40.0)
+    first = motion.first()
+    times = np.concatenate([rng.uniform(-0.2, motion.duration + 0.2, 200), motion.knots])
+    assert [first(t) for t in times.tolist()] == motion.at(times)[0][:, 0].tolist()

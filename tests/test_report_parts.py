@@ -15,7 +15,7 @@ import tangere
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.figures.arm import KINDS, painting_order, scene, view
 from tangere.figures.axes import Axes, curve, legend, marks, polyline, span, ticks
-from tangere.figures.markup import decode, floats, json_block, number, series, strided, tag, text, thinned
+from tangere.figures.markup import decode, extremes, floats, json_block, number, series, strided, tag, text, thinned
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.figures.stills import exaggeration, histogram, path_view, plane
 from tangere.logs.log import Log
@@ -108,6 +108,18 @@ def test_thinning_keeps_ends_and_extremes(rng: np.random.Generator) -> None:
     assert list(strided(10, 4)) == [0, 3, 6, 9]
     assert list(strided(11, 4)) == [0, 3, 6, 9, 10]
     assert len(strided(0, 4)) == 0
+
+
+def test_extremes_are_the_first_of_each_stretch(rng: np.random.Generator) -> None:
+    """As argmin and argmax have them; values repeat, some are not finite, and one stretch has none that is."""
+    values = rng.integers(-3, 4, 400).astype(np.float64)
+    values[rng.integers(0, 400, 60)] = rng.choice([np.nan, np.inf, -np.inf], 60)
+    edges = np.concatenate(([0], np.sort(rng.choice(np.arange(1, 400), 30, replace=False)), [400]))
+    values[edges[5] : edges[6]] = np.nan
+    known = np.isfinite(values)
+    for found, end, of in zip(extremes(values, edges), (np.inf, -np.inf), (np.argmin, np.argmax), strict=True):
+        parts = np.split(np.where(known, values, end), edges[1:-1])
+        assert found.tolist() == [int(first + of(part)) for first, part in zip(edges, parts, strict=False)]
 
 
 def test_exaggeration_is_said_and_fits() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.figures.markup import Raw, tag
+from tangere.figures.markup import Raw, extremes, tag
 from tangere.types import Array
 
 Mark = tuple[float, str]  # a value on an axis and what is written there
@@ -177,14 +176,10 @@ def curve(x: Array, y: Array, columns: int = 300) -> str:
     """
     if len(x) > 4 * columns:
         edges = np.linspace(0, len(x), columns + 1).astype(int)
-        kept: list[int] = []
-        low = np.where(np.isfinite(y), y, np.inf)
-        high = np.where(np.isfinite(y), y, -np.inf)
-        for start, stop in pairwise(edges):
-            a, b = start + int(np.argmin(low[start:stop])), start + int(np.argmax(high[start:stop]))
-            # a straight stretch needs no more than its ends
-            kept += [start] if high[b] - low[a] < 0.3 else sorted({start, a, b})
-        kept.append(len(x) - 1)
+        low, high = extremes(y, edges)
+        with np.errstate(invalid="ignore"):  # of places where nothing is finite
+            rises = y[high] - y[low] >= 0.3  # a straight stretch needs no more than its ends
+        kept = np.unique(np.concatenate((edges[:-1], low[rises], high[rises], [len(x) - 1])))
         x, y = x[kept], y[kept]
     out: list[str] = []
     pen_down = False

@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -138,12 +137,17 @@ def thinned(values: Array, limit: int = WHOLE) -> NDArray[np.intp]:
         return np.arange(count)
     buckets = limit // 6
     edges = np.linspace(0, count, buckets + 1).astype(int)
-    low = np.where(np.isfinite(values), values, np.inf)
-    high = np.where(np.isfinite(values), values, -np.inf)
-    chosen = [0, count - 1]
-    for start, stop in pairwise(edges):
-        chosen += [start + int(np.argmin(low[start:stop])), start + int(np.argmax(high[start:stop]))]
-    return np.unique(np.array(chosen))
+    return np.unique(np.concatenate(([0, count - 1], *extremes(values, edges))))
+
+
+def extremes(values: Array, edges: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where values (N,) are smallest and largest between neighbouring edges (from 0 to N): the first such place of
+    each, the first of all where no value is finite."""
+    starts, found = edges[:-1], []
+    for least in (np.where(np.isfinite(values), sign * values, np.inf) for sign in (1.0, -1.0)):
+        there = np.flatnonzero(least == np.repeat(np.minimum.reduceat(least, starts), np.diff(edges)))
+        found.append(there[np.searchsorted(there, starts)])
+    return found[0], found[1]
 
 
 def series(time: Array, values: Array, limit: int = WHOLE) -> dict[str, Any]:

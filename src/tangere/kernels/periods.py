@@ -13,15 +13,15 @@ from tangere import types
 from tangere.kernels import backend
 from tangere.types import Array
 
-__all__ = ["Records", "clipped", "fill", "finite", "held", "put", "squared"]
+__all__ = ["Records", "clipped", "fill", "finite", "held", "plus", "put", "squared"]
 
 if TYPE_CHECKING:
-    from tangere._periods import Records, clipped, fill, finite, held, put, squared
+    from tangere._periods import Records, clipped, fill, finite, held, plus, put, squared
 else:
     try:
         if not backend.COMPILED:
             raise ImportError
-        from tangere._periods import Records, clipped, fill, finite, held, put, quick, squared
+        from tangere._periods import Records, clipped, fill, finite, held, plus, put, quick, squared
     except ImportError:
 
         def fill(block: Array, k: int, *things: Any) -> None:
@@ -53,6 +53,10 @@ else:
         def put(out: Array, x: Array, y: Array | None) -> None:
             """out[:] = x + y, of vectors; without y: x."""
             out[:] = x if y is None else x + y
+
+        def plus(x: Array, row: Array, at: int = 0) -> Array:
+            """x + row[at : at + len(x)], of vectors, a new one."""
+            return x + row[at : at + len(x)]
 
         class Records:
             """Called with i it is cls(array[i], ...) of each of the arrays (N, ...)."""

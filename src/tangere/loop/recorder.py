@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -253,6 +254,7 @@ class Parts:
         self.scorer = scorer if hasattr(scorer, "score") else None
         self.extra_scalars = [name for name, value in values.items() if np.ndim(value) == 0]
         self.extra_vectors = {name: len(value) for name, value in values.items() if np.ndim(value)}
+        self.more_scalars, self.more_vectors = picker(self.extra_scalars), picker(list(self.extra_vectors))
 
     def columns(self, n: int) -> dict[str, int]:
         """Name -> width of the vectors, in the order of a row."""
@@ -268,6 +270,13 @@ class Parts:
         if self.truth is not None:
             columns |= {"q_true": n, "qd_true": n, "tau_ext_true": n, "T_true": 12, "wrench_true": 6}
         return columns
+
+
+def picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """What gives the values of these names, in their order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)
 
 
 AT_TORQUE = "at its torque"

@@ -294,8 +294,8 @@ class _Loop:
                     row += (truth.q, truth.qd, truth.tau_ext, truth.T, truth.wrench)
                 if extra is not None:
                     more = extra()
-                    scalars += [more[name] for name in parts.extra_scalars]
-                    row += [more[name] for name in parts.extra_vectors]
+                    scalars += parts.more_scalars(more)
+                    row += parts.more_vectors(more)
                 if scorer is not None:
                     scalars.append(scorer.score)
                 append(scalars, row, t2)

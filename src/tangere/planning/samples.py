@@ -48,30 +48,33 @@ Piece = tuple[Array, Array, Array]  # q, qd, qdd (k, n) of neighbouring samples
 
 
 class Pages:
-    """References of samples that `make(first, end)` gives, from sample `first` to before `end`: a page at a time."""
+    """References of samples that `make(first, end)` gives, from sample `first` to before `end`: a page at a time.
 
-    __slots__ = ("_count", "_end", "_first", "_make", "_records", "_robot", "_samples", "_size")
+    first, end: the page that is here, records: its references by their place on it.
+    """
+
+    __slots__ = ("_count", "_make", "_robot", "_samples", "_size", "end", "first", "records")
 
     def __init__(self, robot: Robot, count: int, make: Callable[[int, int], Piece]) -> None:
         self._robot, self._count = robot, count
         self._make: Callable[[int, int], Piece] | None = make
         self._size = count if count <= LONG else PAGE
-        self._first = self._end = 0
+        self.first = self.end = 0
         self._load(0)
         if self._size == count:  # all of it is here
             self._make = None
 
     def __call__(self, i: int) -> Reference:
         """The reference at sample i."""
-        if not self._first <= i < self._end:
+        if not self.first <= i < self.end:
             self._load(i)
-        return self._records(i - self._first)  # type: ignore[no-any-return]
+        return self.records(i - self.first)  # type: ignore[no-any-return]
 
     def pair(self, i: int) -> Array:
         """Samples i and i + 1, (2, 3, n)."""
-        if not self._first <= i < self._end:
+        if not self.first <= i < self.end:
             self._load(i)
-        return self._samples[i - self._first : i - self._first + 2]
+        return self._samples[i - self.first : i - self.first + 2]
 
     def samples(self) -> Array:
         """All samples (k, 3, n)."""
@@ -95,8 +98,8 @@ class Pages:
         tool = (self._robot.pose(q), v, a)
         for array in tool:
             array.flags.writeable = False
-        self._records = Records(Reference, q, qd, qdd, *tool)
-        self._first, self._end = first, min(first + self._size, self._count)
+        self.records = Records(Reference, q, qd, qdd, *tool)
+        self.first, self.end = first, min(first + self._size, self._count)
 
 
 def cut(whole: Piece, first: int, end: int) -> Piece:
@@ -172,8 +175,13 @@ class Sampled:
             return self._before
         if time > self._end:
             return self._after
-        i = int(x + 0.5)
-        newest = self._on_grid(i) if -ON_GRID < x - i < ON_GRID else self._between(x)
+        i, grid = int(x + 0.5), self._on_grid
+        if not -ON_GRID < x - i < ON_GRID:
+            newest = self._between(x)
+        elif grid.first <= i < grid.end:
+            newest = grid.records(i - grid.first)
+        else:
+            newest = grid(i)
         self._newest = (time, newest)
         return newest
 

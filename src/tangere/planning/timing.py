@@ -8,7 +8,9 @@ elsewhere and never used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +49,19 @@ class PiecewiseCubic:
         x, v, a, j = self.position[i], self.velocity[i], self.acceleration[i], self.jerk[i]
         return x + d * (v + d * (a / 2 + d * j / 6)), v + d * (a + d * j / 2), a + d * j
 
+    def first(self) -> Callable[[float], float]:
+        """Its first value as a function of one time [s], in plain numbers: for a search."""
+        knots, last, end = self.knots.tolist(), len(self.jerk) - 1, self.duration
+        rows = [part[:, 0].tolist() for part in (self.position, self.velocity, self.acceleration, self.jerk)]
+
+        def value(time: float) -> float:
+            t = min(max(time, 0.0), end)
+            i = min(max(bisect_right(knots, t) - 1, 0), last)
+            d, (x, v, a, j) = t - knots[i], (row[i] for row in rows)
+            return float(x + d * (v + d * (a / 2 + d * j / 6)))
+
+        return value
+
     @classmethod
     def joined(cls, parts: Sequence[PiecewiseCubic]) -> PiecewiseCubic:
         """One after another; each begins in the state in which the one before ends."""
@@ -73,7 +88,10 @@ def jerk_limited(
     Every argument n numbers; limits are symmetric. duration_min [s] asks for a slower one.
     """
     ruckig = _ruckig()
-    states = [[np.atleast_1d(np.asarray(x, dtype=np.float64)).tolist() for x in state] for state in (start, end)]
+    states = [
+        [[float(x)] if isinstance(x, float) else np.atleast_1d(np.asarray(x, dtype=np.float64)).tolist() for x in state]
+        for state in (start, end)
+    ]
     n = len(states[0][0])
     inputs = ruckig.InputParameter(n)
     for prefix, state in zip(("current", "target"), states, strict=True):
@@ -101,21 +119,22 @@ def jerk_limited(
 
 def _pieces(found: Any) -> PiecewiseCubic:
     """Knots where any value changes its jerk, and the states there."""
-    times = [0.0, found.duration]
+    end = float(found.duration)
+    times = {0.0, end}
     for profile in found.profiles[0]:
-        phases: Sequence[float] = [*profile.brake.t, *profile.t, *profile.accel.t]
-        times.extend(np.cumsum(phases).tolist())
-    ordered = np.unique(np.clip(times, 0.0, found.duration))
-    knots = ordered[np.concatenate([[True], np.diff(ordered) > SAME_TIME])]
-    knots[-1] = found.duration
+        times |= {min(t, end) for t in accumulate((*profile.brake.t, *profile.t, *profile.accel.t))}
+    ordered = sorted(times)  # plain numbers: there are few, and numpy would take most of the time
+    knots = [0.0, *(later for before, later in pairwise(ordered) if later - before > SAME_TIME)]
+    knots[-1] = end
     if len(knots) == 1:  # already there: one piece of no consequence
-        knots = np.array([0.0, SAME_TIME])
-    states = [np.array([np.atleast_1d(x) for x in found.at_time(float(t))[:3]]) for t in knots]
-    position, velocity, acceleration = np.swapaxes(np.array(states), 0, 1)
-    return PiecewiseCubic(knots, position, velocity, acceleration)
+        knots = [0.0, SAME_TIME]
+    states = np.array([found.at_time(t)[:3] for t in knots]).reshape(len(knots), 3, -1)
+    return PiecewiseCubic(np.array(knots), states[:, 0], states[:, 1], states[:, 2])
 
 
-def _limit(value: ArrayLike, n: int, name: str) -> list[float]:
+def _limit(value: Any, n: int, name: str) -> list[float]:
+    if isinstance(value, float) and value > 0.0:
+        return [float(value)] * n
     limit = np.broadcast_to(np.asarray(value, dtype=np.float64), (n,))
     if not np.all(limit > 0.0):
         raise InvalidValue(f"{name}_max: must be positive, got {np.asarray(value).tolist()}")

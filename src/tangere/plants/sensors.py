@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue, UnknownName
 from tangere.kernels.counter_noise import CounterNoise
+from tangere.kernels.periods import plus
 from tangere.types import Array, Command, Plant, State, Truth
 
 # UR10e, standard deviations seen in recordings of a resting arm at 100 Hz (mikhel1984/ext_observer, MIT).
@@ -174,10 +175,10 @@ class Sensors:
                 self._drawn += 1
                 noise = self._block[i]
             noisy = self._noisy
-            q = q + noise[:n] if noisy[0] else q
-            qd = qd + noise[n : 2 * n] if noisy[1] else qd
-            tau = tau + noise[2 * n : 3 * n] if noisy[2] else tau
-            wrench = wrench + noise[3 * n :] if wrench is not None and noisy[3] else wrench
+            q = plus(q, noise) if noisy[0] else q
+            qd = plus(qd, noise, n) if noisy[1] else qd
+            tau = plus(tau, noise, 2 * n) if noisy[2] else tau
+            wrench = plus(wrench, noise, 3 * n) if wrench is not None and noisy[3] else wrench
         parts = (q, qd, tau, wrench)
         if not self._rounds:
             return parts
@@ -299,7 +300,7 @@ class WithWrenchSensor:
                 self._offset = walk[-1]
                 self._errors = self._errors[:, :6] + walk
             self._drawn += 1
-            reading = state.wrench + self._errors[i]
+            reading = plus(state.wrench, self._errors[i])
             if self._cut:
                 np.minimum(np.maximum(reading, -self._range, out=reading), self._range, out=reading)
             self._held = reading

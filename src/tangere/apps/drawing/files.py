@@ -28,6 +28,7 @@ PEN = 0.5e-3  # m: width of the line at the wanted force, a fine felt pen
 BLACK_FROM = 0.5
 PIXEL = 0.1e-3  # m: five pixels across the line
 SIDE_MAX = 3000  # pixels of the longer side; a larger drawing has larger pixels
+INK_ROWS = 4096  # samples of ink that are written in one go: some 150 kB
 STEP = 0.5  # pixels between two prints of the tip
 LINE = 0.01e-3  # m: drawn.svg keeps the ink within this, a tenth of what its plan was simplified by
 PREVIEW = 1000  # pixels of the preview's longer side
@@ -103,7 +104,12 @@ def write_ink(ink: Ink, path: str | os.PathLike[str]) -> None:
     """t [s], x, y [m] on the canvas and force [N] along its normal, a line for each sample in which the pen touched."""
     with replacing(path) as temporary:
         table = np.stack((ink.t, ink.x, ink.y, ink.force), axis=1)
-        np.savetxt(temporary, table, fmt="%.6f", delimiter=",", header="t,x,y,force", comments="")
+        row = "%.6f,%.6f,%.6f,%.6f\n"
+        with temporary.open("w", encoding="ascii", newline="\n") as file:
+            file.write("t,x,y,force\n")
+            for first in range(0, len(table), INK_ROWS):
+                some = table[first : first + INK_ROWS]
+                file.write(row * len(some) % tuple(some.ravel().tolist()))
 
 
 def write_bytes(data: bytes, path: str | os.PathLike[str]) -> None:
@@ -126,20 +132,24 @@ def ink_picture(ink: Ink, size: tuple[float, float], force: float) -> NDArray[np
     pixel = max(PIXEL, max(size) / SIDE_MAX)
     columns, rows = (max(1, round(side / pixel)) for side in size)
     dark = np.zeros(rows * columns)
-    for part in ink.strokes():
-        x, y, pressed = _evenly(part, STEP * pixel)
-        u, v = x / pixel + 0.5 * columns, 0.5 * rows - y / pixel
-        share = np.maximum(pressed, 0.0) / force
-        radius = 0.5 * PEN / pixel * np.cbrt(share)
-        tone = np.minimum(share / BLACK_FROM, 1.0)
-        reach = math.ceil(float(radius.max(initial=0.0))) + 1
-        for down in range(-reach, reach + 1):
-            for right in range(-reach, reach + 1):
-                row, column = np.floor(v).astype(np.int64) + down, np.floor(u).astype(np.int64) + right
-                away = np.hypot(column + 0.5 - u, row + 0.5 - v)
-                cover = tone * np.clip(radius - away + 0.5, 0.0, 1.0)
-                seen = (cover > 0.0) & (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-                np.maximum.at(dark, row[seen] * columns + column[seen], cover[seen])
+    prints = [np.stack(_evenly(part, STEP * pixel)) for part in ink.strokes()]
+    x, y, pressed = np.concatenate([np.zeros((3, 0)), *prints], axis=1)
+    u, v = x / pixel + 0.5 * columns, 0.5 * rows - y / pixel
+    share = np.maximum(pressed, 0.0) / force
+    radius = 0.5 * PEN / pixel * np.cbrt(share)
+    tone = np.minimum(share / BLACK_FROM, 1.0)
+    most = float(radius.max(initial=0.0)) + 0.5
+    reach = math.ceil(most + 0.5)
+    row, column = np.floor(v).astype(np.int64), np.floor(u).astype(np.int64)
+    for down in range(-reach, reach + 1):
+        for right in range(-reach, reach + 1):
+            if math.hypot(max(abs(down) - 0.5, 0.0), max(abs(right) - 0.5, 0.0)) > most:
+                continue  # no print is so large
+            there, beside = row + down, column + right
+            away = np.hypot(beside + 0.5 - u, there + 0.5 - v)
+            cover = tone * np.clip(radius - away + 0.5, 0.0, 1.0)
+            seen = (cover > 0.0) & (there >= 0) & (there < rows) & (beside >= 0) & (beside < columns)
+            np.maximum.at(dark, there[seen] * columns + beside[seen], cover[seen])
     grey: NDArray[np.uint8] = np.rint(255.0 * (1.0 - dark)).astype(np.uint8).reshape(rows, columns)
     return grey
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from tangere.types import Array
 TOLERANCE = 0.5e-3  # m: a felt pen's line is about 1 mm wide; ink within half of that covers the line
 SPACING = 0.1e-3  # m between the points by which a planned line is measured: a fifth of the tolerance
 _RASTER = 0.02e-3  # m: ink points in the same square of this size count once
+BUNDLE = 100_000  # of a point and a segment that are looked at together: some MB
 
 
 @dataclass(frozen=True)
@@ -120,23 +122,34 @@ def distance(points: Array, lines: Sequence[Array], reach: float = 5e-3) -> Arra
 
 
 def _distance(points: Array, starts: Array, ends: Array, reach: float) -> Array:
-    """Distance (k,) to the nearest segment, at most reach."""
-    best = np.full(len(points), reach)
-    order = np.argsort(points[:, 0], kind="stable")
-    ranked = points[order, 0]
-    for a, b in zip(starts, ends, strict=True):
-        low, high = (a[0], b[0]) if a[0] <= b[0] else (b[0], a[0])
-        some = order[np.searchsorted(ranked, low - reach) : np.searchsorted(ranked, high + reach)]
-        some = some[np.abs(points[some, 1] - 0.5 * (a[1] + b[1])) <= 0.5 * abs(b[1] - a[1]) + reach]
-        if not len(some):
-            continue
-        way = b - a
-        square = float(way @ way)
-        from_a = points[some] - a
-        share = np.clip(from_a @ way / square, 0.0, 1.0) if square > 0.0 else np.zeros(len(some))
+    """Distance (k,) to the nearest segment, at most reach: of each segment the points in the cells about it."""
+    corner = points.min(axis=0)
+    cells = np.floor((points - corner) / reach).astype(np.int64)
+    most = cells.max(axis=0)
+    code = cells[:, 1] * (most[0] + 1) + cells[:, 0]
+    order = np.argsort(code, kind="stable")
+    code, ranked, best = code[order], points[order], np.full(len(points), reach)
+    low, high = (
+        np.clip(np.floor((ends_of(starts, ends) + side * reach - corner) / reach).astype(np.int64), 0, most)
+        for ends_of, side in ((np.minimum, -1.0), (np.maximum, 1.0))
+    )
+    segment, row = ranges(low[:, 1], high[:, 1] - low[:, 1] + 1)
+    first = np.searchsorted(code, row * (most[0] + 1) + low[segment, 0])
+    count = np.searchsorted(code, row * (most[0] + 1) + high[segment, 0], side="right") - first
+    ways = ends - starts
+    squares = ways[:, 0] ** 2 + ways[:, 1] ** 2
+    bundle = (np.cumsum(count) - count) // BUNDLE
+    for some in np.split(np.arange(len(row)), np.flatnonzero(np.diff(bundle)) + 1):
+        owner, index = ranges(first[some], count[some])
+        owner = segment[some][owner]
+        way, square, from_a = ways[owner], squares[owner], ranked[index] - starts[owner]
+        along_it = from_a[:, 0] * way[:, 0] + from_a[:, 1] * way[:, 1]
+        share = np.clip(np.divide(along_it, square, out=np.zeros(len(square)), where=square > 0.0), 0.0, 1.0)
         away = from_a - share[:, None] * way
-        best[some] = np.minimum(best[some], np.hypot(away[:, 0], away[:, 1]))
-    return best
+        np.minimum.at(best, index, np.hypot(away[:, 0], away[:, 1]))
+    out = np.empty(len(points))
+    out[order] = best
+    return out
 
 
 def coverage(lines: Sequence[Array], ink: Ink, tolerance: float = TOLERANCE) -> float:
@@ -196,7 +209,7 @@ def frame(size: tuple[float, float]) -> tuple[float, float, float]:
 def plan_view(lines: Iterable[Array], size: tuple[float, float], title: str, pen: float = 0.5e-3) -> Raw:
     """SVG of lines (k, 2) [m] on paper (w, h) [m], drawn with a pen of that width."""
     scale, width, height = frame(size)
-    d = "".join(_path(line, scale, width, height) for line in lines)
+    d = "".join(_Path(line, scale, width, height).part(0, len(line)) for line in lines)
     drawn = tag("path", d=d, fill="none", stroke=PEN, stroke_width=f"{max(pen * scale, 0.8):.2f}",
                 stroke_linecap="round", stroke_linejoin="round")  # fmt: skip
     paper = tag("rect", width=f"{width:.1f}", height=f"{height:.1f}", fill=PAPER)
@@ -216,12 +229,10 @@ def coloured_map(
         rows = begin + thinned(part, 0.4 / scale)
         begin += len(part)
         level = np.clip((values[rows] - low) / (high - low) * CLASSES, 0, CLASSES - 1).astype(int)
-        cuts = np.flatnonzero(np.diff(level)) + 1
-        for run in np.split(np.arange(len(rows)), cuts):
-            if len(run):
-                end = min(int(run[-1]) + 1, len(rows) - 1)  # joined to the next colour
-                at = rows[int(run[0]) : end + 1]
-                pieces[int(level[run[0]])].append(_path(points[at], scale, width, height))
+        cuts = [0, *(np.flatnonzero(np.diff(level)) + 1).tolist(), len(rows)]
+        colours, path = level.tolist(), _Path(points[rows], scale, width, height)
+        for start, end in pairwise(cuts):  # joined to the next colour
+            pieces[colours[start]].append(path.part(start, end + 1))
     for k, found in enumerate(pieces):
         if found:
             parts.append(tag("path", d="".join(found), fill="none", stroke=colour((k + 0.5) / CLASSES),
@@ -254,11 +265,18 @@ def thinned(ink: Ink, step: float) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     return np.unique(np.searchsorted(at, wanted).clip(0, len(ink) - 1))
 
 
-def _path(line: Array, scale: float, width: float, height: float) -> str:
-    points = line * [scale, -scale] + [0.5 * width, 0.5 * height]
-    if len(points) == 1 or not np.ptp(points, axis=0).any():
-        return f"M{points[0, 0]:.1f} {points[0, 1]:.1f}h.01"
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points.tolist())
+class _Path:
+    """A line (k, 2) [m] as the path of an SVG, or parts of it; what stays at one place is a dot."""
+
+    def __init__(self, line: Array, scale: float, width: float, height: float) -> None:
+        points = line * [scale, -scale] + [0.5 * width, 0.5 * height]
+        self._words = [f"{x:.1f} {y:.1f}" for x, y in points.tolist()]
+        self._moves = [0, *np.cumsum(np.any(points[1:] != points[:-1], axis=1)).tolist()]
+
+    def part(self, start: int, end: int) -> str:
+        """From point `start` to before `end`, or to the last."""
+        words, moves = self._words[start:end], self._moves[start:end]
+        return "M" + ("L".join(words) if moves[-1] > moves[0] else f"{words[0]}h.01")
 
 
 def _scale(low: float, high: float, unit: str, width: float, height: float) -> list[Raw]:

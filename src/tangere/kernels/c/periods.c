@@ -6,6 +6,7 @@
  *   clipped(x, most)            x within +-most
  *   held(*arrays)               copies that may not be written to
  *   put(out, x, y)              out[:] = x + y; y may be None
+ *   plus(x, row, at)            x + row[at : at + len(x)], a new vector
  *   quick(cls)                  a frozen dataclass with slots is made in one call, without a setattr for each field
  *   Records(cls, *arrays)       records[i] is cls(array[i], ...)
  */
@@ -232,6 +233,28 @@ static PyObject *periods_put(PyObject *module, PyObject *const *args, Py_ssize_t
     return answer;
 }
 
+static PyObject *periods_plus(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    const Py_ssize_t at = nargs == 3 ? PyLong_AsSsize_t(args[2]) : nargs == 2 ? 0 : -1;
+    PyArrayObject *x = at < 0 ? NULL : tg_numbers(args[0]), *row = x ? tg_numbers(args[1]) : NULL;
+    PyObject *out = NULL;
+    if (row && PyArray_NDIM(x) == 1 && PyArray_NDIM(row) == 1 && PyArray_DIM(x, 0) <= PyArray_DIM(row, 0) - at)
+        out = PyArray_SimpleNew(1, PyArray_DIMS(x), NPY_DOUBLE);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "plus(x, row, at): vectors, the second no shorter than `at` and the first");
+    if (out) {
+        double *to = (double *)PyArray_DATA((PyArrayObject *)out);
+        const npy_intp step = tg_pace(x), other = tg_pace(row);
+        const char *from = PyArray_BYTES(row) + at * other;
+        for (npy_intp i = 0; i < PyArray_DIM(x, 0); i++)
+            to[i] = *(const double *)(PyArray_BYTES(x) + i * step) + *(const double *)(from + i * other);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(row);
+    return out;
+}
+
 /* ---- the module ------------------------------------------------------------------------------------------------- */
 
 #define TG_FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
@@ -242,6 +265,7 @@ static PyMethodDef periods_methods[] = {
     {"clipped", TG_FAST(periods_clipped), "clipped(x, most): x (n,) within +-most (n,), a new array"},
     {"held", TG_FAST(periods_held), "held(*arrays): of each vector a copy that may not be written to"},
     {"put", TG_FAST(periods_put), "put(out, x, y): out[:] = x + y, of vectors; y None: x"},
+    {"plus", TG_FAST(periods_plus), "plus(x, row, at=0): x + row[at : at + len(x)], of vectors, a new one"},
     {"quick", periods_quick, METH_O, "quick(cls): this frozen dataclass with slots is made in one call from now on"},
     {NULL, NULL, 0, NULL}};
 

@@ -162,9 +162,10 @@ class Straight:
         """When it has gone so far [m], by bisection (it only goes forward)."""
         low, high = 0.0, self.duration
         assert self.profile is not None
+        gone = self.profile.first()
         for _ in range(40):  # 1 s / 2^40: below a picosecond
             middle = 0.5 * (low + high)
-            if self.profile.at(np.array([middle]))[0][0, 0] < length:
+            if gone(middle) < length:
                 low = middle
             else:
                 high = middle

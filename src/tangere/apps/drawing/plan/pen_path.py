@@ -55,19 +55,20 @@ class PenCurve:
     Canvas axes, the tool's orientation not turning (identity). deviation [m]: largest distance from the polyline.
     """
 
-    __slots__ = ("_c", "_edges", "_s", "_turning", "deviation", "length", "pieces", "points")
+    __slots__ = ("_c", "_columns", "_edges", "_s", "_turning", "deviation", "length", "pieces", "points")
     closed = False
 
     def __init__(self, points: Array, deviation: float = 0.0) -> None:
         self.points, self.deviation = points, deviation
         h, self._c = _spline(points)
+        self._columns = np.ascontiguousarray(self._c.swapaxes(1, 2))  # x and y apart
         self._turning = Constant(np.eye(3))
         # arc length over the parameter, at PARTS places per piece; u runs over piece number plus share of the piece
         m = len(h)
         self._edges = np.linspace(0.0, m, PARTS * m + 1)
         step = 1.0 / PARTS
         u = self._edges[:-1, None] + step * GAUSS_X
-        speed = np.linalg.norm(self._derivative(u.ravel()), axis=-1).reshape(u.shape)
+        speed = self._speed(u)
         self._s = np.concatenate([[0.0], np.cumsum(step * speed @ GAUSS_W)])
         self.length = float(self._s[-1])
         self.pieces = self._pieces()
@@ -96,17 +97,16 @@ class PenCurve:
         u = low + (high - low) * (s - start) / (self._s[i + 1] - start)
         for _ in range(2):  # the speed hardly varies within a quarter of a piece: 1e-3, 1e-6, 1e-12
             nodes = low[:, None] + (u - low)[:, None] * GAUSS_X
-            speeds = np.linalg.norm(self._derivative(nodes.ravel()), axis=-1).reshape(nodes.shape)
-            here = start + (u - low) * (speeds @ GAUSS_W)
-            slope = np.linalg.norm(self._derivative(u), axis=-1)
-            u = np.clip(u - (here - s) / slope, low, high)
+            here = start + (u - low) * (self._speed(nodes) @ GAUSS_W)
+            u = np.clip(u - (here - s) / self._speed(u), low, high)
         return np.asarray(u)
 
-    def _derivative(self, u: Array) -> Array:
+    def _speed(self, u: Array) -> Array:
+        """Size of the derivative for parameters u of any shape."""
         i = np.clip(u.astype(np.intp), 0, self._c.shape[1] - 1)
-        x = (u - i)[:, None]
-        c = self._c[:, i]
-        return np.asarray(c[1] + x * (2.0 * c[2] + 3.0 * x * c[3]))
+        x, c = u - i, self._columns
+        right, up = (c[1, k, i] + x * (2.0 * c[2, k, i] + 3.0 * x * c[3, k, i]) for k in (0, 1))
+        return np.asarray(np.sqrt(right * right + up * up))
 
     def _values(self, u: Array) -> tuple[Array, Array, Array, Array]:
         i = np.clip(u.astype(np.intp), 0, self._c.shape[1] - 1)
