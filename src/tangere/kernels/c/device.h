@@ -13,7 +13,7 @@ TG_INLINE void TG_FN(quarters)(V x, V *out)
 
 /* Quotients and roots without the branches for numbers that do not occur, which keep apart what may go side by side.
  *
- * TG_OVER(a, b): a / b; beyond some 1e+-290 (float32: 1e+-30) the last bit may be off, and of 0 the sign.
+ * TG_OVER(a, b): a / b, by the steps that the compiler takes before its branch; beyond some 1e+-290 (float32: 1e+-30) the last bit may be off, and of 0 the sign.
  * TG_SHARE(a, b): the same of b that does not change in a loop, out of which its inverse is taken. TG_QUICK: float32 whose last bits nobody asks for.
  */
 #if defined(__CUDACC__) && !defined(TG_QUICK)
@@ -23,7 +23,8 @@ TG_INLINE void TG_FN(quarters)(V x, V *out)
 #define TG_OVER(a, b) TG_FN(over)(a, b)
 #define TG_SHARE(a, b) TG_FN(share)(a, b)
 
-/* the remainder is exact, so with a rounded inverse the sum is the rounded quotient (Markstein) */
+/* the remainder is exact, so with a rounded inverse the sum is the rounded quotient (Markstein), of all b but those next
+ * below a power of two */
 TG_INLINE V TG_FN(share)(V a, V b)
 {
     const V inverse = (V)1.0 / b, q = a * inverse, y = fma(fma(-b, q, a), inverse, q);
@@ -41,7 +42,9 @@ TG_INLINE V TG_FN(over)(V a, V b)
     q = fma(fma(-b, q, a), y, q);
 #else
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(b));
-    const V first = y, e = fma(-b, y, 1.0);
+    const V first = y;
+    y = TG_FN(value_of)(TG_FN(bits_of)(y) | 1); /* above 1 of the largest b below 1, else the steps end at 1 */
+    const V e = fma(-b, y, 1.0);
     y = fma(y, fma(e, e, e), y);
     y = fma(y, fma(-b, y, 1.0), y);
     V q = a * y;
