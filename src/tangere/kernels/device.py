@@ -160,11 +160,11 @@ class Device:
 
     def start(self, function: Any, count: int, block: int, pointers: Any, stream: int = 0) -> None:
         """The same with the addresses of the arguments, which the driver copies before this returns."""
-        blocks = -(-count // block)
-        code = self._start(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None)
+        blocks, on = -(-count // block), _P(stream) if stream else None
+        code = self._start(function, blocks, 1, 1, block, 1, 1, 0, on, pointers, None)
         if code in _NOT_HERE:
             self.enter()
-            code = self._start(function, blocks, 1, 1, block, 1, 1, 0, _P(stream), pointers, None)
+            code = self._start(function, blocks, 1, 1, block, 1, 1, 0, on, pointers, None)
         if code:
             self._ok(code)
 

@@ -45,7 +45,7 @@ class Ready:
         places = [*range(begin, begin + self._form.size, 8), ctypes.addressof(constants)]
         self._places = (ctypes.c_void_p * len(places))(*places)
         self._torch: Any = None
-        self._last: tuple[Any, list[tuple[int, ...]]] = (None, [])  # shape of a quick call's rows, and its outputs'
+        self._last: tuple[Any, int, list[tuple[int, ...]]] = (None, 0, [])  # shape of a quick call, rows, its outputs'
 
     def start(self, inputs: Sequence[Any], outputs: Sequence[Any], count: int, stream: int) -> None:
         """Start it over `count` rows; inputs and outputs have pointers and shapes, an input of one row serves all."""
@@ -75,12 +75,13 @@ class Ready:
         shape, size = first.shape, self.usual
         numbers: list[int] = []
         made: Any
-        known, wanted = self._last
+        known, count, wanted = self._last
         if shape != known:
             if shape[-1:] != (size,) or not first.numel():
                 return None
             wanted = [(*shape[:-1], *own) for own in self.shapes]
-            self._last = shape, wanted
+            count = first.numel() // size
+            self._last = shape, count, wanted
         for a in args:
             if type(a) is not tensor or a.dtype is not dtype or a.get_device() or not a.is_contiguous():
                 return None
@@ -102,7 +103,7 @@ class Ready:
                 if a.shape != own:
                     return None
         numbers += [a.data_ptr() for a in made]
-        self._start(numbers, first.numel() // size, stream(0))
+        self._start(numbers, count, stream(0))
         if out is not None:
             return out
         return made[0] if len(made) == 1 else tuple(made)
