@@ -139,6 +139,7 @@ def test_stop_is_reported_and_does_not_alarm() -> None:
     events = _events(ring[:, None] * np.array([1.0, 1.0, 0.5, 0.1, 0.1, 0.1]), time, qd=qd)
     assert [event.kind for event in events] == ["stop"]
     assert not events[0].alarm
+    assert events[0].confidence + sum(p for _, p in events[0].alternatives) == pytest.approx(1.0)
     (felt_by_nothing,) = _events(np.zeros((len(time), N)), time, qd=qd)  # told from the velocities alone
     assert felt_by_nothing.kind == "stop"
     assert 3.0 <= felt_by_nothing.time_s < 3.03  # while it brakes
@@ -206,6 +207,7 @@ def test_wanted_contact_and_payload_change_are_masked_up_to_a_limit() -> None:
     (event,) = _events(press, time, detector=detector)
     assert event.kind == "wanted"
     assert not event.alarm
+    assert event.confidence + sum(p for _, p in event.alternatives) == pytest.approx(1.0)
     much = press + _push(time, 4.0, 6.0, 10.0)
     (event,) = _events(much, time, detector=detector)
     assert event.alarm  # more than was wanted
@@ -216,6 +218,7 @@ def test_wanted_contact_and_payload_change_are_masked_up_to_a_limit() -> None:
     detector.payload_change = PayloadChange(2.5, 3.5)
     (event,) = _events(press, time, detector=detector)
     assert (event.kind, event.alarm) == ("payload", False)
+    assert event.confidence + sum(p for _, p in event.alternatives) == pytest.approx(1.0)
     detector.payload_change = PayloadChange(7.0, 8.0)
     assert _events(press, time, detector=detector)[0].alarm
     for wrong in ({"joints": (0,)}, {"factor": 0.5}, {"start": 2.0, "end": 1.0}):
