@@ -187,6 +187,12 @@ def test_the_numbers_of_the_ordinary_loop(name: str, robot: tangere.Robot) -> No
         np.testing.assert_array_equal(getattr(fused, number), getattr(looped, number), number)
     if name in ("contacts", "pushes", "durations"):
         assert fused.events.sum() > 0
+    if name == "pushes":
+        felt = fused.early == 0  # so the first alarm is that of the push
+        assert felt.any()
+        delay = fused.alarm_s[felt] - fused.pushed_s[felt, 0, 0]
+        np.testing.assert_allclose(fused.delay_s[felt], delay, rtol=0.0, atol=1e-12)
+        assert delay.max() < 0.05
 
 
 @compiled
