@@ -16,10 +16,11 @@ import tangere
 from tangere.apps.scenarios.build import Built, build
 from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue
+from tangere.kernels.laws.detection import BASELINE
 from tangere.loop.result import RunResult
 from tangere.loop.run import run
 from tangere.observe.detect import Signals, Thresholds
-from tangere.observe.detect.noise import LEAST, SIGMAS, answers, size_of
+from tangere.observe.detect.noise import ACCELERATION, LEAST, SIGMAS, SPEED, answers, size_of
 from tangere.plants.pushes import Push
 from tangere.plants.sensors import SensorModel
 
@@ -141,6 +142,11 @@ def test_each_part_of_the_uncertainty_counts() -> None:
     twice = Thresholds.of_noise(ROBOT, 1e-3, mass_error=0.1, friction_error=0.0)
     np.testing.assert_allclose(twice.table[:, :, 1], 2.0 * heavy.table[:, :, 1])  # joint 2: above the least
     assert heavy.level[0, 1] > heavy.change[0, 1]
+    size = size_of(ROBOT)
+    level = 0.05 * (size.gravity + size.inertia * (ACCELERATION + SPEED**2))
+    change = 0.05 * (size.slope * SPEED * BASELINE + size.inertia * ACCELERATION)
+    np.testing.assert_allclose(heavy.level[0, 1], level[1], rtol=1e-12)
+    np.testing.assert_allclose(heavy.change[0, 1], change[1], rtol=1e-12)
     dry = Thresholds.of_noise(ROBOT, 1e-3, None, friction, mass_error=0.0, friction_error=0.2)
     np.testing.assert_allclose(dry.level[0], 0.2 * (friction.coulomb + 1.05 * friction.viscous))
     assert np.all(dry.change[1] - dry.change[0] > 0.19 * friction.coulomb)  # turning round

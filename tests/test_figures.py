@@ -44,7 +44,7 @@ from tangere.loop.result import Timing
 from tangere.loop.run import run
 from tangere.loop.summary import summarise
 from tangere.report.data import RunData
-from tangere.report.sections_curves import timing
+from tangere.report.sections_curves import _disturbed, timing
 from tangere.report.sections_run import _joint_table
 from tangere.types import Event
 
@@ -315,3 +315,12 @@ def test_contacts_of_a_study_are_as_hard_as_its_hardest_push_at_most() -> None:
     assert collisions.BANDS[0] == 0.0
     assert collisions.BANDS[-1] == trials.SIZES[-1]
     assert sorted(collisions.BANDS) == list(collisions.BANDS)
+
+
+def test_a_path_is_shown_by_what_was_not_pushed() -> None:
+    """From 20 ms before an event was felt to 1 s after its end the error of the path is the push's."""
+    felt = Event.sample(1.01, 2, np.ones(6), end_s=2.02)
+    data = RunData("run", time=np.linspace(0.0, 5.0, 501), events=(felt,))
+    out = data.time[_disturbed(data)]
+    assert out[[0, -1]] == pytest.approx([0.99, 3.02])
+    assert len(out) == 204

@@ -359,3 +359,10 @@ def test_copies_begin_anew(robot):
         residuals(observer, samples)
         again = pickle.loads(pickle.dumps(observer))
         assert np.array_equal(residuals(again, samples), residuals(observer, samples))
+
+
+def test_a_gain_is_not_changed_from_outside() -> None:
+    """The compiled observer has taken it: another number there would be shown and not used."""
+    observer = MomentumObserver(tangere.robot("ur10e"), 50.0)
+    with pytest.raises(ValueError, match="read-only"):
+        observer.gain[1] = 10.0

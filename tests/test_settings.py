@@ -334,6 +334,14 @@ def test_an_option_that_may_be_given_again_and_again() -> None:
     add_options(parser, Group)
     assert group_from(Group, parser.parse_args(["--when", "1", "--when", "-2"])) == Group(("1", "-2"))
     assert group_from(Group, parser.parse_args([])) == Group(())
+    assert "--when T" in parser.format_help()
+
+
+def test_the_help_of_an_option_names_its_unit() -> None:
+    parser = Parser()
+    add_options(parser, Own)
+    said = parser.format_help()
+    assert all(words in said for words in ("--length m", "--time s", "--word {a,b}", "--times X", "--q deg"))
 
 
 @pytest.mark.parametrize(
