@@ -44,7 +44,7 @@ from tangere.loop.result import Timing
 from tangere.loop.run import run
 from tangere.loop.summary import summarise
 from tangere.report.data import RunData
-from tangere.report.sections_curves import _disturbed, timing
+from tangere.report.sections_curves import _disturbed, timing, torques
 from tangere.report.sections_run import _joint_table
 from tangere.types import Event
 
@@ -324,3 +324,12 @@ def test_a_path_is_shown_by_what_was_not_pushed() -> None:
     out = data.time[_disturbed(data)]
     assert out[[0, -1]] == pytest.approx([0.99, 3.02])
     assert len(out) == 204
+
+
+def test_torques_are_shown_as_a_share_of_their_limits() -> None:
+    arm = tangere.robot("ur10e")
+    tau = np.zeros((5, 6))
+    tau[2, 0], tau[1, 3] = 0.5 * arm.tau_max[0], -0.25 * arm.tau_max[3]
+    section = torques(RunData("run", robot=arm, time=np.arange(5.0), tau=tau))
+    assert section is not None
+    assert [row[3] for row in _cells(section.body)[1:]] == ["50.0 %", "0.0 %", "0.0 %", "25.0 %", "0.0 %", "0.0 %"]
