@@ -18,7 +18,7 @@ from tangere.loop.watching import Watched, watch
 from tangere.model.model import Payload
 from tangere.observe.detect import PayloadChange
 from tangere.observe.drive_model import DriveModel
-from tangere.observe.payload import PayloadEstimator
+from tangere.observe.payload import ARM, DEPENDENT, MASS, STEP, PayloadEstimator
 from tangere.planning import JointMove
 from tangere.report.section import link_words
 from tangere.robots import Robot
@@ -224,3 +224,28 @@ def test_what_a_payload_explains_is_a_share(noise: float, rng: np.random.Generat
     assert found is not None
     assert found.mass == pytest.approx(2.0, abs=0.02)
     assert found.explained == pytest.approx(1.0 - other / felt, abs=2e-3)
+
+
+def test_what_is_known_before_counts_as_much_as_its_deviations_say() -> None:
+    """The mass of least squares with one row more for each unknown: x / sigma = 0."""
+    arm, loaded = tangere.robot("ur5e"), tangere.robot("ur5e", payload=2.0)
+    spread, coulomb, h = np.full(6, 0.5), np.array([3.0, 4.0, 2.0, 1.0, 1.0, 0.5]), 0.02
+    estimator = PayloadEstimator(arm, spread, coulomb, 0.3)
+    rows, felt = [], []
+    for k in range(400):
+        t = h * k
+        q, qd = 0.6 * np.sin(0.7 * t + np.arange(6)) - 1.0, 0.42 * np.cos(0.7 * t + np.arange(6))
+        qdd = -0.49 * (q + 1.0)
+        residual = arm.inverse_dynamics(q, qd, qdd) - loaded.inverse_dynamics(q, qd, qdd) + 0.2 * np.tanh(qd / 0.02)
+        estimator.add(h, q, qd, qdd, residual)
+        last = -arm.regressor(q, qd, qdd)[:, 50:54]  # the payload is on link 6
+        rows.append(np.concatenate((last, np.eye(6), np.diag(np.tanh(qd / 0.02))), axis=1))
+        felt.append(residual)
+    sure = np.sqrt(h / STEP / DEPENDENT) / np.tile(spread, 400)
+    sigma = np.concatenate(([MASS], np.full(3, MASS * ARM), 0.3 * coulomb, 0.3 * coulomb))
+    A = np.vstack((np.vstack(rows) * sure[:, None], np.diag(1.0 / sigma)))
+    x = np.linalg.lstsq(A, np.concatenate((np.concatenate(felt) * sure, np.zeros(16))), rcond=None)[0]
+    found = estimator.fit()
+    assert found is not None
+    assert found.mass == pytest.approx(x[0], rel=1e-9)
+    assert abs(found.mass - 2.0) > 1e-3  # what is known before is felt
