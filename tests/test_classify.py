@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tangere.observe.detect.classify import SHORT, History, Judgement, early, judged
+import tangere
+from tangere.observe.detect.classify import SHORT, History, Judgement, early, judged, payload_mass
 
 H = 0.01
 SPREAD = np.full(6, 0.3)
@@ -112,3 +113,14 @@ def test_a_hand_that_turns_one_joint_is_no_fault(joint, stands, fault):
     assert (found.kind == "fault") == fault
     if not fault:
         assert dict(found.alternatives).get("fault", 0.0) < 0.2
+
+
+@pytest.mark.parametrize("spread", [np.ones(6), np.array([2.0, 1.5, 0.8, 0.2, 0.1, 0.1])])
+def test_a_mass_is_found_whatever_the_spread_of_the_joints(spread):
+    arm, loaded = tangere.robot("ur10e"), tangere.robot("ur10e", payload=(2.0, (0.01, 0.02, 0.05)))
+    time = np.arange(0.0, 4.0, H)
+    q = np.array([0.3, -1.2, 1.5, -1.0, -1.5, 0.2]) + 0.4 * np.sin(time[:, None] + np.arange(6))
+    added = arm.gravity_torque(q) - loaded.gravity_torque(q)
+    mass, share = payload_mass(arm, History(time, added, q, None, spread, False))
+    assert mass == pytest.approx(2.0, rel=0.01)
+    assert share > 0.999

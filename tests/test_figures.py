@@ -45,7 +45,7 @@ from tangere.loop.run import run
 from tangere.loop.summary import summarise
 from tangere.report.data import RunData
 from tangere.report.sections_curves import _disturbed, timing, torques
-from tangere.report.sections_run import _joint_table
+from tangere.report.sections_run import _joint_table, summary
 from tangere.types import Event
 
 
@@ -333,3 +333,11 @@ def test_torques_are_shown_as_a_share_of_their_limits() -> None:
     section = torques(RunData("run", robot=arm, time=np.arange(5.0), tau=tau))
     assert section is not None
     assert [row[3] for row in _cells(section.body)[1:]] == ["50.0 %", "0.0 %", "0.0 %", "25.0 %", "0.0 %", "0.0 %"]
+
+
+def test_figures_of_every_joint_stand_in_a_row_of_their_own() -> None:
+    found = {"residual_rms_nm": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "aborted": "", "marks": [True] * 6}
+    rows = _cells(summary(RunData("run", time=np.arange(3.0), q=np.zeros((3, 6)), summary=found)).body)
+    each = [row for row in rows if len(row) == 7]
+    assert each[0][0] == "joint by joint"
+    assert [row[1:] for row in each[1:]] == [["0.1", "0.2", "0.3", "0.4", "0.5", "0.6"]]  # yes and no are no figures
