@@ -14,6 +14,7 @@ from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.report.compare import _change, _grid, compare_html, differences, labels
 from tangere.report.data import RunData
+from tangere.types import Event
 
 
 def made(name: str = "a", period: float = 1e-2, count: int = 200, **more: object) -> RunData:
@@ -51,6 +52,17 @@ def test_page() -> None:
         assert len({s["style"] for s in figure["panels"][0]["series"]}) == 3
     assert "All settings are the same." in page
     assert page.count("no event") == 3
+
+
+def test_what_changed_most_is_looked_for_in_every_run_and_a_false_alarm_is_called_so() -> None:
+    a = made("first")
+    event = Event(1, 1.0, 0.99, "push", 1, 20.0, np.zeros(6), 1.0, 0.9, "level")
+    told = {"time_s": 1.0, "joint": 1, "torque_nm": 20.04, "false": True}
+    b = replace(a, name="second", summary={"tracking_rms_mm": 36.0, "events": [told]}, events=(event,))
+    c = replace(a, name="third", summary={"tracking_rms_mm": 3.0})
+    page = compare_html([a, b, c]).replace("\N{NO-BREAK SPACE}", " ")
+    assert "without pushes, 0.5 mm in first, 36 mm in second." in page
+    assert "<td>20</td><td>–</td><td>false alarm</td>" in page
 
 
 def test_names() -> None:

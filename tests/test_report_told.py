@@ -69,6 +69,8 @@ def test_a_push_by_a_force_is_told_as_it_was_given_and_as_it_was_felt() -> None:
     by_torque = [pushes[0], pushes[1] | {"link": None, "force_n": None}]
     told = made(summary={"events": [entry], "pushes": by_torque})
     assert sentence(told).endswith("A push of 20 Nm on joint 2 at 1 s was felt after 6 ms.")
+    told = made(summary={"events": [entry | {"torque_nm": -22.8}], "pushes": by_torque})
+    assert sentence(told).endswith("A push of 20 Nm on joint 2 at 1 s was felt after 6 ms, as 22.8 Nm.")
 
 
 def test_a_page_says_how_many_samples_the_run_had_not_how_many_it_kept() -> None:
@@ -106,6 +108,9 @@ def test_a_false_alarm_and_a_missed_push_are_called_so(tmp_path: Path, capsys: p
         assert "was felt" not in text
     assert "touch at" not in told
     assert "pushes felt" in page
+    said = re.search(r"off by ([\d.]+) Nm there", page)
+    assert said
+    assert f"<td>{said[1]} rms</td>" in page  # the table has the figure of the sentence
     assert "believed_payload" in page  # what to do
     assert "Before 0.3 s nothing is watched" in page  # why it came when it came
 
@@ -147,6 +152,8 @@ def test_only_what_differs_from_the_defaults_is_shown_first() -> None:
     assert "observer gain [1/s]" in section
     assert "mass" not in section
     assert "every setting is at its default" in report_html(made(changed=()))
+    program = made(parameters={"program": "def p():\nend"}, changed=("program",))
+    assert "see Reproduce" in report_html(program)  # a text of many lines is no cell, and no default
     assert 'id="settings"' not in report_html(made())  # not known
     assert page.index("All 2 settings") > page.index('id="what"')
 

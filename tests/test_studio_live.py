@@ -152,6 +152,43 @@ def test_a_second_page_watches_and_does_not_take_over(seen, first):
     other.page.close()
 
 
+def test_keys_are_letters_where_one_types_and_stop_is_one_after_a_box_or_a_choice(seen, first):
+    page, client = first
+    live, page = seen.live, page.page
+
+    def pressed(key):
+        page.keyboard.press(key)
+        client.local_storage.get_item("tangere", timeout=60.0)  # whatever it told has come by now
+        return live.speed.value
+
+    page.get_by_role("tab", name="Push").click()
+    fields = page.locator("input:visible:not([type=checkbox])").all()
+    assert len(fields) == 5  # numbers beside three sliders, two choices
+    for field in fields:
+        field.click()
+        assert pressed("s") == "real time"
+        page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Push").click()  # no field is typed into
+    page.keyboard.press("Control+k")
+    page.wait_for_selector("input[placeholder='Search commands...']:focus")
+    assert pressed("s") == "real time"
+    page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Learn").click()
+    page.get_by_text("ellipsoid", exact=True).click()
+    until(lambda: live.learn._wanted["ellipsoid"], "the box is ticked")
+    page.keyboard.press("s")
+    until(lambda: live.speed.value == "paused", "stop after a box")
+    page.get_by_text("ellipsoid", exact=True).click()
+    page.get_by_role("tab", name="Push").click()
+    next(field for field in page.locator("input:visible").all() if field.input_value() == "paused").click()
+    page.get_by_role("option", name="real time").click()
+    until(lambda: live.speed.value == "real time", "chosen")
+    page.keyboard.press("s")
+    until(lambda: live.speed.value == "paused", "stop after a choice")
+    live.speed.value = "real time"
+    live.body.pace(1.0)
+
+
 def test_a_page_that_is_frozen_lets_go(seen, first, monkeypatch):
     """The renderer is stopped: its connection still answers pings, its own queue does not."""
     page, client = first

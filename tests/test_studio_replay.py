@@ -124,6 +124,8 @@ def test_in_the_browser_the_slider_moves_the_arm_keys_step_and_notes_run_nothing
         field.click()
         seen.page.keyboard.press("n")  # while typing keys are letters
         seen.page.keyboard.press("p")
+        seen.page.keyboard.press("ArrowRight")
+        client.local_storage.get_item("tangere", timeout=60.0)  # whatever they told has come by now
         assert not page.playing
         assert page.time == before
         seen.page.get_by_text("Notes of the log").click()

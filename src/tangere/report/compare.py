@@ -79,17 +79,17 @@ def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
     """How many settings differ, and the figure that changed most, in words."""
     which = ", ".join(words(key).partition(" [")[0] for key, _ in settings[:3]) + (", ..." if len(settings) > 3 else "")
     said = f"{len(names)} runs that differ in {which}" if settings else f"{len(names)} runs with the same settings"
-    pairs = [(key, values[0], values[-1]) for key, values in figures if key not in LENGTHS]
     sizes = [
-        (abs(np.log(b / a)), key, a, b)
-        for key, a, b in pairs
-        if _is_number(a) and _is_number(b) and min(a, b) > UNSEEN and np.isfinite([a, b]).all()
+        (abs(np.log(b / a)), key, a, b, other)
+        for key, (a, *others) in figures
+        for other, b in zip(names[1:], others, strict=True)
+        if key not in LENGTHS and _is_number(a) and _is_number(b) and min(a, b) > UNSEEN and np.isfinite([a, b]).all()
     ]
     if not sizes:
         return f"{said}."
-    _, key, a, b = max(sizes, key=lambda one: one[0])
+    _, key, a, b, other = max(sizes, key=lambda one: one[0])
     name, value = fact(key, b)
-    return f"{said}; what changed most: {name}, {fact(key, a)[1]} in {names[0]}, {value} in {names[-1]}."
+    return f"{said}; what changed most: {name}, {fact(key, a)[1]} in {names[0]}, {value} in {other}."
 
 
 def labels(runs: Sequence[RunData]) -> list[str]:
@@ -133,7 +133,7 @@ def _told(names: Sequence[str], settings: Rows, figures: Rows, first: RunData) -
     if not settings:
         parts.append(tag("p", "All settings are the same."))
     else:
-        parts += [tag("h3", "Set otherwise"), _table(names, settings, first, change=False)]
+        parts += [tag("h3", "Set otherwise"), table(("", *names), worded(settings, first), "facts")]
     if not figures:
         parts.append(tag("p", "All figures of the summaries are the same."))
     else:
@@ -175,12 +175,12 @@ def _each_joint(rows: Rows, first: RunData) -> Rows:
 
 def _table(names: Sequence[str], rows: Rows, first: RunData, *, change: bool) -> Raw:
     if not change:
-        return table(("", *names), worded(rows, first))
+        return table(("", *names), worded(rows, first), "joints")
     told = []
     for row, (_, values) in zip(worded(rows, first), _each_joint(rows, first), strict=True):
         seen = not any(cell == "0" or cell.startswith("<") for cell in row[1:])  # of rounding a change tells nothing
         told.append((*row, _change(*values) if seen else "–"))
-    return table(("", *names, "change"), told)
+    return table(("", *names, "change"), told, "joints")
 
 
 def _change(before: Any, after: Any) -> str:
@@ -203,13 +203,14 @@ def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:
     for name, run in zip(names, runs, strict=True):
         units = joint_units(run, "Nm")
         for event, entry in run.judged:
-            felt, after = (number(entry.get(key)) for key in ("torque_nm", "delay_ms"))
+            felt, after = (number(entry.get(key), 3) for key in ("torque_nm", "delay_ms"))
             felt += f" {units[event.joint]}" if sliding else ""
-            rows.append((name, number(event.time_s, 6), str(event.joint), felt, after, event.kind, link_words(event)))
+            kind = "false alarm" if entry.get("false") else event.kind
+            rows.append((name, number(event.time_s, 6), str(event.joint), felt, after, kind, link_words(event)))
         if not run.events:
             rows.append((name, "–", "–", "–", "–", "no event" if "events" in run.summary else "not evaluated", "–"))
     header = ("run", "from [s]", "joint", "felt" if sliding else "felt [Nm]", "noticed after [ms]", "kind", "link")
-    return Section("events", "Events", table(header, rows))
+    return Section("events", "Events", table(header, rows, "events"))
 
 
 def _grid(runs: Sequence[RunData]) -> Array:

@@ -24,7 +24,7 @@ from tangere.report.section import (
     table,
     unit_words,
 )
-from tangere.report.sentence import beyond
+from tangere.report.sentence import beyond, false_size
 from tangere.types import Array
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ WORDS = {
     "force max_n": "force of the wall, most [N]",
     "force within_2_percent": "share of these samples within 2 % of the wanted force",
     "samples": "samples",
+    "script name": "name of the program",
+    "script frames": "frames of the program",
+    "script ended": "how the program ended",
     "arm host": "address of the arm",
     "arm frames": "frames of the arm",
     "arm late_frames": "frames that came late",
@@ -106,7 +109,7 @@ def settings(data: RunData) -> Section | None:
     if data.changed is None or not data.parameters:
         return None
     rows = [(words(key), value_text(data.parameters[key])) for key in data.changed if key in data.parameters]
-    rows = [row for row in rows if "\n" not in row[1]]
+    rows = [(key, "see Reproduce" if "\n" in text else text) for key, text in rows]
     if not rows:
         return Section("settings", "Set for this run", tag("p", "Nothing: every setting is at its default."))
     return Section("settings", "Set for this run", table((), rows, "facts"))
@@ -140,7 +143,8 @@ def summary(data: RunData) -> Section:
         parts.append(tag("h3", "Events"))
         unit = unit_words(data, "Nm")
         header = ("joint", "from [s]", "to [s]", f"felt [{unit}]", f"true [{unit}]", "noticed after [ms]", "link")
-        parts.append(table(header, [_event_row(*judged) for judged in data.judged], "events"))
+        rows_of_events = [_event_row(event, entry, data.summary.get("residual_rms_nm")) for event, entry in data.judged]
+        parts.append(table(header, rows_of_events, "events"))
     elif "events" in data.summary and data.thresholds is not None:
         parts.append(tag("p", "No event: nothing rose above its threshold."))
     elif "events" in data.summary:
@@ -297,12 +301,13 @@ def _fault_row(told: Mapping[str, object]) -> tuple[object, ...]:
     return (str(told.get("joint", "–")), how, *felt, str(told.get("kind") or "–"), str(told.get("why") or ""))
 
 
-def _event_row(event: Event, entry: Mapping[str, object]) -> tuple[object, ...]:
+def _event_row(event: Event, entry: Mapping[str, object], quiet: object) -> tuple[object, ...]:
     end = "not ended" if event.end_s is None else number(event.end_s, 6)
-    felt = (number(entry.get(key), 3) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
+    felt, true, late = (number(entry.get(key), 3) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
     joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
-    joint += " (false alarm)" if entry.get("false") else ""
-    return (joint, number(event.time_s, 6), end, *felt, link_words(event))
+    if entry.get("false"):  # what it is off by, as above: the mean of what changes its sign tells less
+        joint, felt = f"{joint} (false alarm)", f"{number(false_size(entry, quiet), 3)} rms"
+    return (joint, number(event.time_s, 6), end, felt, true, late, link_words(event))
 
 
 def _joint_table(robot: Robot, q: Array) -> Raw:

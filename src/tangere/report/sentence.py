@@ -87,6 +87,10 @@ def _touches(data: RunData) -> Iterator[str]:
             given = f"{number(push['force_n'], 3)} N on link {push.get('link')}"
             yield f"A push of {given} {at}, {f'as {strong[4:]} ' if strong else ''}at joint {event.joint}."
             continue
+        if push is not None and kind in ("push", "collision") and push.get("joint") == event.joint and strong:
+            given = f" of {number(abs(push['torque_nm']), 3)} {units[event.joint]}"
+            yield f"A {kind}{given} on joint {event.joint} {at}{'' if given == strong else f', as{strong[3:]}'}."
+            continue
         yield f"A {kind}{strong} on joint {event.joint} {at}."
     if len(alarms) > WITHIN:
         false = sum(bool(entry.get("false")) for _, entry in alarms[WITHIN:])

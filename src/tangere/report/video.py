@@ -35,6 +35,7 @@ INK = 800  # points of marks: as many as fit
 _LINE = 0.0012  # m, radius of a mark: wider than ink, so that it is seen at all
 _PIECE = "tangere-path-"
 _REACH = 1.08  # distance of the eye, in extents of what is seen: everything in view at MuJoCo's 45 degrees
+_AROUND = 0.2  # [m] links on both sides of the points between which they are
 _DOWN = -18.0  # degrees, the eye looks down: the floor is seen as a floor
 # colours [0, 1]: a bright sky and floor, so that the picture looks at home on a white page
 _SKY = ((1.0, 1.0, 1.0), (0.82, 0.87, 0.92))
@@ -126,7 +127,9 @@ def _pictures(
     low, high = points.min(axis=0), points.max(axis=0)
     extent = max(0.3, float(np.linalg.norm(high - low)))
     middle = (low + high) / 2.0
-    if radius == _LINE:  # what is drawn is what one wants to see: half way towards it, and all of it in view
+    if radius != _LINE:
+        extent += _AROUND
+    else:  # what is drawn is what one wants to see: half way towards it, and all of it in view
         middle = (middle + np.nanmean(path, axis=0)) / 2.0
     side = math.degrees(math.atan2(path[0, 1], path[0, 0])) + 180.0 - 55.0  # to the side of the arm's plane
     camera = render.Camera(tuple(float(v) for v in middle), _REACH * extent, side, _DOWN)

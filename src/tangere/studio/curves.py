@@ -45,7 +45,7 @@ class Curves:
             data=(x, *(np.zeros(2) for _ in names), *([] if limit is None else [np.full(2, limit)])),
             series=tuple(series), title=title, height=height, legend={"show": True, "live": False},
             scales=scales,
-            axes=({"size": 40 if label else 28, "label": label, "labelSize": 14, **_AXIS}, {"size": 46, **_AXIS}),
+            axes=({"size": 48 if label else 28, "label": label, "labelSize": 20, **_AXIS}, {"size": 46, **_AXIS}),
         )  # fmt: skip
 
     def show(self, time: Array, values: Array) -> None:

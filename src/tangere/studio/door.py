@@ -53,6 +53,14 @@ addEventListener("DOMContentLoaded", () => {{
   box.style = {json.dumps(_COVER)};
   document.body.appendChild(box);
 }});
+// keys are letters where one types; a box that was ticked and a choice that is made pass them on, as nothing had them
+addEventListener("keydown", (event) => {{
+  const there = event.target, plain = !event.ctrlKey && !event.metaKey && !event.altKey && /^[a-z]$/i.test(event.key);
+  if (!plain || !(there.type === "checkbox" || there.getAttribute?.("aria-expanded") === "false")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", event));
+}}, true);
 </script>"""
 
 

@@ -189,7 +189,7 @@ def _side_by_side(done: Drawn, command: str) -> Section:
         "The ink as a camera would see it: width by the cube root of the true force, paler where the pen hardly "
         "pressed."
     )
-    body = join(tag("div", *boxes, style=grid), tag("p", text), again(command, "drawing"))
+    body = join(tag("div", *boxes, style=grid), tag("p", text, again(command, "drawing")))
     return Section("drawing", "Picture, plan, drawing", body)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # the page's tables set numbers to the right; these hold words
 STYLE = Raw(
     "<style>table.notes thead th{text-align:left;padding-left:14px}table.notes thead th:first-child{padding-left:0}"
-    "table.notes:not(.facts) td:last-child{width:46%}</style>"
+    "table.notes:not(.facts) td:last-child{width:46%}table.notes:not(.facts) td:nth-child(4){min-width:11em}</style>"
 )
 # of the blocks, their equations and the arms' numbers; set with a change of them, and to the day of a release. Not the
 # day of writing: identical input, identical file

@@ -15,7 +15,7 @@ from tangere.figures.markup import Raw, number, tag
 from tangere.types import Array
 
 STYLES = ("a", "b", "c", "d", "e", "f")
-NAME_HEIGHT = 13.0  # [px] of a curve's name
+NAME_HEIGHT = 16.0  # [px] of a curve's name: as high as letters are on a phone and on paper
 DASHES = ("", "6 3", "2 3")  # from the seventh curve on, the same colours again in dashes
 
 TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # between the ends of an interval, which stay in one line

@@ -260,17 +260,23 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
     ]
     alarm = ("Interrupted", "What is shown is what was done by then.") if done.interrupted else None
     line = f"real logs, seed {done.seed}; intervals hold 95 %"
-    top = page_head(f"Pushes injected into free motion of {done.robot}", line, tiles, alarm)
     head: tuple[str, ...] = (
         "", f"step [{done.unit()}]", "onsets, moving", "found [%]", "median delay [ms]", "turning or standing",
         "found [%]",
     )  # fmt: skip
     rows: list[tuple[object, ...]] = []
+    asked, found_of = 0, 0
     for j, torque in enumerate(done.torque.tolist()):
         moving, delay = done.asked(j + 1, True)
+        asked, found_of = asked + moving.count, found_of + round(moving.count * moving.value if moving.count else 0.0)
         standing, _ = done.asked(j + 1, False)
         rows.append((f"joint {j + 1}", number(torque, 3), moving.count, percent(moving), interval(delay, 1e3),
                      standing.count, percent(standing)))  # fmt: skip
+    said = (
+        f"{found_of} of {asked} steps of torque added to moving joints were found; {alarms.count} false alarms in "
+        f"{60 * done.hours:.1f} min of motion that nobody touched."
+    )
+    top = page_head(f"Pushes injected into free motion of {done.robot}", line, tiles, alarm, sentence=said)
     text = (
         "A step is injected by taking it off the measured torque: an observer of momentum cannot tell that from a push "
         "on a joint that its servo does not let move. A joint that stands or turns hides pushes in its stiction; there "

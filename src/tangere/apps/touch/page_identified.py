@@ -209,6 +209,7 @@ def _parameters(done: Identification, title: str, prefix: str, keys: tuple[str, 
         for j in range(done.robot.dof):
             k = at[f"{prefix} {j + 1} {key}"]
             value, sigma, told = float(model.values[k]), float(model.sigma[k]), model.told[k]
+            value = 0.0 if abs(value) < 1e-6 * sigma else value  # digits of rounding
             said = "left out: not supported" if sigma == 0.0 else "told by the logs" if told else "the data sheet's"
             rows.append((
                 f"{prefix} {j + 1}, {key.replace('_', ' ')}", f"{number(value)} {_UNITS.get(key, 'kg m²')}",
