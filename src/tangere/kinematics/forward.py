@@ -53,13 +53,17 @@ def _pose(R: Matrix, o: Vector, R_local: Matrix, p_local: Vector) -> list[Scalar
 def pose(chain: Chain, q: Vector) -> list[Scalar]:
     """T_base_tcp, row by row."""
     f = frames(chain, q)
-    return _pose(f.R[-1], f.o[-1], chain.R_tcp, chain.p_tcp)
+    T = _pose(f.R[-1], f.o[-1], chain.R_tcp, chain.p_tcp)
+    v.alike([[T[:4], T[4:8], T[8:12]]])
+    return T
 
 
 def link_poses(chain: Chain, q: Vector) -> list[Scalar]:
     """T_base_link of every link (the frames users see, DH for a UR), row by row."""
     f = frames(chain, q)
-    return [x for i in range(chain.dof) for x in _pose(f.R[i], f.o[i], chain.R_link[i], chain.p_link[i])]
+    poses = [_pose(f.R[i], f.o[i], chain.R_link[i], chain.p_link[i]) for i in range(chain.dof)]
+    v.alike([[pose[:4], pose[4:8], pose[8:12]] for pose in poses])
+    return [x for pose in poses for x in pose]
 
 
 def _columns(chain: Chain, f: Frames, point: Vector, last: int) -> tuple[Matrix, Matrix]:
