@@ -57,6 +57,14 @@ def test_scale_and_shape_of_a_known_tail_are_found_again(shape: float) -> None:
     assert tail.scale == pytest.approx(3.0, rel=0.01)
 
 
+@pytest.mark.parametrize("shape", [-0.2, 0.0, 0.3])
+def test_a_level_is_exceeded_at_its_rate(shape: float) -> None:
+    tail = Tail(2.0, 0.5, shape, 0.1)
+    for rate in (0.0999, 0.095, 0.05, 1e-6):
+        assert tail.rate(tail.level(rate)) == pytest.approx(rate, rel=1e-9)
+    assert tail.level(0.1) == tail.level(1.0) == 2.0
+
+
 def test_clusters_count_once() -> None:
     time = np.arange(0.0, 10.0, 0.01)
     x = np.zeros(len(time))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tangere.apps.scenarios.build import build
+from tangere.apps.scenarios.common import RunSettings
 from tangere.errors import InvalidValue, NoSolution
 from tangere.plants.pushes import Push, push_of, push_record, pushes_of
 
@@ -93,3 +94,9 @@ def test_pushes_that_are_none(given: Any, words: str) -> None:
 def test_a_push_on_a_joint_that_is_not_there() -> None:
     with pytest.raises(InvalidValue, match="joint of a push: got 7, valid are 1 to 6"):
         build("hold", {}, (push_of("joint=7,torque=1,start=0"),))
+
+
+def test_settings_are_checked_however_they_are_made() -> None:
+    for told in ({"period": -1e-3}, {"plant": "gazebo"}, {"believed_payload": -1.0}):
+        with pytest.raises(InvalidValue, match=f"^{next(iter(told))}: "):
+            RunSettings(**told)
