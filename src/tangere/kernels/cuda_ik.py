@@ -326,7 +326,7 @@ def text(single: bool) -> str:
         "TG_ROTATION_TOLERANCE": repr(inverse.ROTATION_TOLERANCE), "TG_EXACT_SINGLE": f"{EXACT_SINGLE}f",
     }  # fmt: skip
     number = "float" if single else "double"
-    lines = [prelude(False), f"typedef {number} tg_io;\ntypedef {number} tg_short;"]
+    lines = [prelude(False, plain=True), f"typedef {number} tg_io;\ntypedef {number} tg_short;"]
     lines.append('#ifdef __CUDACC__\n#define TG_SLOWLY _Pragma("unroll 1")\n#else\n#define TG_SLOWLY\n#endif')
     lines += [f"#define {name} {value}" for name, value in defines.items()]
     members = []

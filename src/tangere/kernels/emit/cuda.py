@@ -152,13 +152,13 @@ def over(text: str) -> str:
     return _QUOTIENT.sub(r"\1TG_OVER(\2, \3);", text)
 
 
-def prelude(single: bool, elementary: Sequence[str] = ()) -> str:
-    """Number type, macros and mathematics of either precision."""
+def prelude(single: bool, plain: bool = False) -> str:
+    """Number type, macros and mathematics of either precision; plain: as the lanes have them, without device.h."""
     define = "#define TG_SINGLE 1\n" if single else ""
     lanes = f"{define}#define TG_WIDTH 1\n#define TG_SUFFIX k\n{text_of('lanes.h')}"
     sizes = f"#define TG_BLOCK {BLOCK}\n#define TG_TILE {TILE}\n"
-    mathematics = over(emit_c.math_functions(elementary, SINGLE if single else DOUBLE, quarters=True))
-    return _HEAD + sizes + lanes + text_of("device.h") + mathematics
+    mathematics = emit_c.math_functions((), SINGLE if single else DOUBLE, quarters=not plain)
+    return _HEAD + sizes + lanes + (mathematics if plain else text_of("device.h") + over(mathematics))
 
 
 def batch(trace: Trace, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]], single: bool, each: bool) -> str:
