@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.__main__ import main as entry
 from tangere.cli import demo
 from tangere.cli.main import MODULES, main, parser
 from tangere.model.loading import load, names, parameter_sets
@@ -320,3 +321,17 @@ def test_numbers_have_no_minus_zero() -> None:
     assert number(-0.006, 2) == "-0.01"
     assert matrix([[1.0, -1e-9]], 2) == ["  1.00  0.00"]
     assert matrix([1.0, -20.0], 1, header=("a", "b"), names=("v",))[2] == "  v  1.0  -20.0"
+
+
+def test_commands_use_one_thread_for_linear_algebra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless somebody asks for more."""
+    monkeypatch.setattr(sys, "argv", ["tangere", "--version"])
+    for given, used in ((None, "1"), ("4", "4")):
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given or "")
+        if given is None:
+            monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+        with pytest.raises(SystemExit):
+            entry()
+        assert os.environ["OPENBLAS_NUM_THREADS"] == used

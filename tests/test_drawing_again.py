@@ -17,9 +17,12 @@ pytest.importorskip("PIL", reason="pictures are read by Pillow")
 from tangere.apps.drawing.api import draw_again, interrupted, is_drawing, read_drawing
 from tangere.apps.drawing.draw_picture import COPY, DrawingSettings, Drawn, draw_picture
 from tangere.apps.drawing.page import drawn_html
+from tangere.apps.drawing.summary import drawn_ink, followed
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
-from tangere.loop.folder import difference
+from tangere.logs import log as logs
+from tangere.logs import mcap_read
+from tangere.loop.folder import LOG, difference
 
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="20mm" height="20mm" viewBox="0 0 20 20">
 <path d="M2 2 L18 18 M18 2 L2 18" stroke="black" fill="none"/></svg>"""
@@ -56,6 +59,24 @@ def test_what_is_read_is_what_was_drawn(done: Drawn) -> None:
         np.testing.assert_array_equal(read.results[name].paper.T, result.paper.T)
         assert read.results[name].robot.model.links[1].mass == result.robot.model.links[1].mass
         assert read.results[name].run.realtime_factor == pytest.approx(result.run.realtime_factor)
+
+
+def test_a_long_drawing_is_measured_part_by_part(done: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its poses and forces, nearly all of its log, are never in memory together; ink and figures are the same."""
+    canvas, robot = done.prepared.canvas, done.prepared.robot
+    whole = followed(done.main.log, canvas, robot)
+    monkeypatch.setattr(logs, "WHOLE", 0)
+    monkeypatch.setattr(logs, "PIECE", 500)
+    monkeypatch.setattr(logs, "LONG", 1000)
+    log = mcap_read.read_mcap(done.folder / LOG, own=True, long=True)
+    assert isinstance(log.columns, logs.StoredColumns)
+    assert len(list(log.pieces())) > 3
+    monkeypatch.setattr(logs.StoredColumns, "__getitem__", lambda self, name: {"time": self._time}[name])
+    for one, other in zip(followed(log, canvas, robot), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-12)
+    ink = drawn_ink(log, canvas, robot)
+    for name in ("t", "x", "y", "force"):
+        np.testing.assert_allclose(getattr(ink, name), getattr(done.main.ink, name), rtol=0.0, atol=1e-12)
 
 
 def test_the_report_made_again_says_the_same(done: Drawn) -> None:

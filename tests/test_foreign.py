@@ -8,6 +8,7 @@ import resource
 import struct
 import subprocess
 import sys
+import threading
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 import tangere
 from tangere import foreign
 from tangere.apps.drawing.picture.picture import read_picture
+from tangere.apps.fmu.opened import opened
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, TangereError
 from tangere.logs.csv_log import read_csv, write_csv
@@ -78,6 +80,40 @@ def test_memory_is_limited_while_a_file_is_read_and_only_then() -> None:
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
     with foreign.reading("a.bin", 10):
         np.ones(20_000_000)  # a program of others that uses the library keeps its own limits
+
+
+def test_reading_takes_no_more_than_there_is(tmp_path: Path) -> None:
+    """Not as much as a file may have, and of a pipe as much as comes."""
+    (tmp_path / "a").write_bytes(b"a" * 1000)
+    tracemalloc.start()
+    try:
+        assert foreign.read_bytes(tmp_path / "a") == b"a" * 1000
+        assert tracemalloc.get_traced_memory()[1] < 10 * foreign.MB
+    finally:
+        tracemalloc.stop()
+    os.mkfifo(tmp_path / "pipe")
+    for size, most in ((3_000_000, 3_000_000), (3_000_001, 3_000_000)):
+        writer = threading.Thread(target=lambda n=size: (tmp_path / "pipe").write_bytes(b"a" * n), daemon=True)
+        writer.start()
+        if size <= most:
+            assert foreign.read_bytes(tmp_path / "pipe", most) == b"a" * size
+        else:
+            with pytest.raises(InvalidValue, match="at most 3 are read"):
+                foreign.read_bytes(tmp_path / "pipe", most)
+
+
+def test_what_a_message_repeats_is_short() -> None:
+    assert len(foreign.line("of " + "x" * 5000)) <= foreign.LINE
+    assert foreign.line("x" * 5000 + " the end").endswith(" the end")
+    assert len(foreign.shown("x" * 5000)) <= foreign.SHOWN
+    assert foreign.names(f"name{k}" for k in range(100_000)).endswith("name11 and 99988 more")
+
+
+def test_a_block_whose_identifier_is_a_path_is_refused(tmp_path: Path) -> None:
+    """What `fmu check` would load with it lies outside the archive."""
+    (tmp_path / "a.fmu").write_bytes(HOSTILE["fmu"]["identifier"])
+    with pytest.raises(InvalidValue, match="no name of C"):
+        opened(tmp_path / "a.fmu", tmp_path / "x")
 
 
 def test_time_is_limited_by_what_was_computed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,15 @@ def test_distance_is_the_same_in_bundles_of_any_size(rng: np.random.Generator, m
     assert np.array_equal(distance(points, lines), whole)
 
 
+def test_many_points_are_looked_for_in_parts(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, others = rng.uniform(-0.01, 0.01, (400, 2)), rng.uniform(-0.01, 0.01, (300, 2))
+    at_once = near(points, others, 5e-4), distance(points, [LINE, BENT])
+    monkeypatch.setattr(ink, "_NEAR_AT_ONCE", 70)
+    monkeypatch.setattr(ink, "_AWAY_AT_ONCE", 110)
+    assert np.array_equal(near(points, others, 5e-4), at_once[0])
+    assert np.array_equal(distance(points, [LINE, BENT]), at_once[1])
+
+
 def test_a_line_moved_by_less_than_the_tolerance_is_covered_and_by_more_it_is_stray() -> None:
     assert coverage([LINE, BENT], inked(LINE, BENT)) == 1.0
     assert stray([LINE, BENT], inked(LINE, BENT)) == 0.0

@@ -18,7 +18,7 @@ from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.recordings import recordings
 from tangere.logs.thinned import Thinner
-from tangere.loop import long_watch
+from tangere.loop import follow, long_watch
 from tangere.loop.follow import watch_recording
 from tangere.loop.long_watch import LongFile, watch_file
 
@@ -75,6 +75,7 @@ def test_the_command_takes_a_long_csv_whose_last_line_is_cut(
     whole = capsys.readouterr()
     monkeypatch.setattr(long_watch, "LONG_FILE", 1000)
     monkeypatch.setattr(logs, "LONG", 100)
+    monkeypatch.setattr(follow, "watch_recording", None)  # which has the whole log in memory
     assert main([*words, "--report", str(tmp_path / "page.html")]) == 0
     seen = capsys.readouterr()
     table = [line for line in whole.out.splitlines() if "push" in line or "collision" in line]

@@ -15,7 +15,7 @@ from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.belief import belief
 from tangere.logs.recordings import lines_of, read
-from tangere.loop.follow import Follower
+from tangere.loop.follow import Follower, StreamSource
 from tangere.loop.watching import watch
 
 
@@ -223,3 +223,27 @@ def test_a_stream_in_milliseconds_is_refused() -> None:
     columns = columns_of(2.0, 100.0)
     with pytest.raises(InvalidValue, match="look like milliseconds"):
         _said(columns | {"current": columns["tau"], "time": 1000.0 * columns["time"]})
+
+
+def test_what_comes_during_a_look_is_kept_beside_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the samples so far are looked at rows are read on, into a file that goes when the log has them."""
+    log = tmp_path / "log.mcap"
+    columns, seen = columns_of(17.0), []
+    look = StreamSource._look
+
+    def long(source: StreamSource) -> None:
+        give_up, aside = time.monotonic() + 60.0, tmp_path / f"unfinished-log.{len(seen)}.csv"
+        while not aside.exists() or aside.read_text().count("\n") < 100:
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        seen.append(read(aside))
+        look(source)
+
+    monkeypatch.setattr(StreamSource, "_look", long)
+    Follower(ROBOT, belief(ROBOT)).follow(_lines(columns), log=log)
+    assert [part.time[0] - columns["time"][0] for part in seen] == pytest.approx([5.01, 15.01], abs=0.02)
+    for part in seen:
+        rows = np.searchsorted(columns["time"], part.time)
+        np.testing.assert_array_equal(part["q"], columns["q"][rows])
+    assert [file.name for file in tmp_path.iterdir()] == ["log.mcap"]
+    np.testing.assert_array_equal(read(log)["q"], columns["q"])

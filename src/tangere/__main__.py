@@ -1,8 +1,12 @@
 """`python -m tangere` and the command `tangere`: Ctrl-C is an end and no fault, from the first import on."""
 
+import os
+
 
 def main() -> int:
     """The command line (cli.main), which takes a moment to load."""
+    # our matrices are small: threads of linear algebra wait for each other, and took 3 to 6 times the computing
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from tangere.cli.main import main as command
 

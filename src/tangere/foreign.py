@@ -192,7 +192,10 @@ def read_bytes(path: str | os.PathLike[str], most: int | None = None, kind: type
     try:
         with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = file.read(limit + 1) if size <= limit else b""
+            data = file.read(size + 1) if size <= limit else b""
+            # a pipe says no size; what is asked for is taken from memory at once, so never much more than there is
+            while size <= limit and len(data) <= limit and (more := file.read(min(max(MB, len(data)), limit))):
+                data += more
     except OSError as problem:
         raise kind(f"cannot read {name}: {problem.strerror or problem}") from problem
     except ValueError as problem:  # a null character in the path

@@ -84,6 +84,11 @@ class CsvSink:
             self._try(self._file.close)
             self._try(lambda: self._part.replace(self._target))
 
+    def drop(self) -> None:
+        """Nobody needs the file any more."""
+        self._file.close()
+        self._part.unlink(missing_ok=True)
+
     def _try(self, write: Callable[[], object]) -> None:
         if not self.error:
             try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ TOLERANCE = 0.5e-3  # m: a felt pen's line is about 1 mm wide; ink within half o
 SPACING = 0.1e-3  # m between the points by which a planned line is measured: a fifth of the tolerance
 _RASTER = 0.02e-3  # m: ink points in the same square of this size count once
 BUNDLE = 100_000  # of a point and a segment that are looked at together: some MB
+# points that are looked for at once: some 20 MB, 30 MB. An hour of drawing has millions, lines have thousands of pieces
+_NEAR_AT_ONCE, _AWAY_AT_ONCE = 20_000, 500_000
 
 
 @dataclass(frozen=True)
@@ -78,29 +81,39 @@ def near(points: Array, others: Array, tolerance: float) -> NDArray[np.bool_]:
     found = np.zeros(len(points), dtype=np.bool_)
     if not len(points) or not len(others):
         return found
-    raster = np.floor(others / _RASTER).astype(np.int64)
-    corner = raster.min(axis=0)
-    wide = int(np.ptp(raster[:, 0])) + 1
-    squares = np.unique((raster[:, 1] - corner[1]) * wide + raster[:, 0] - corner[0])  # whole numbers sort fast
+    corner = np.floor(others.min(axis=0) / _RASTER).astype(np.int64)
+    wide = int(np.floor(others[:, 0].max() / _RASTER)) - int(corner[0]) + 1
+    squares = np.unique(np.concatenate([_squares(part, corner, wide) for part in _parts(others, _NEAR_AT_ONCE)]))
     raster = np.stack((squares % wide, squares // wide), axis=1) + corner
     others = np.asarray((raster + 0.5) * _RASTER, dtype=np.float64)
     low = np.minimum(points.min(axis=0), others.min(axis=0)) - 2.0 * tolerance
     place = np.floor((others - low) / tolerance).astype(np.int64)
-    mine = np.floor((points - low) / tolerance).astype(np.int64)
-    columns = int(max(place[:, 0].max(), mine[:, 0].max())) + 3
+    columns = max(int(place[:, 0].max()), int(np.floor((points[:, 0].max() - low[0]) / tolerance))) + 3
     code = place[:, 1] * columns + place[:, 0]
     order = np.argsort(code, kind="stable")
     ranked, sorted_others = code[order], others[order]
-    for down in (0, -1, 1):
-        for right in (0, -1, 1):
-            waiting = np.flatnonzero(~found)
+    for some, part in zip(_parts(found, _NEAR_AT_ONCE), _parts(points, _NEAR_AT_ONCE), strict=True):
+        mine = np.floor((part - low) / tolerance).astype(np.int64)
+        for down, right in product((0, -1, 1), (0, -1, 1)):
+            waiting = np.flatnonzero(~some)
             there = (mine[waiting, 1] + down) * columns + mine[waiting, 0] + right
             first = np.searchsorted(ranked, there, side="left")
             count = np.searchsorted(ranked, there, side="right") - first
             owner, index = ranges(first, count)
-            away = points[waiting[owner]] - sorted_others[index]
-            found[waiting[owner[np.einsum("ij,ij->i", away, away) <= tolerance**2]]] = True
+            away = part[waiting[owner]] - sorted_others[index]
+            some[waiting[owner[np.einsum("ij,ij->i", away, away) <= tolerance**2]]] = True
     return found
+
+
+def _squares(points: Array, corner: NDArray[np.int64], wide: int) -> NDArray[np.int64]:
+    """The squares of the raster in which points (k, 2) lie, each once, counted row by row."""
+    raster = np.floor(points / _RASTER).astype(np.int64) - corner
+    return np.unique(raster[:, 1] * wide + raster[:, 0])  # whole numbers sort fast
+
+
+def _parts(rows: Any, most: int) -> Iterator[Any]:
+    """An array as views of at most so many rows."""
+    return (rows[at : at + most] for at in range(0, len(rows), most))
 
 
 def distance(points: Array, lines: Sequence[Array], reach: float = 5e-3) -> Array:
@@ -110,6 +123,8 @@ def distance(points: Array, lines: Sequence[Array], reach: float = 5e-3) -> Arra
     """
     starts = np.concatenate([line[:-1] for line in lines])
     ends = np.concatenate([line[1:] for line in lines])
+    if len(points) > _AWAY_AT_ONCE:
+        return np.concatenate([distance(part, lines, reach) for part in _parts(points, _AWAY_AT_ONCE)])
     best = np.full(len(points), reach)
     look = min(1e-3, reach)
     waiting = np.arange(len(points))

@@ -266,13 +266,13 @@ def _force(done: Drawn, command: str) -> list[Section]:
     drawing = log["mode"] == MODES.index("draw")
     curves = [
         Series("wanted", log["force_des"], "soft"),
-        Series("true", log["wrench_true"][:, :3] @ normal, "a"),
+        Series("true", log.each(lambda part: part["wrench_true"][:, :3] @ normal), "a"),
         Series("felt", log["force"], "b"),
     ]
     off = np.full(len(log), np.nan)
     lines = [np.asarray(line) for line in done.prepared.plan.polylines()]
-    tip = canvas.from_base(log["T_true"].reshape(-1, 3, 4)[:, :, 3])
-    off[drawing] = 1e3 * distance(tip[drawing, :2], lines)
+    tip = log.each(lambda part: canvas.from_base(part["T_true"].reshape(-1, 3, 4)[:, :, 3])[:, :2])
+    off[drawing] = 1e3 * distance(tip[drawing], lines)
     figures = [
         TimeFigure(
             "pen-force",

@@ -83,7 +83,8 @@ class DrawingFigures:
 
 def drawn_ink(log: Log, canvas: Canvas, robot: Robot) -> Ink:
     """What the pen left on the canvas; robot: as it is believed, for a plant that knows no truth."""
-    return ink_of(log.time, *contact(log, canvas, robot), canvas.T_base_canvas)
+    parts = [ink_of(part.time, *contact(part, canvas, robot), canvas.T_base_canvas) for part in log.pieces()]
+    return Ink(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "x", "y", "force")))
 
 
 def contact(log: Log, canvas: Canvas, robot: Robot) -> tuple[Array, Array]:
@@ -100,20 +101,32 @@ def contact(log: Log, canvas: Canvas, robot: Robot) -> tuple[Array, Array]:
     return robot.pose(log["q"])[:, :3, 3], wrench
 
 
+def followed(log: Log, canvas: Canvas, robot: Robot) -> tuple[Array, Array, Array]:
+    """Tip on the paper (N, 2) [m], how far from its place then (N,) [m], force along the normal (N,) [N].
+
+    Part by part: poses of an hour would take a gigabyte.
+    """
+    tip, late, force, at = np.empty((len(log), 2)), np.empty(len(log)), np.empty(len(log)), 0
+    for part in log.pieces():
+        place, wrench = contact(part, canvas, robot)
+        here, there = canvas.from_base(place), canvas.from_base(part["T_des"].reshape(-1, 3, 4)[:, :, 3])
+        rows = slice(at, at := at + len(part))
+        tip[rows], late[rows] = here[:, :2], np.hypot(*(here[:, :2] - there[:, :2]).T)
+        force[rows] = wrench[:, :3] @ canvas.T_base_canvas[:3, 2]
+    return tip, late, force
+
+
 def figures_of(result: RunResult, ink: Ink, plan: DrawingPlan, law: PenController, robot: Robot) -> DrawingFigures:
     """The figures of a drawing; robot: as it is believed."""
     log = result.log
-    T = plan.canvas.T_base_canvas
     mode = log["mode"]
     drawing: Mask = mode == MODES.index("draw")
-    place, wrench = contact(log, plan.canvas, robot)
-    tip, planned = plan.canvas.from_base(place), plan.canvas.from_base(log["T_des"].reshape(-1, 3, 4)[:, :, 3])
-    force = wrench[:, :3] @ T[:3, 2]
+    tip, late, force = followed(log, plan.canvas, robot)
+    tip, late = tip[drawing], late[drawing]
     lines = [np.asarray(line) for line in plan.polylines()]
-    late = np.hypot(*(tip[drawing, :2] - planned[drawing, :2]).T)
-    away = distance(tip[drawing, :2], lines, reach=AWAY_MAX) if drawing.any() else np.zeros(0)
+    away = distance(tip, lines, reach=AWAY_MAX) if drawing.any() else np.zeros(0)
     strokes = [np.asarray(line) for line in plan.strokes.lines]
-    strayed = distance(tip[drawing, :2], strokes, reach=AWAY_MAX) if drawing.any() else np.zeros(0)
+    strayed = distance(tip, strokes, reach=AWAY_MAX) if drawing.any() else np.zeros(0)
     pressed = force[drawing]
     settling: Mask = mode == MODES.index("settle")
     settled = force[settling]

@@ -78,7 +78,8 @@ static int tg_places(int k, int dof, int joints, int *place)
 
 /* ---- six joints in the lanes of AVX ------------------------------------------------------------------------------ */
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+/* TG_PLAIN: without, for valgrind, which does not know every instruction of AVX */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(TG_PLAIN)
 #define TG_X86 1
 #pragma GCC push_options
 #pragma GCC target("avx2")
