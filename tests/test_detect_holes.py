@@ -66,6 +66,16 @@ def test_an_alarm_waits_while_the_arm_brakes_abruptly() -> None:
     assert 3.01 < told[0].time_s <= 3.024
 
 
+def test_what_brakes_the_arm_from_outside_does_not_wait() -> None:
+    """Against the motion, and over within the wait: a knock that brakes the arm itself."""
+    time = np.arange(0.0, 5.0, H)
+    slower = np.maximum(_braking(time, 3.0, 0.02), 0.2)
+    for end in (3.08, 3.006):
+        _, told = _run(_joint_2(time, 3.0, end, -14.0), time, slower)
+        assert len(told) == 1
+        assert 3.0 < told[0].time_s <= 3.01
+
+
 def test_a_current_that_jumps_before_the_arm_brakes_is_part_of_the_stop() -> None:
     time = np.arange(0.0, 5.0, H)
     shock = _joint_2(time, 3.0, 3.05, 15.0)

@@ -193,6 +193,7 @@ def test_little_free_motion_keeps_a_share_of_the_untuned_thresholds() -> None:
         log = log_of(columns_of(seconds, seed=2), model_of())
         done = tuning(ROBOT, [log], belief(ROBOT, model_of()), 0.1).thresholds
         np.testing.assert_allclose(done.level[0], share * wide.level[0], rtol=1e-3)  # free motion alone teaches less
+        np.testing.assert_allclose(done.impact[0], 0.25 * wide.impact[0])  # of jolts they have shown too few
         assert any("are little" in note for note in done.notes)
     long = tuning(ROBOT, [log_of(columns_of(61.0, rate=100.0), model_of())], belief(ROBOT, model_of()), 0.1).thresholds
     assert np.all(long.level[0] < 0.2 * wide.level[0])

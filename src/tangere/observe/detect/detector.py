@@ -27,7 +27,9 @@ from tangere.types import Array, Event, State
 
 LONG = 10.0  # s after which an event is part of the world: the mean is learned anew, later touches are found again
 REFINED = (0.1, 0.5, 2.5)  # s after the onset at which kind and link are judged again: 5 time constants, a push, a mass
-PENDING = 0.012  # s that an alarm waits while the arm brakes abruptly, and one sample at least: a stop shows by then
+# s that an alarm waits while the arm brakes abruptly, and one sample at least: a stop shows by then. What works against
+# the motion does not wait: it brakes the arm itself, and at 100 Hz a knock is over by then
+PENDING = 0.012
 # s before a stop shows in the velocities in which an alarm belongs to it: the drives' current jumps one to three
 # samples sooner. A controller that stops because of a contact needs longer to notice it
 FORERUNNER = 0.025
@@ -181,24 +183,28 @@ class Detector:
         if not stopping and (self._pending is not None or stops.braking()):
             if self._pending is None:
                 self._pending = time
-                return None
-            if time - self._pending < PENDING:
+            if time - self._pending < PENDING and (state.qd_target is not None or not self._outside(self._pending)):
                 return None
         return self._raise(time, stopping, signals.arm)
 
     def _touched_while_it_stops(self, time: float, score: float) -> bool:
         """Whether what is felt is none of the stop that goes on: clear after it has rung, or what stops the arm."""
-        stops, past = self.stops, self._past
+        stops = self.stops
         assert stops.began is not None
         if score > FELT_CLEARLY and time - stops.began > RINGS:
             return True
         if stops.commanded or time - stops.began > LOOK_BACK:
             return False
-        seen = past.part(past.since(stops.began - EARLIER, max(past.first, past.count - NEWEST))).samples()
-        outside = from_outside(seen.raw - self.signals.baseline, seen.qd)
+        outside = self._outside(stops.began)
         if outside:
             stops.dismiss(time)
         return outside
+
+    def _outside(self, since: float) -> bool:
+        """Whether what is felt works against the motion from EARLIER before `since` [s] on: it comes from outside."""
+        past = self._past
+        seen = past.part(past.since(since - EARLIER, max(past.first, past.count - NEWEST))).samples()
+        return from_outside(seen.raw - self.signals.baseline, seen.qd)
 
     def _cross(self, crossing: Crossing, time: float, residual: Array) -> Event | None:
         """One sample against constant thresholds."""
