@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from studio_browser import browser, needs_browser, until
+from test_studio_pulls import Seen
 
 import tangere
 from tangere.plants import Pull
@@ -20,6 +21,7 @@ from tangere.studio.door import address, guarded_server, stop
 from tangere.studio.live import LivePage
 from tangere.studio.settings import WorldSettings
 from tangere.studio.sketch import drawn, segments
+from tangere.studio.world import built
 
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
 TRIANGLE = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100"><path d="M 20 20 L 80 20 L 50 70 Z"/></svg>'
@@ -177,8 +179,8 @@ def test_twenty_pulls_are_felt_at_once_and_named_rightly_or_not_at_all():
     made = Made(WorldSettings())
     live = made.page
     live.grab.patience, live.grab.force_max, live.grab.stiffness = 30.0, 60.0, 5000.0
-    points = {3: (0.3, 0.0, 0.04), 4: (0.0, 0.0, 0.05), 5: (0.0, 0.0, 0.05), 6: (0.0, 0.0, -0.02)}
     late, named, right = [], 0, 0
+    seen, rng = Seen(built(WorldSettings()).start), np.random.default_rng(5)
     with browser((1280, 600)) as open_page:
         page = open_page(address(made.server, made.door))
         client = until(lambda: list(made.server.get_clients().values()), "a client")[0]
@@ -188,15 +190,14 @@ def test_twenty_pulls_are_felt_at_once_and_named_rightly_or_not_at_all():
             made.rests()
             live.events.clear()
             link = 3 + k % 4
-            where = live.stage.arm.in_base(link, points[link])
-            x, y = page.pixel(client, where)
+            x, y = page.pixel(client, seen.point(rng, link))
             page.page.mouse.move(x, y)
             page.page.mouse.down()
             page.page.mouse.move(x + 30 * np.cos(k), y + 30 * np.sin(k))
             page.page.mouse.move(x + 45 * np.cos(k), y + 45 * np.sin(k))
             until(lambda: np.linalg.norm(made.now["force"]) > 55.0, f"pull {k}")
             until(lambda: live.grab.pull is not None, f"pull {k} holds")
-            pulled = live.grab.pull.link
+            assert live.grab.pull.link == link  # what is seen there
             event = until(lambda: next(reversed(live.events.values()), None), f"event {k}")
 
             def judged():
@@ -214,7 +215,7 @@ def test_twenty_pulls_are_felt_at_once_and_named_rightly_or_not_at_all():
                 named += 1
                 then = int(np.argmin(np.abs(stamp - event.isolated_s)))
                 true = float(np.linalg.norm(rows[then, at["force"]]))
-                right += event.link == pulled and abs(event.force_n - true) < 0.2 * true
+                right += event.link == link and abs(event.force_n - true) < 0.2 * true
             else:
                 assert event.why_no_link
             page.page.mouse.up()
