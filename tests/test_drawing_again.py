@@ -71,6 +71,7 @@ def test_a_long_drawing_is_measured_part_by_part(done: Drawn, monkeypatch: pytes
     log = mcap_read.read_mcap(done.folder / LOG, own=True, long=True)
     assert isinstance(log.columns, logs.StoredColumns)
     assert len(list(log.pieces())) > 3
+    assert isinstance(read_drawing(done.folder).main.log.columns, logs.StoredColumns)
     monkeypatch.setattr(logs.StoredColumns, "__getitem__", lambda self, name: {"time": self._time}[name])
     for one, other in zip(followed(log, canvas, robot), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-12)

@@ -109,7 +109,7 @@ def read_drawing(folder: str | os.PathLike[str]) -> Drawn:
         prepared = maker.on_found(prepared, found, summary["probe"])
     results: dict[str, DrawingResult] = {}
     for controller in summary.get("controllers", (summary["controller"],)):  # fewer than asked for if interrupted
-        log = read_mcap(place / maker.namer(settings, controller)(LOG))
+        log = read_mcap(place / maker.namer(settings, controller)(LOG), long=True)
         own = summary.get("controllers", {}).get(controller, summary)
         period = own["duration_s"] / max(len(log), 1)
         wall = own["duration_s"] / (own["realtime_factor"] or 1.0)
@@ -134,7 +134,7 @@ def draw_again(folder: str | os.PathLike[str], *, progress: Progress | None = No
     for name in prepared.settings.controllers:
         path = place / maker.namer(prepared.settings, name)(LOG)
         if path.exists() or not broken:
-            kept[name] = read_mcap(path)
+            kept[name] = read_mcap(path, long=True)
     if not any(len(log) for log in kept.values()):
         raise InvalidValue(f"{place}: the drawing was interrupted before anything moved, there is nothing to compare")
     if len(kept) == 1:  # the other was not begun
