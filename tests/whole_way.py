@@ -40,6 +40,8 @@ PROTECTIVE_STOP, UNLOCKED = 3, 5.1  # the safety mode; [s] after it when it can 
 # `tune` reads a log whole where it may take 3.1 kB for each of its samples; of 45 minutes it reads 6 within the default
 MEMORY = "6GB"
 MOVE = 2.0  # [s] that a move of `work` lasts at least on average
+# What `tune` is asked for: of ten arms watched for an hour each, one would have a false alarm by its default of 0.1/h
+RATE = "0.01/h"
 
 
 def tangere(*words: str, ok: tuple[int, ...] = (0,)) -> str:
@@ -161,7 +163,7 @@ def taught(seed: int, robot: str, folder: Path, excite: float, free: float) -> d
             learned.result()
         with listening(host, "actual_q") as rtde:
             took = until(rtde, lambda v: True)["timestamp"] - BOOTED
-    words = (moved, "--robot", robot, "--model", model, "--out", str(folder / "tuned.toml"))
+    words = (moved, "--robot", robot, "--model", model, "--rate", RATE, "--out", str(folder / "tuned.toml"))
     says = json.loads(tangere("--memory", MEMORY, "tune", *words, "--json"))
     return {"doctor": verdict["verdict"], "arm_seconds": round(took, 1), "felt_nm": np.max(says["felt_nm"], axis=0)}
 
