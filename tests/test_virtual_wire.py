@@ -293,6 +293,7 @@ def test_real_clock_with_three_arms(tmp_path: Path) -> None:
         assert np.all(np.diff(step) == 1)
         assert np.median(np.diff(at)) == pytest.approx(2e-3, abs=2e-5)
     arm = json.loads((tmp_path / "run" / "summary.json").read_text())["arm"]
-    assert (arm["frames"], arm["lost_samples"]) == (500 * SECONDS, 0), arm
+    assert arm["lost_samples"] == 0, arm
+    assert arm["frames"] >= 500 * SECONDS, arm  # and those in which the arm held a torque
     log = tangere.read(tmp_path / "run" / "log.mcap")
     assert np.quantile(log["cost"] + log["cost_log"], 0.999) < 1e-3
