@@ -199,6 +199,21 @@ extern "C" void tg_tried(long n, const TG_REAL *a, const TG_REAL *b, const TG_RE
 """
 
 
+def nearly_halfway(count: int) -> list[float]:
+    """Numbers whose root lies next to the middle between two floats: n * n = d modulo a power of 2, n odd, d small."""
+    found = []
+    for bits, d in ((bits, 8 * j + 1) for bits in (54, 55) for j in range(-count, count)):
+        root = 1
+        for bit in range(3, bits):
+            root += ((root * root - d) >> bit & 1) << (bit - 1)
+        for n in (root, -root, root + (1 << (bits - 1)), -root + (1 << (bits - 1))):
+            n %= 1 << bits
+            x = (n * n - d) >> bits
+            if 1 << 53 <= n < 1 << 54 and 1 << 52 <= x < 1 << 53:
+                found.append(x * 2.0 ** (bits - 106))
+    return found
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_quotients_and_roots_of_a_device_are_rounded_ones(dtype: Any, tmp_path: Path) -> None:
     """Without a branch, from an inverse that misses as much as a device's instruction for it does."""
@@ -213,6 +228,9 @@ def test_quotients_and_roots_of_a_device_are_rounded_ones(dtype: Any, tmp_path: 
     a, b = a.astype(dtype), b.astype(dtype)
     b[4:900:2], b[5:900:2] = -np.nextafter(dtype(1), dtype(0)), np.nextafter(dtype(2), dtype(0))
     a[4:300] = 2.0 ** (np.arange(296) % 90 - 45)
+    if dtype == np.float64:
+        hard = nearly_halfway(500)
+        a[900 : 900 + len(hard)] = hard
     worse = rng.uniform(-1.0, 1.0, len(a)).astype(dtype) * dtype(2.0**-23)
     worse[4:900] = 0.0
     y = np.empty((len(a), 3), dtype)

@@ -13,7 +13,8 @@ TG_INLINE void TG_FN(quarters)(V x, V *out)
 
 /* Quotients and roots without the branches for numbers that do not occur, which keep apart what may go side by side.
  *
- * TG_OVER(a, b): a / b, by the steps that the compiler takes before its branch; beyond some 1e+-290 (float32: 1e+-30) the last bit may be off, and of 0 the sign.
+ * TG_OVER(a, b): a / b, by the steps that the compiler takes before its branch; beyond some
+ * 1e+-290 (float32: 1e+-30) the last bit may be off, and of 0 the sign. The root of a subnormal number comes out as that number.
  * TG_SHARE(a, b): the same of b that does not change in a loop, out of which its inverse is taken. TG_QUICK: float32 whose last bits nobody asks for.
  */
 #if defined(__CUDACC__) && !defined(TG_QUICK)
