@@ -49,7 +49,7 @@ def test_what_cancels_on_paper_is_no_evidence() -> None:
 def _choice(change: float) -> float:
     base = tangere.robot("ur10e")
     fit = sys.modules["tangere.identification.identify_motions"]._answer
-    solution, problem = fit(base, windows(base, [_log(_arm(change, 3), 5, 30.0)]), "links", (101, 200, 202))
+    solution, problem = fit(base, windows(base, [_log(_arm(change, 3), 5, 30.0)]), "links")
     return chosen_link_sigma(problem, solution, 6)
 
 
@@ -64,7 +64,7 @@ def test_an_arm_like_its_data_sheet_keeps_it_and_another_leaves_it(monkeypatch: 
 def test_too_short_to_judge_takes_the_narrowest() -> None:
     base = tangere.robot("ur10e")
     fit = sys.modules["tangere.identification.identify_motions"]._answer
-    solution, problem = fit(base, windows(base, [_log(base, 5, 8.0)]), "links", (101, 200, 202))
+    solution, problem = fit(base, windows(base, [_log(base, 5, 8.0)]), "links")
     assert chosen_link_sigma(problem, solution, 6) == CHOICES[0]
 
 

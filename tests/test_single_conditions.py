@@ -81,14 +81,14 @@ def test_two_samples_are_enough_for_what_a_contact_added_and_one_is_not() -> Non
 
 
 def test_a_log_with_one_usable_window_keeps_its_period() -> None:
-    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 2.0)], ())
+    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 2.0)])
     assert _taken(rows, np.array([3])).period == rows.period
     assert _taken(rows, np.array([3, 7])).period == pytest.approx(4.0 * rows.period)
 
 
 @pytest.mark.parametrize(("count", "width"), [(LEAST_WINDOWS - 1, WIDTH), (LEAST_WINDOWS, 0.06)])
 def test_the_width_of_friction_is_looked_for_where_enough_windows_move(count: int, width: float) -> None:
-    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 4.0)], ())
+    rows = windows(ROBOT, [_motion(ROBOT, _drive(), 1, 4.0)])
     speed = rows.F[:, :, TERMS.index("viscous")]
     moving = np.zeros_like(rows.moving)  # the slowest: they tell a width
     np.put_along_axis(moving, np.argsort(np.abs(speed), axis=0)[:count], True, axis=0)
@@ -100,7 +100,7 @@ def test_the_width_of_friction_is_looked_for_where_enough_windows_move(count: in
 def test_no_joint_that_tells_gives_no_delay() -> None:
     """None moves; and all move with a torque that the model explains exactly, to the last bit: zero."""
     motion = _motion(ROBOT, _drive(), 1, 4.0)
-    rows = windows(ROBOT, [motion], ())
+    rows = windows(ROBOT, [motion])
     still = dataclasses.replace(rows, moving=np.zeros_like(rows.moving))
     assert torque_delay(still, [motion]) == 0.0
     silent = dataclasses.replace(motion, tau=np.zeros_like(motion.tau))

@@ -245,8 +245,8 @@ def toml(
     for number, row in enumerate(text.splitlines(), 1):
         if row.count(".") > PARTS and any(key.count(".") > PARTS for key in re.split(r"[=,\[\]{}]", row)):
             raise kind(f"{clean(str(name))}, line {number}: a key of more than {PARTS} parts is not read")
-    if re.search(rf"[\da-fA-F_]{{{DIGITS},}}", text):
-        raise kind(f"{clean(str(name))}{said}: a number of {DIGITS} digits or more is not read")
+        if re.search(rf"[\da-fA-F_]{{{DIGITS},}}", row):
+            raise kind(f"{clean(str(name))}, line {number}: a number of {DIGITS} digits or more is not read")
     if _deep(text):
         raise kind(f"{clean(str(name))}{said}: more than {DEPTH} levels of nesting are not read")
     try:
