@@ -80,9 +80,11 @@ def parameters_text(kind: Kind, table: Table, guid: str) -> str:
 
 
 def _guid(content: dict[str, bytes]) -> str:
-    """A GUID from the content, so that it changes if and only if anything in the file does."""
+    """A GUID from the content: it changes if and only if anything but the documentation does."""
     digest = hashlib.sha256()
     for name, data in sorted(content.items()):
+        if name.startswith("documentation/"):
+            continue
         digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
     h = digest.hexdigest()
     return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
