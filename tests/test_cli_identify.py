@@ -246,3 +246,19 @@ def test_rates_are_told_apart() -> None:
 def test_rates_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(InvalidValue, match="--rate"):
         rates([word], None)
+
+
+def test_logs_of_the_same_name_stay_apart(logs: list[Path], tmp_path: Path) -> None:
+    """Every run's log is log.mcap: one row each in the page, each with its own hash; tune knows its own again."""
+    runs = []
+    for file in logs:
+        runs.append(tmp_path / file.stem / "log.csv")
+        runs[-1].parent.mkdir()
+        runs[-1].write_bytes(file.read_bytes())
+    out, arm = tmp_path / "model.toml", ("--robot", "ur10e", "--columns", COLUMNS)
+    assert _identify(*runs, *arm, "--out", out, "--holdout", "log.csv (2)", "--inertial", "none") == 0
+    assert [name for name, _ in read_model(out).logs] == ["log.csv (1)", "log.csv (3)"]
+    page = (tmp_path / "model.html").read_text()
+    digests = [recordings(run, columns=COLUMNS)[0].digest[:16] for run in runs]
+    rows = re.findall(r">(log\.csv \(\d\))</th><td>(used|judges)</td>.*?<code[^>]*>(\w+)<", page)
+    assert sorted(rows) == [(f"log.csv ({k})", "judges" if k == 2 else "used", d) for k, d in enumerate(digests, 1)]

@@ -21,7 +21,7 @@ from tangere.identification.prior import USUAL_SPEED, prior_drive, type_friction
 from tangere.identification.recorder import momentum_residual
 from tangere.identification.touch_logs import TARGETS, TouchLog, touch_log
 from tangere.identification.touched_spans import Span, before_stops, surely_touched, touched, without
-from tangere.logs.recordings import Recording, recordings
+from tangere.logs.recordings import Recording, all_recordings
 from tangere.model.model import Payload
 from tangere.observe.detect.detector import Detector
 from tangere.observe.detect.replay import detect
@@ -79,13 +79,9 @@ def identification(
     hold_out: share of the logs that only judge (0 for none), or names of them with commas between (globs allowed).
     A single log is split in time. A payload that all logs state (RTDE) is taken where the robot has none.
     """
-    read: list[Recording] = []
-    for k, source in enumerate(sources):
-        if isinstance(source, Recording):
-            read.append(source)
-        else:
-            progress(f"reading {source}", 0.25 * k / len(sources))
-            read += recordings(source, columns=columns, rate=rate, share=1.0 / len(sources))
+    read = all_recordings(
+        sources, columns=columns, rate=rate, progress=lambda what, share: progress(what, 0.25 * share)
+    )
     robot, payload_from = _with_payload(robot, read, inertial)
     logs = [possible(robot, touch_log(recording, robot, gain=gain)) for recording in read]
     if len({log.torque for log in logs}) > 1:

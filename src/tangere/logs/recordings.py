@@ -8,7 +8,7 @@ import io
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,6 +132,27 @@ def recordings(
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [cleaned(name, log, digest) for name, log in logs]
+
+
+def all_recordings(
+    sources: Sequence[str | os.PathLike[str] | Recording], *, columns: str | None = None, rate: float | None = None,
+    progress: Callable[[str, float], None] = lambda source, share: None,
+) -> list[Recording]:  # fmt: skip
+    """The logs of all sources, each with a name of its own (every run's log is called log.mcap)."""
+    found: list[Recording] = []
+    for k, source in enumerate(sources):
+        if isinstance(source, Recording):
+            found.append(source)
+        else:
+            progress(f"reading {source}", k / len(sources))
+            found += recordings(source, columns=columns, rate=rate, share=1.0 / len(sources))
+    names = counted([one.name for one in found])
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
+
+
+def counted(names: Sequence[str]) -> list[str]:
+    """Names as they are; of equal ones each with its number behind it: log.mcap (1), log.mcap (2)."""
+    return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 
 
 def _stretches(file: Path, columns: str | None, rate: float | None, most: int) -> list[tuple[str, Log]]:

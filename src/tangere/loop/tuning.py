@@ -135,7 +135,7 @@ def _unseen(tuned: Thresholds, own: float) -> Thresholds:
 def _identified_from(model: IdentifiedModel, logs: Sequence[TouchLog]) -> tuple[float, list[Finding]]:
     """Which share of the logs the model was identified from, and what is to be said of it."""
     used = {(name.partition(" (")[0], digest) for name, digest in model.logs}
-    same = [log for log in logs if (log.name, log.motion.digest) in used]
+    same = [log for log in logs if (log.name.partition(" (")[0], log.motion.digest) in used]
     if not same:
         return 0.0, []
     what = "all" if len(same) == len(logs) else f"{len(same)} of {len(logs)}"

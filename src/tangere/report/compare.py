@@ -14,6 +14,7 @@ from tangere.errors import InvalidValue
 from tangere.figures.markup import Raw, join, number, tag
 from tangere.figures.plots import Panel, Series, TimeFigure
 from tangere.logs.files import write_text
+from tangere.logs.recordings import counted
 from tangere.report.data import About, RunData
 from tangere.report.page import page_html
 from tangere.report.section import (
@@ -94,8 +95,7 @@ def _sentence(names: Sequence[str], settings: Rows, figures: Rows) -> str:
 
 def labels(runs: Sequence[RunData]) -> list[str]:
     """A name for each run; runs of the same name are counted."""
-    names = [run.name for run in runs]
-    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return counted([run.name for run in runs])
 
 
 def differences(runs: Sequence[RunData]) -> tuple[Rows, Rows]:

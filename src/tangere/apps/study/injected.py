@@ -22,7 +22,7 @@ from tangere.identification import IdentifiedModel, Motion, momentum_residual
 from tangere.identification.belief import Belief, belief, read, with_stated_payload
 from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import TouchLog
-from tangere.logs.recordings import Recording, recordings
+from tangere.logs.recordings import all_recordings
 from tangere.loop.tuning import tuning
 from tangere.loop.watching import watch
 from tangere.observe.detect import Event, Thresholds
@@ -158,8 +158,7 @@ def inject_logs(
     if folds and model is not None:
         raise InvalidValue("folds make their own models: leave out the model, or the folds")
     progress("reading", 0.0)
-    how: dict[str, Any] = {"columns": columns, "rate": sample_rate, "share": 1.0 / len(sources)}
-    found: list[Recording] = [recording for source in sources for recording in recordings(source, **how)]
+    found = all_recordings(sources, columns=columns, rate=sample_rate)
     left_out = {r.name for r in found if any(fnmatch.fnmatchcase(r.name, glob) for glob in skip)}
     found = [r for r in found if r.name not in left_out]
     if not found:
@@ -168,8 +167,6 @@ def inject_logs(
     judges = {name for name in names if not any(fnmatch.fnmatchcase(name, glob) for glob in teach)}
     if not judges:
         raise InvalidValue("no log is left to judge: teach takes all of them")
-    if folds and len(set(names)) < len(names):
-        raise InvalidValue("folds: every log needs a name of its own, two of these have the same")
     if folds > len(found):
         raise InvalidValue(f"folds: at most one per log, got {folds!r} for {len(found)} logs")
     sizes = ladder(robot.tau_max)
@@ -257,8 +254,7 @@ def _fold(
     done = identification(robot, sources, columns=columns, rate=sample_rate, hold_out=",".join(map(_literal, others)))
     taught = [
         read(recording, robot, done.model)
-        for source in sources
-        for recording in recordings(source, columns=columns, rate=sample_rate, share=1.0 / len(sources))
+        for recording in all_recordings(sources, columns=columns, rate=sample_rate)
         if recording.name not in others
     ]  # fmt: skip
     known = belief(robot, done.model)

@@ -22,7 +22,7 @@ from tangere.identification.excite import excite as plan
 from tangere.identification.identify_logs import Identification, identification
 from tangere.identification.model import IdentifiedModel, read_model
 from tangere.logs.log import Log
-from tangere.logs.recordings import Recording, cleaned, recordings
+from tangere.logs.recordings import Recording, all_recordings, cleaned, recordings
 from tangere.loop.follow import Follower, watch_recording
 from tangere.loop.tuning import Tuned, tuning
 from tangere.loop.watching import Watched
@@ -261,7 +261,7 @@ def recorded(
                 found += recordings(name, columns=columns, rate=rate, share=1.0 / len(given) if learned else None)
     if not found:
         raise InvalidValue("logs: at least one file or log")
-    return found
+    return all_recordings(found)  # each with a name of its own
 
 
 def _files(name: str) -> list[str]:
@@ -288,4 +288,3 @@ def _model(
         own = robot if isinstance(robot, str) and robot.endswith((".toml", ".urdf")) else None
         model = read_model(model, own)
     return model, as_robot(model.name if robot is None else robot)
-

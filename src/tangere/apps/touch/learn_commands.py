@@ -275,7 +275,7 @@ def rates(words: Sequence[str], hertz: float | None) -> tuple[float, float | Non
 def tune(arguments: argparse.Namespace) -> int:
     """Learn thresholds, write them, and say what they promise."""
     from tangere.identification.belief import belief, read
-    from tangere.logs.recordings import recordings
+    from tangere.logs.recordings import all_recordings
     from tangere.loop.tuning import tuning
 
     said = group_from(TuneSettings, arguments)
@@ -285,13 +285,11 @@ def tune(arguments: argparse.Namespace) -> int:
     model = model_of(arguments, arm, thresholds=False)
     believed = belief(arm, model, payload=payload)
     bar = Bar()
-    logs = []
     try:
-        for k, source in enumerate(arguments.logs):
-            bar(f"reading {source}", 0.3 * k / len(arguments.logs))
-            share = 1.0 / len(arguments.logs)
-            found = recordings(source, columns=said.columns, rate=hertz, share=share)
-            logs += [read(recording, arm, model, payload) for recording in found]
+        found = all_recordings(
+            arguments.logs, columns=said.columns, rate=hertz, progress=lambda what, share: bar(what, 0.3 * share)
+        )
+        logs = [read(recording, arm, model, payload) for recording in found]
         done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
     finally:
         bar.end()
