@@ -17,8 +17,7 @@ from typing import Any
 
 from test_study_resume import dask, killed, wait_for_workers
 
-from tangere.apps.study.chunks import Chunks
-from tangere.apps.study.cluster import Cluster
+from tangere.apps.study.workers import Chunks, Cluster
 
 TICKS = 100.0  # a second, in /proc
 ROUNDS = 10

@@ -30,7 +30,7 @@ from tangere.model.loading import names
 from tangere.model.model import Payload
 from tangere.observe.compare import all_observers
 from tangere.observe.detect import Detector, FreeMotion, tune
-from tangere.observe.detect.felt import felt, sticking
+from tangere.observe.detect.refine import felt, sticking
 from tangere.observe.isolation import ContactIsolator, tool_wrench
 from tangere.observe.isolation_added import added
 from tangere.observe.isolation_evidence import explain, placed

@@ -29,9 +29,8 @@ from tangere.logs.csv_log import write_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
 from tangere.logs.recordings import follow, recordings
-from tangere.model.calibration import calibrated, calibration_text, dh_frames
+from tangere.model.calibration import calibrated, calibration_text, dh_frames, read_motor_calibration
 from tangere.model.loading import load
-from tangere.model.motor_calibration import read_motor_calibration
 from tangere.model.urdf_text import to_urdf
 
 SHAPED = {

@@ -15,8 +15,7 @@ from tangere import Robot
 from tangere.errors import InvalidValue
 from tangere.observe.detect import Detector, Event, PayloadChange, Thresholds, detect, wanted
 from tangere.observe.detect.classify import MASS_EXPLAINED, History, payload_mass
-from tangere.observe.detect.onset import Onset
-from tangere.observe.detect.past import Past
+from tangere.observe.detect.past import Onset, Past
 from tangere.observe.friction_state import FrictionState
 from tangere.types import State
 

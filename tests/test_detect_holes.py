@@ -10,8 +10,7 @@ import pytest
 import tangere
 from tangere import Robot
 from tangere.observe.detect import Detector, Event, Thresholds, detect, wanted
-from tangere.observe.detect.felt import AGE, HIDDEN, felt
-from tangere.observe.detect.refine import NAMED
+from tangere.observe.detect.refine import AGE, HIDDEN, NAMED, felt
 from tangere.observe.isolation import Candidate, ContactIsolator, Isolation
 from tangere.observe.replay import replay_momentum
 from tangere.types import State

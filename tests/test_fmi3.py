@@ -15,10 +15,10 @@ from fmu_block import Block
 
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
-from tangere.apps.fmu.arrays import all_arrays
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.check import check_fmu
 from tangere.apps.fmu.package import Written, arms
+from tangere.apps.fmu.variables import all_arrays
 from tangere.errors import InvalidValue
 
 

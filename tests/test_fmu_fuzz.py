@@ -18,11 +18,11 @@ if shutil.which("cc") is None or not sys.platform.startswith("linux"):
 
 import tangere
 from tangere.apps.fmu import KINDS, write_fmu
-from tangere.apps.fmu.arrays import all_arrays
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.driver import run_driver
 from tangere.apps.fmu.opened import Opened, opened
 from tangere.apps.fmu.package import Written
+from tangere.apps.fmu.variables import all_arrays
 
 SOAK = bool(os.environ.get("TANGERE_SOAK"))
 CALLS = int(os.environ.get("TANGERE_FMU_CALLS", "400000" if SOAK else "100000"))

@@ -15,7 +15,7 @@ from fmpy.ssp.ssd import read_ssd
 
 import tangere
 from tangere.apps.fmu.build import LINUX
-from tangere.apps.fmu.system import WIRES, write_system
+from tangere.apps.fmu.package import WIRES, write_system
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 

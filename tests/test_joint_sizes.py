@@ -12,6 +12,7 @@ import tangere
 from tangere.apps.scenarios.build import build
 from tangere.errors import InvalidValue, ModelFileError
 from tangere.identification.prior import prior_drive, type_friction
+from tangere.model.calibration import RATIO, read_motor_calibration
 from tangere.model.joint_sizes import (
     SIZES,
     friction_spread,
@@ -22,7 +23,6 @@ from tangere.model.joint_sizes import (
     unknown_joints,
 )
 from tangere.model.loading import load
-from tangere.model.motor_calibration import RATIO, read_motor_calibration
 from tangere.plants.sensors import SensorModel
 
 UR = tuple(name for name in tangere.models() if name.startswith("ur"))

@@ -17,7 +17,7 @@ import tangere
 from tangere.identification import prior_drive
 from tangere.observe.compare import all_observers
 from tangere.observe.detect import Detector, Thresholds, detect
-from tangere.observe.detect.felt import felt, sticking
+from tangere.observe.detect.refine import felt, sticking
 from tangere.observe.detect.signals import Signals
 from tangere.observe.friction_state import without_friction_state
 from tangere.observe.isolation_added import added, observer_input

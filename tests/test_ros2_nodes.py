@@ -33,7 +33,7 @@ from tangere.ros2.interfaces import SHARE, TOUCH, interfaces_of
 from tangere.ros2.node import Node, seconds_of, stamp_of
 from tangere.ros2.participant import LATCHED, Quality
 from tangere.ros2.services import Client, Service, answering
-from tangere.ros2.watch import WatchNode
+from tangere.ros2.touching import WatchNode
 
 pytest.importorskip("cyclonedds")
 ADD, STATES = "example_interfaces/srv/AddTwoInts", "sensor_msgs/msg/JointState"

@@ -13,7 +13,7 @@ from tangere.ros2.interfaces import GRAPH, Distro
 from tangere.ros2.network import Network, NetworkSettings, network_of
 from tangere.ros2.node import Node, Publisher, stamp_of
 from tangere.ros2.participant import LATCHED, SENSOR, Quality
-from tangere.ros2.watch import WatchNode
+from tangere.ros2.touching import WatchNode
 
 pytest.importorskip("cyclonedds")
 JOINTS, TEXT = "sensor_msgs/msg/JointState", "std_msgs/msg/String"

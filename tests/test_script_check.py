@@ -12,8 +12,8 @@ import pytest
 import tangere.script
 from tangere.errors import InvalidValue
 from tangere.script.builtin import NOT_MODELLED, exists, version
-from tangere.script.lexer import ScriptError
 from tangere.script.resolve import builtins, check
+from tangere.script.syntax import ScriptError
 
 # program, line, column, a part of the message
 WRONG = [

@@ -15,9 +15,9 @@ from types import FrameType
 from script_programs import Bench
 
 from tangere.script.compiler import load
-from tangere.script.lexer import KEYWORDS, ScriptError
 from tangere.script.parser import parse
 from tangere.script.resolve import builtins, check
+from tangere.script.syntax import KEYWORDS, ScriptError
 
 COUNT = 100_000 if os.environ.get("TANGERE_SOAK") else 2_000
 HANGS = 20  # s for one input, ten thousand times what the longest takes: a hang, however slow the machine

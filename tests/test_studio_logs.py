@@ -156,7 +156,7 @@ def test_a_long_log_is_an_overview_with_every_event_and_all_rows_where_one_looks
         assert np.array_equal(seen, q[k : k + len(stamps)])
         assert stamps[0] <= at <= stamps[-1]
     pytest.importorskip("viser", reason="viser is not installed: pip install 'tangere[studio]'")
-    from tangere.studio.export import export
+    from tangere.studio.recorded import export
 
     text = export(path, tmp_path / "long.html", "ur10e").read_text()
     assert 'id="residual"' in text

@@ -11,9 +11,9 @@ from studio_browser import nearest_hit
 
 import tangere
 from tangere.plants.pull import Pull
-from tangere.studio.felt import sentence
 from tangere.studio.meshes import arm_meshes
 from tangere.studio.settings import WorldSettings
+from tangere.studio.stage import sentence
 from tangere.studio.world import built
 from tangere.types import Event
 

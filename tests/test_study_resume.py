@@ -18,11 +18,10 @@ import pytest
 
 from tangere.apps.study import collisions as many
 from tangere.apps.study import promises
-from tangere.apps.study.chunks import FOLDER, Chunks
-from tangere.apps.study.cluster import Cluster, workers_of
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.study import study
 from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
+from tangere.apps.study.workers import FOLDER, Chunks, Cluster, workers_of
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels import backend
@@ -228,7 +227,7 @@ def test_other_versions_are_refused(cluster: Any, tmp_path: Path, monkeypatch: p
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("tangere.apps.study.cluster.WAIT", 0.5)
+    monkeypatch.setattr("tangere.apps.study.workers.WAIT", 0.5)
     with pytest.raises(NoSolution, match="no dask scheduler answers"), Cluster(f"dask://127.0.0.1:{free_port()}"):
         pass
 

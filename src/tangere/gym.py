@@ -19,7 +19,7 @@ try:
 except ImportError as error:
     raise MissingExtra(f"gymnasium is not installed ({error}): pip install 'tangere[gym]'") from None
 
-from tangere.apps.gym import single, tasks
+from tangere.apps.gym import tasks
 
 if TYPE_CHECKING:
     from tangere.apps.gym.vector import TouchVectorEnv
@@ -30,7 +30,7 @@ ENVIRONMENTS: dict[str, type[TouchVectorEnv]] = {
     "Tangere/Press-v0": tasks.PressVectorEnv,
     "Tangere/Reach-v0": tasks.ReachVectorEnv,
 }
-_ALONE = {"Tangere/Press-v0": single.PressEnv, "Tangere/Reach-v0": single.ReachEnv}
+_ALONE = {"Tangere/Press-v0": tasks.PressEnv, "Tangere/Reach-v0": tasks.ReachEnv}
 for _name, _kind in ENVIRONMENTS.items():
     if _name not in gymnasium.registry:
         gymnasium.register(_name, entry_point=_ALONE[_name], vector_entry_point=_kind)

@@ -130,7 +130,7 @@ def _from_toml(path: Path, parameters: str | os.PathLike[str] | None) -> Model:
     if _is_file(parameters):
         given = Path(parameters)
         if given.suffix.lower() == ".txt":
-            from tangere.model.motor_calibration import with_motor_calibration
+            from tangere.model.calibration import with_motor_calibration
 
             return with_motor_calibration(assemble([arm], default), given)
         if given.suffix.lower() != ".toml":
@@ -152,7 +152,7 @@ def _over_file(model: Model, parameters: str | os.PathLike[str]) -> Model:
     """The arm of a URDF or MJCF with links, drives, tool, ... of a TOML file, or its controller's motor calibration."""
     given = Path(parameters)
     if given.suffix.lower() == ".txt":
-        from tangere.model.motor_calibration import with_motor_calibration
+        from tangere.model.calibration import with_motor_calibration
 
         return with_motor_calibration(model, given)
     if given.suffix.lower() != ".toml":

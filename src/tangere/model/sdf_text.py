@@ -1,4 +1,4 @@
-"""SDF out: a model as Gazebo reads it, with the same links, joints and numbers as the URDF (model.proximal)."""
+"""SDF out: a model as Gazebo reads it, with the same links, joints and numbers as the URDF (urdf_text.parts)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from tangere.model.frames import rpy_from_rotation
 from tangere.model.link_shapes import COLOURS
 from tangere.model.model import Array, Joint, Link, Model
-from tangere.model.proximal import Part, parts
 from tangere.model.urdf import UNLIMITED
-from tangere.model.urdf_text import cylinders, friction, numbers, turns_without_end
+from tangere.model.urdf_text import Part, cylinders, friction, numbers, parts, turns_without_end
 from tangere.model.urdf_tree import element
 
 VERSION = "1.9"  # read by Gazebo Fortress and everything later

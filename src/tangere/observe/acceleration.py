@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.observe.balance import PositionBalance, TorqueBalance
-from tangere.observe.filter import BalanceFilter
+from tangere.observe.balance import BalanceFilter, PositionBalance, TorqueBalance
 from tangere.robots import Robot
 from tangere.types import Array, Friction, State
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
 from tangere.kinematics.checks import checked
-from tangere.observe.balance import MomentumBalance, TorqueBalance
-from tangere.observe.filter import BalanceFilter
+from tangere.observe.balance import BalanceFilter, MomentumBalance, TorqueBalance
 from tangere.observe.inputs import per_joint
 from tangere.observe.momentum import GAIN
 from tangere.robots import Robot

@@ -8,8 +8,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from tangere.errors import InvalidValue
-from tangere.observe.balance import MomentumBalance, TorqueBalance, compiled_momentum
-from tangere.observe.filter import LagFilter
+from tangere.observe.balance import LagFilter, MomentumBalance, TorqueBalance, compiled_momentum
 from tangere.observe.inputs import initial_residual, longest_period, per_joint, torque_delay
 from tangere.robots import Robot
 from tangere.types import Array, Friction, State

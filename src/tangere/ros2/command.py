@@ -105,7 +105,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     from tangere.apps.touch.event_table import HEAD, cells, json_line, stream_line
     from tangere.apps.touch.options import arm_of, model_of, tell
     from tangere.identification.belief import belief
-    from tangere.ros2.watch import WatchNode
+    from tangere.ros2.touching import WatchNode
 
     arm, payload = arm_of(arguments)
     believed = belief(arm, model_of(arguments, arm), payload=payload)

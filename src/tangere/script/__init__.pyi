@@ -8,7 +8,7 @@ from tangere.script.host import (
     Setpoint as Setpoint,
     Signals as Signals,
 )
-from tangere.script.lexer import ScriptError as ScriptError
+from tangere.script.syntax import ScriptError as ScriptError
 from tangere.script.machine import Ended as Ended, Machine as Machine
 from tangere.script.resolve import Problem as Problem, check as check
 from tangere.script.values import ScriptException as ScriptException

@@ -14,7 +14,6 @@ from typing import Any
 
 from tangere.script import syntax
 from tangere.script.builtin import NEWEST, Version
-from tangere.script.lexer import ScriptError
 from tangere.script.resolve import (
     CHANGING,
     LEGACY,
@@ -26,7 +25,7 @@ from tangere.script.resolve import (
     calls_itself,
     resolve,
 )
-from tangere.script.syntax import Node
+from tangere.script.syntax import Node, ScriptError
 from tangere.script.values import List, Pose, Text
 
 _ARITHMETIC = {"+": ast.Add, "-": ast.Sub, "/": ast.Div, "%": ast.Mod}

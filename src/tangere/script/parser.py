@@ -18,8 +18,7 @@ from __future__ import annotations
 from math import isfinite
 
 from tangere.script import syntax
-from tangere.script.lexer import ScriptError, Token, tokens
-from tangere.script.syntax import Node
+from tangere.script.syntax import Node, ScriptError, Token, tokens
 
 # Levels of blocks and brackets, operators in a row and arms of an if: far more than programs have (a client's longest
 # if has 70 arms), few enough that neither this parser nor Python's compiler runs out of stack.

@@ -19,9 +19,8 @@ from tangere.script.functions_arm import ArmFunctions
 from tangere.script.functions_host import HostFunctions
 from tangere.script.functions_motion import MotionFunctions
 from tangere.script.functions_values import Values
-from tangere.script.lexer import ScriptError
 from tangere.script.parser import parse
-from tangere.script.syntax import Assign, Call, Function, Name, Node, walk
+from tangere.script.syntax import Assign, Call, Function, Name, Node, ScriptError, walk
 
 SYNC = Builtin("sync", (), 0, blocking=True)  # the compiler's own: nothing but the end of a frame
 STRUCT = Builtin("struct", (), 0)  # takes any names

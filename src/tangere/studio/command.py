@@ -138,7 +138,7 @@ def address_of_arm(source: str | None) -> Any:
 def _export(arguments: argparse.Namespace) -> int:
     if arguments.of is None or arguments.out is None:
         raise InvalidValue("export: say what and where to, as in `tangere studio export out/run --out run.html`")
-    from tangere.studio.export import export
+    from tangere.studio.recorded import export
 
     print(export(arguments.of, arguments.out, arguments.robot))
     return 0

@@ -17,13 +17,12 @@ from tangere.plants.pull import Load
 from tangere.robots import robot
 from tangere.studio.body import SILENCE, Body
 from tangere.studio.curves import FELT, Curves
-from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.grab import Grab
 from tangere.studio.learn import Learn
 from tangere.studio.scenery import Scenery
 from tangere.studio.settings import CONTROLLERS, MOTIONS, REACTIONS, SCENES, WorldSettings
 from tangere.studio.sketch import Sketch
-from tangere.studio.stage import Stage, words
+from tangere.studio.stage import Stage, draw_touch, sentence, words
 from tangere.types import Array, Event
 
 FRAMES = 30.0  # [1/s] of the arm

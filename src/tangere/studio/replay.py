@@ -10,9 +10,8 @@ import numpy as np
 
 from tangere.errors import TangereError
 from tangere.studio.curves import Curves, picked
-from tangere.studio.felt import draw_touch, sentence
 from tangere.studio.recorded import Recorded, nearest
-from tangere.studio.stage import GHOSTS, Arm, Stage, words
+from tangere.studio.stage import GHOSTS, Arm, Stage, draw_touch, sentence, words
 from tangere.types import Array
 
 FRAMES = 30.0  # [1/s] of the arm

@@ -19,8 +19,7 @@ from tangere.rtde import primary
 from tangere.rtde.client import Address
 from tangere.rtde.rows import RtdeRows
 from tangere.studio.curves import FELT, Curves
-from tangere.studio.felt import draw_touch, sentence
-from tangere.studio.stage import Stage, words
+from tangere.studio.stage import Stage, draw_touch, sentence, words
 from tangere.types import Array, Event
 
 FRAMES = 30.0  # [1/s] of the arm

@@ -192,7 +192,7 @@ def write(arguments: argparse.Namespace) -> int:
 
 def write_package(arguments: argparse.Namespace) -> int:
     """Write a system of blocks."""
-    from tangere.apps.fmu.system import BLOCKS, write_system
+    from tangere.apps.fmu.package import BLOCKS, write_system
 
     told = group_from(BlockSettings, arguments)
     made, friction = robot_of(told)

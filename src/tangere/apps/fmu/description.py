@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tangere.apps.fmu.arrays import KINDS, TIME, Array3, arrays_of
 from tangere.apps.fmu.part import ArmNumbers, Kind
-from tangere.apps.fmu.variables import CHOICES, TYPES, UNITS, Placed, Table
+from tangere.apps.fmu.variables import CHOICES, KINDS, TIME, TYPES, UNITS, Array3, Placed, Table, arrays_of
 from tangere.model.urdf_tree import element
 
 AUTHOR = "The Tangere authors"  # of blocks, their data sheets and the catalogue

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from tangere import foreign
-from tangere.apps.fmu.arrays import whole_name
 from tangere.apps.fmu.build import LINUX, Platform
+from tangere.apps.fmu.variables import whole_name
 from tangere.errors import InvalidValue
 
 LARGEST = 1 << 30  # bytes unpacked: beyond it a file is not opened

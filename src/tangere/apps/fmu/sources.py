@@ -10,11 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
-from tangere.apps.fmu.arrays import arrays_text
 from tangere.apps.fmu.families import Family
 from tangere.apps.fmu.kinds import KINDS
 from tangere.apps.fmu.part import Kind
-from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table
+from tangere.apps.fmu.variables import CHOICES, REFERENCE_OF, Group, Table, arrays_text
 from tangere.codegen.functions import ANGLE_MAX
 from tangere.codegen.trace import Graph, Symbol, derivative
 from tangere.dynamics import laws

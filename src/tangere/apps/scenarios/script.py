@@ -21,8 +21,8 @@ from tangere.script.arm import needs_six_joints
 from tangere.script.builtin import NEWEST, version
 from tangere.script.compiler import Program, load
 from tangere.script.host import FRAME, Kind, QuietHost, Setpoint
-from tangere.script.lexer import ScriptError
 from tangere.script.machine import Machine
+from tangere.script.syntax import ScriptError
 from tangere.settings import altered, other, setting, word
 from tangere.types import Array, Command, Friction, Reference, State
 

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.figures import TO, Chart, Curve, charts, interval, percent
 from tangere.apps.study.files import COLLISIONS
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
 from tangere.apps.study.trials import DETECTABLE, Collided, Learned, generator
-from tangere.apps.study.workers import Store, Task, Workers
+from tangere.apps.study.workers import Store, Task, Workers, workers_of
 from tangere.apps.study.world import KP, WORLDS, World, WorldName, checked_world, random_path, world_of
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue

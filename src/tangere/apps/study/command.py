@@ -129,11 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
-    from tangere.apps.study.chunks import Chunks
-    from tangere.apps.study.cluster import workers_of
     from tangere.apps.study.files import Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
+    from tangere.apps.study.workers import Chunks, workers_of
     from tangere.apps.study.world import checked_world, world_of
 
     plan = group_from(Plan, arguments)
@@ -162,11 +161,10 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
 
 def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     """A study by fused rollouts: collisions or promises."""
-    from tangere.apps.study.chunks import Chunks
-    from tangere.apps.study.cluster import workers_of
     from tangere.apps.study.collisions import refuse_early
     from tangere.apps.study.files import COLLISIONS, PROMISES, claimed
     from tangere.apps.study.study import quick
+    from tangere.apps.study.workers import Chunks, workers_of
 
     simulate: Any
     write: Any

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.chunks import FOLDER
 from tangere.apps.study.injected import InjectedStudy, LogResult
 from tangere.apps.study.statistics import Estimate
 from tangere.apps.study.study import Study
@@ -28,6 +27,7 @@ from tangere.apps.study.tables import (
     step_delays,
 )
 from tangere.apps.study.trials import FreeResult, TouchResult, step_copies
+from tangere.apps.study.workers import FOLDER
 from tangere.apps.study.world import WORLDS, world_of
 from tangere.errors import InvalidValue
 from tangere.logs.files import Attempts, plain, write_text

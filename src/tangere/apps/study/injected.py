@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.plan import ALARM_RATE, EVERY
 from tangere.apps.study.statistics import Estimate, per_hour, quantile, rate
 from tangere.apps.study.study import Progress
 from tangere.apps.study.tables import StepRow, ladder_rows
 from tangere.apps.study.trials import FOUND_WITHIN, LEAD, Injected, inject, ladder, onsets
+from tangere.apps.study.workers import workers_of
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, Motion, momentum_residual
 from tangere.identification.belief import Belief, belief, read, with_stated_payload

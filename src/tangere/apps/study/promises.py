@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.collisions import closed_loops, refuse_early, title
 from tangere.apps.study.files import PROMISES
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, per_hour, span
 from tangere.apps.study.study import Progress
 from tangere.apps.study.trials import Learned, Quiet, chunks, generator, learn_chunk, learned
-from tangere.apps.study.workers import Store, Task
+from tangere.apps.study.workers import Store, Task, workers_of
 from tangere.apps.study.world import WORLDS, WorldName, world_of
 from tangere.figures.markup import join, number, tag
 from tangere.logs.files import write_text

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.cluster import workers_of
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.trials import (
     FreeResult,
@@ -26,7 +25,7 @@ from tangere.apps.study.trials import (
     learned,
     touch_trial,
 )
-from tangere.apps.study.workers import Store, Task, Workers
+from tangere.apps.study.workers import Store, Task, Workers, workers_of
 from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN

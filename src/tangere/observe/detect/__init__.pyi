@@ -1,5 +1,5 @@
 from tangere.observe.detect.detector import Detector as Detector
-from tangere.observe.detect.masks import PayloadChange as PayloadChange, Wanted as Wanted, wanted as wanted
+from tangere.observe.detect.thresholds import PayloadChange as PayloadChange, Wanted as Wanted, wanted as wanted
 from tangere.observe.detect.replay import detect as detect
 from tangere.kernels.laws.detection import REGIMES as REGIMES
 from tangere.observe.detect.signals import GAIN as GAIN, Signals as Signals

@@ -11,15 +11,12 @@ import numpy as np
 from tangere.errors import InvalidValue
 from tangere.kernels.laws.detection import CHANNELS, IMPACT, LEVEL, OFF
 from tangere.observe.detect.classify import Judgement, early
-from tangere.observe.detect.felt import GAIN_ERROR
 from tangere.observe.detect.hysteresis import Crossing
-from tangere.observe.detect.masks import PayloadChange, Wanted
-from tangere.observe.detect.onset import Onset
-from tangere.observe.detect.past import Past
-from tangere.observe.detect.refine import NAMED, Evidence, Refiner
+from tangere.observe.detect.past import Onset, Past
+from tangere.observe.detect.refine import GAIN_ERROR, NAMED, Evidence, Refiner
 from tangere.observe.detect.signals import ARM, Signals
 from tangere.observe.detect.stops import EARLIER, LOOK_BACK, RINGS, StopWatch, from_outside
-from tangere.observe.detect.thresholds import Thresholds
+from tangere.observe.detect.thresholds import PayloadChange, Thresholds, Wanted
 from tangere.observe.friction_state import FrictionState
 from tangere.observe.isolation import ContactIsolator
 from tangere.robots import Robot

@@ -1,4 +1,4 @@
-"""Samples that a detector keeps: of the last second, and of an event, in blocks that are never rewritten."""
+"""Samples that a detector keeps, in blocks that are never rewritten, and when an event in them began."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from math import inf
 
 import numpy as np
 
+from tangere.kernels.laws.onset import start
 from tangere.kernels.periods import fill
-from tangere.kernels.step import joints_of
+from tangere.kernels.step import joints_of, step
 from tangere.types import Array
 
 WINDOW = 1.0  # s before the alarm that are searched for its onset: a hand pushes a standing arm that slowly
@@ -134,3 +135,37 @@ class Part:
             if pause is not None:
                 pause()
         return Samples(*columns)
+
+
+class Onset:
+    """Searches the last samples of an arm of n joints for where the residual left its noise (kernels.laws.onset)."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._wide = n, joints_of(n)
+        self._step = step("onset", self._wide, np.zeros(self._wide + 2))
+        self._state, self._start = self._step.before[self._wide + 2 :], start(self._wide)
+
+    def search(self, lines: list[Array], baseline: Array, spread: Array) -> int:
+        """How many samples back the last one before the residual left its noise lies.
+
+        lines: Past.lines, with the observer's input up to and with the sample that raised the event: without the
+        observer's lag, so that nothing has to be subtracted for it; baseline (n,) [Nm]: the mean before, spread (n,)
+        [Nm] of it. The k with the largest gain is the most likely one for white noise. raw_k is what acted between
+        k - 1 and k: k - 1 is the answer.
+        """
+        n, wide = self._n, self._wide
+        count = sum([len(line) for line in lines])
+        if count < 2:
+            return count
+        newest = np.concatenate([line[:3] for line in lines])[:3]  # three: at 100 Hz a contact may be that young
+        last = (np.add.reduce(newest[:, :n]) / len(newest) - baseline) / spread
+        size = float(last.dot(last)) ** 0.5
+        if size == 0.0:
+            return 0
+        weights = last / (size * spread)
+        parameters = self._step.parameters
+        parameters[:n], parameters[wide:] = weights, (weights.dot(baseline), newest[0, wide])
+        self._state[:] = self._start
+        for line in lines:
+            found = self._step.rows(line)
+        return int(found[-1, 0])

@@ -1,7 +1,8 @@
-"""Thresholds of detection: what they are, where they come from, and how a model file carries them."""
+"""Thresholds of detection: what they are, where they come from, how a model file carries them; what is expected."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -304,3 +305,43 @@ class Thresholds:
             raise InvalidValue(f"{where}.{problem}") from problem
         except (TypeError, ValueError, KeyError) as problem:
             raise InvalidValue(f"{where}: cannot be read: {problem}") from problem
+
+
+RAISED = 3.0  # times the threshold: what a tool that presses with intent may add before it counts as something else
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A contact that is wanted from `start` to `end` [s]: thresholds of these joints are `factor` times higher."""
+
+    factor: Array  # (n,) 1 for joints that are watched as ever
+    start: float
+    end: float
+
+
+def wanted(
+    n: int, joints: Iterable[int] | None = None, factor: float = RAISED, start: float = -inf, end: float = inf
+) -> Wanted:
+    """joints: counted from 1, None for the whole arm. factor: above 1, inf to ignore them altogether."""
+    if not factor >= 1.0:
+        raise InvalidValue(f"factor: at least 1, got {factor!r}")
+    if not start <= end:
+        raise InvalidValue(f"start, end: in this order [s], got {start!r}, {end!r}")
+    raised = np.ones(n)
+    for joint in range(1, n + 1) if joints is None else joints:
+        if not (isinstance(joint, int) and 1 <= joint <= n):
+            raise InvalidValue(f"joints: from 1 to {n}, got {joint!r}")
+        raised[joint - 1] = factor
+    return Wanted(raised, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadChange:
+    """A payload is taken up or put down between start and end [s]: what happens then is kind "payload"."""
+
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        if not (self.start <= self.end and isfinite(self.end)):
+            raise InvalidValue(f"start, end: in this order [s], got {self.start!r}, {self.end!r}")
