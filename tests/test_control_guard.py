@@ -144,6 +144,13 @@ def test_a_jump_of_the_encoder_is_noted() -> None:
     assert guard.abort is None
 
 
+def test_a_jump_away_from_zero_is_noted() -> None:
+    guard = Guarded(Says(lambda _: np.zeros(6)), ROBOT, period=PERIOD)
+    guard.start(sample(np.zeros(6)))
+    assert guard.step(sample(np.zeros(6))).note == "own note"
+    assert guard.step(sample(0.2 * (np.arange(6) == 3))).note == "held: q of joint 4 jumped"
+
+
 def test_a_jump_is_measured_against_the_time_that_passed() -> None:
     """The same step within two periods is half the speed."""
     step = 1.5 * 2.0 * ROBOT.qd_max[3] * PERIOD * (np.arange(6) == 3)

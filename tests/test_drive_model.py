@@ -119,6 +119,8 @@ def test_currents_become_torques_or_an_error_that_names_the_joint(drive: DriveMo
         ({"ripple": np.zeros((N, 4))}, "ripple"),
         ({"ripple_load": np.ones((N, 4))}, "ripple_load"),
         ({"width": np.zeros(N)}, "width"),
+        ({"smoothing": -1e-3}, "smoothing"),
+        ({"smoothing": np.inf}, "smoothing"),
     ],
 )
 def test_refuses_what_cannot_be(drive: DriveModel, change: dict[str, np.ndarray], word: str) -> None:

@@ -184,6 +184,13 @@ def test_what_cannot_be_is_said(given: dict[str, object], kind: type[Exception],
         excite(tangere.robot("ur5e"), **given)  # type: ignore[arg-type]
 
 
+def test_a_slide_without_limits_cannot_be_planned_for() -> None:
+    model = tangere.robot("scara").model
+    joints = [dataclasses.replace(one, q_max=np.inf) if one.kind == "prismatic" else one for one in model.joints]
+    with pytest.raises(InvalidValue, match="slides has no limits"):
+        excite(Robot(dataclasses.replace(model, joints=tuple(joints))), seconds=6.0)
+
+
 def test_a_box_in_front_of_the_arm_holds_the_tool() -> None:
     box = Box.of((0.2, -0.4, 0.1, 0.8, 0.4, 0.7))
     planned = excite(tangere.robot("ur5e"), box, seconds=6.0)

@@ -308,6 +308,14 @@ def test_pushes_are_spread_over_the_arm(robot: tangere.Robot) -> None:
     assert again.push(0) == drawn.push(2999)
 
 
+def test_when_a_push_was_and_how_late_it_was_felt(robot: tangere.Robot) -> None:
+    push = Push(joint=2, torque=80.0, start=0.4, duration=0.2)
+    rolls = tangere.rollouts(robot, **parts(robot, pushes=[push]), count=3)
+    np.testing.assert_allclose(rolls.pushed_s, np.broadcast_to([0.4, 0.6], (3, 1, 2)), atol=1e-12)
+    np.testing.assert_allclose(rolls.delay_s, rolls.alarm_s - 0.4, atol=1e-12)
+    assert np.all((rolls.delay_s > 0.0) & (rolls.delay_s < 0.1))
+
+
 @pytest.mark.parametrize("period", [PERIOD, 0.0013, 0.007])  # of the last two some quotients round up
 def test_pushes_act_in_whole_periods(period: float) -> None:
     """The first period whose middle is not before the start, as plants.pushes has it, rounding included."""

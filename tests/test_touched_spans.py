@@ -16,7 +16,7 @@ from tangere.identification.touch_logs import TouchLog
 from tangere.identification.touched_spans import MARGIN, before_stops, untouched
 from tangere.loop.tuning import Tuned, tuning
 from tangere.loop.watching import watch
-from tangere.observe.detect.stops import stopped_for_good
+from tangere.observe.detect.stops import LOOK_BACK, stopped_for_good
 
 ROBOT = tangere.robot("ur10e")
 START = np.array([0.4, -1.3, 1.5, -1.1, -1.2, 0.3])
@@ -108,6 +108,8 @@ def test_a_log_that_ends_in_a_stop_teaches_nothing_beside_others() -> None:
     ((alone, _),) = before_stops([stopped.motion])  # there is nothing else: up to the stop
     assert alone.free is not None
     assert float(np.mean(alone.free)) == pytest.approx(19.9 / 31.0, abs=0.01)
+    began = stopped_for_good(stopped.motion.time, stopped.motion.qd) or 0.0
+    assert 0.0 < began - LOOK_BACK - stopped.motion.time[alone.free][-1] < 0.02  # and some time before it
     known = belief(ROBOT, model)
     without, with_it = (tuning(ROBOT, logs, known, 0.1) for logs in (free, [*free, stopped]))
     np.testing.assert_array_equal(with_it.thresholds.table, without.thresholds.table)
