@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Generator
+from typing import Any
 
 from tangere.script.builtin import builtin
 from tangere.script.host import Host
@@ -16,6 +17,50 @@ WAIT = 2.0  # [s] that reading waits where nothing is said
 LONGEST_LINE = 1 << 16  # bytes that wait to be read; beyond it the oldest are lost
 FIRST = {"standard": 0, "configurable": 8, "tool": 16}  # among the signals
 WIDTH = {"standard": 8, "configurable": 8, "tool": 2}
+
+# Builtins of a kind, that differ in what they read or write, are made from one function each.
+
+
+def _read(name: str, of: str) -> Any:
+    """Read a register: one from outside, or one that the program itself has written."""
+
+    def read(self: HostFunctions, address: Value) -> Value:
+        entries = getattr(self._host.registers, of)
+        return entries[self._entry(entries, address, name)]
+
+    return builtin(name)(read)
+
+
+def _write(name: str, of: str, kind: type[float] | type[bool]) -> Any:
+    """Write a register, to outside."""
+
+    def write(self: HostFunctions, address: Value, value: Value) -> None:
+        entries = getattr(self._host.registers, of)
+        entries[self._entry(entries, address, name)] = kind(value)
+
+    return builtin(name)(write)
+
+
+def _signal(kind: str, n: Value, what: str) -> int:
+    if not 0 <= n < WIDTH[kind]:
+        raise ScriptException(f"{what}: signals 0 to {WIDTH[kind] - 1}, got {shown(n)}")
+    return FIRST[kind] + int(n)
+
+
+def _get(kind: str, side: str) -> Any:
+    """An input, or an output as it was set."""
+    name = f"get_{kind}_digital_{side}"
+    return builtin(name)(lambda self, n: getattr(self._host.signals, f"digital_{side}")[_signal(kind, n, name)])
+
+
+def _set(kind: str) -> Any:
+    """Set an output."""
+    name = f"set_{kind}_digital_out"
+
+    def change(self: HostFunctions, n: Value, b: Value) -> None:
+        self._host.signals.digital_out[_signal(kind, n, name)] = bool(b)
+
+    return builtin(name)(change)
 
 
 class HostFunctions:
@@ -60,62 +105,23 @@ class HostFunctions:
             raise ScriptException(f"{what}: addresses 0 to {len(of) - 1}, got {shown(address)}")
         return int(address)
 
-    @builtin()
-    def read_input_integer_register(self, address: Value) -> int:
-        """From outside."""
-        of = self._host.registers.in_int
-        return of[self._entry(of, address, "read_input_integer_register")]
-
-    @builtin()
-    def read_input_float_register(self, address: Value) -> float:
-        """From outside."""
-        of = self._host.registers.in_float
-        return of[self._entry(of, address, "read_input_float_register")]
-
-    @builtin()
-    def read_input_boolean_register(self, address: Value) -> bool:
-        """From outside."""
-        of = self._host.registers.in_bit
-        return of[self._entry(of, address, "read_input_boolean_register")]
-
-    @builtin()
-    def read_output_integer_register(self, address: Value) -> int:
-        """What the program itself has written."""
-        of = self._host.registers.out_int
-        return of[self._entry(of, address, "read_output_integer_register")]
-
-    @builtin()
-    def read_output_float_register(self, address: Value) -> float:
-        """What the program itself has written."""
-        of = self._host.registers.out_float
-        return of[self._entry(of, address, "read_output_float_register")]
-
-    @builtin()
-    def read_output_boolean_register(self, address: Value) -> bool:
-        """What the program itself has written."""
-        of = self._host.registers.out_bit
-        return of[self._entry(of, address, "read_output_boolean_register")]
+    read_input_integer_register = _read("read_input_integer_register", "in_int")
+    read_input_float_register = _read("read_input_float_register", "in_float")
+    read_input_boolean_register = _read("read_input_boolean_register", "in_bit")
+    read_output_integer_register = _read("read_output_integer_register", "out_int")
+    read_output_float_register = _read("read_output_float_register", "out_float")
+    read_output_boolean_register = _read("read_output_boolean_register", "out_bit")
+    write_output_float_register = _write("write_output_float_register", "out_float", float)
+    write_output_boolean_register = _write("write_output_boolean_register", "out_bit", bool)
 
     @builtin()
     def write_output_integer_register(self, address: Value, value: Value) -> None:
         """To outside; 32 bits."""
-        of = self._host.registers.out_int
         number = int(value)
         if not -(2**31) <= number < 2**31:
             raise ScriptException(f"write_output_integer_register: 32 bits, got {shown(value)}")
+        of = self._host.registers.out_int
         of[self._entry(of, address, "write_output_integer_register")] = number
-
-    @builtin()
-    def write_output_float_register(self, address: Value, value: Value) -> None:
-        """To outside."""
-        of = self._host.registers.out_float
-        of[self._entry(of, address, "write_output_float_register")] = float(value)
-
-    @builtin()
-    def write_output_boolean_register(self, address: Value, value: Value) -> None:
-        """To outside."""
-        of = self._host.registers.out_bit
-        of[self._entry(of, address, "write_output_boolean_register")] = bool(value)
 
     @builtin(since="5.9")
     def get_rtde_value(self, variable_name: Value) -> Value:
@@ -132,55 +138,15 @@ class HostFunctions:
 
     # ------------------------------------------------------------------------------------------------------ signals
 
-    def _signal(self, kind: str, n: Value, what: str) -> int:
-        if not 0 <= n < WIDTH[kind]:
-            raise ScriptException(f"{what}: signals 0 to {WIDTH[kind] - 1}, got {shown(n)}")
-        return FIRST[kind] + int(n)
-
-    @builtin("get_standard_digital_in")
-    def get_standard_digital_in(self, n: Value) -> bool:
-        """Standard input."""
-        return self._host.signals.digital_in[self._signal("standard", n, "get_standard_digital_in")]
-
-    @builtin()
-    def get_configurable_digital_in(self, n: Value) -> bool:
-        """Configurable input."""
-        return self._host.signals.digital_in[self._signal("configurable", n, "get_configurable_digital_in")]
-
-    @builtin()
-    def get_tool_digital_in(self, n: Value) -> bool:
-        """Input at the tool."""
-        return self._host.signals.digital_in[self._signal("tool", n, "get_tool_digital_in")]
-
-    @builtin()
-    def get_standard_digital_out(self, n: Value) -> bool:
-        """Standard output as it was set."""
-        return self._host.signals.digital_out[self._signal("standard", n, "get_standard_digital_out")]
-
-    @builtin()
-    def get_configurable_digital_out(self, n: Value) -> bool:
-        """Configurable output as it was set."""
-        return self._host.signals.digital_out[self._signal("configurable", n, "get_configurable_digital_out")]
-
-    @builtin()
-    def get_tool_digital_out(self, n: Value) -> bool:
-        """Output at the tool as it was set."""
-        return self._host.signals.digital_out[self._signal("tool", n, "get_tool_digital_out")]
-
-    @builtin()
-    def set_standard_digital_out(self, n: Value, b: Value) -> None:
-        """Set a standard output."""
-        self._host.signals.digital_out[self._signal("standard", n, "set_standard_digital_out")] = bool(b)
-
-    @builtin()
-    def set_configurable_digital_out(self, n: Value, b: Value) -> None:
-        """Set a configurable output."""
-        self._host.signals.digital_out[self._signal("configurable", n, "set_configurable_digital_out")] = bool(b)
-
-    @builtin()
-    def set_tool_digital_out(self, n: Value, b: Value) -> None:
-        """Set an output at the tool."""
-        self._host.signals.digital_out[self._signal("tool", n, "set_tool_digital_out")] = bool(b)
+    get_standard_digital_in = _get("standard", "in")
+    get_configurable_digital_in = _get("configurable", "in")
+    get_tool_digital_in = _get("tool", "in")
+    get_standard_digital_out = _get("standard", "out")
+    get_configurable_digital_out = _get("configurable", "out")
+    get_tool_digital_out = _get("tool", "out")
+    set_standard_digital_out = _set("standard")
+    set_configurable_digital_out = _set("configurable")
+    set_tool_digital_out = _set("tool")
 
     @staticmethod
     def _numbered(n: Value, what: str, count: int) -> int:

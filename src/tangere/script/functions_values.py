@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,82 +58,23 @@ def _matrix(value: Value, what: str) -> Any:
     return rows
 
 
+def _of_one(name: str, of: Callable[[float], float]) -> Any:
+    """A builtin of one number f."""
+
+    def function(f: Value) -> float:
+        return of(f)
+
+    return staticmethod(builtin(name)(function))
+
+
 class Values:
     """Functions without a world."""
 
     # ------------------------------------------------------------------------------------------------------ numbers
 
-    @staticmethod
-    @builtin()
-    def sin(f: Value) -> float:
-        """Sine."""
-        return math.sin(f)
-
-    @staticmethod
-    @builtin()
-    def cos(f: Value) -> float:
-        """Cosine."""
-        return math.cos(f)
-
-    @staticmethod
-    @builtin()
-    def tan(f: Value) -> float:
-        """Tangent."""
-        return math.tan(f)
-
-    @staticmethod
-    @builtin()
-    def asin(f: Value) -> float:
-        """Arc sine [rad]."""
-        return math.asin(f)
-
-    @staticmethod
-    @builtin()
-    def acos(f: Value) -> float:
-        """Arc cosine [rad]."""
-        return math.acos(f)
-
-    @staticmethod
-    @builtin()
-    def atan(f: Value) -> float:
-        """Arc tangent [rad]."""
-        return math.atan(f)
-
-    @staticmethod
-    @builtin()
-    def atan2(x: Value, y: Value) -> float:
-        """Arc tangent of x/y with both signs; the first is the ordinate, whatever UR calls it."""
-        return math.atan2(x, y)
-
-    @staticmethod
-    @builtin()
-    def sqrt(f: Value) -> float:
-        """Square root."""
-        return math.sqrt(f)
-
-    @staticmethod
-    @builtin()
-    def pow(base: Value, exponent: Value) -> float:
-        """base to the power of exponent."""
-        return math.pow(base, exponent)
-
-    @staticmethod
-    @builtin()
-    def log(b: Value, f: Value) -> float:
-        """Logarithm of f to the base b."""
-        return math.log(f) / math.log(b)
-
-    @staticmethod
-    @builtin()
-    def floor(f: float) -> int:
-        """Largest whole number that is not above f."""
-        return math.floor(f)
-
-    @staticmethod
-    @builtin()
-    def ceil(f: float) -> int:
-        """Smallest whole number that is not below f."""
-        return math.ceil(f)
+    sin, cos, tan = _of_one("sin", math.sin), _of_one("cos", math.cos), _of_one("tan", math.tan)
+    asin, acos, atan = _of_one("asin", math.asin), _of_one("acos", math.acos), _of_one("atan", math.atan)  # [rad]
+    sqrt, floor, ceil = _of_one("sqrt", math.sqrt), _of_one("floor", math.floor), _of_one("ceil", math.ceil)
 
     @staticmethod
     @builtin()
@@ -145,6 +87,24 @@ class Values:
     def r2d(r: Value) -> float:
         """Radians to degrees."""
         return math.degrees(r)
+
+    @staticmethod
+    @builtin()
+    def atan2(x: Value, y: Value) -> float:
+        """Arc tangent of x/y with both signs; the first is the ordinate, whatever UR calls it."""
+        return math.atan2(x, y)
+
+    @staticmethod
+    @builtin()
+    def pow(base: Value, exponent: Value) -> float:
+        """base to the power of exponent."""
+        return math.pow(base, exponent)
+
+    @staticmethod
+    @builtin()
+    def log(b: Value, f: Value) -> float:
+        """Logarithm of f to the base b."""
+        return math.log(f) / math.log(b)
 
     @staticmethod
     @builtin()
