@@ -11,6 +11,7 @@ import pytest
 from test_mcap import some_log
 
 import tangere
+from tangere import foreign
 from tangere.errors import InvalidValue, MissingExtra
 from tangere.kinematics.rotation import matrix_from_quaternion
 from tangere.logs.channels import JOINT_STATE, WRENCH, Views, channel_of, channels_of
@@ -239,6 +240,12 @@ def test_sqlite_files_that_are_no_whole_bag(bag, db3, tmp_path):
     with pytest.raises(InvalidValue, match="No such file"):
         read(tmp_path / "nowhere.db3")
     assert not (tmp_path / "nowhere.db3").exists()
+
+
+def test_a_bag_in_sqlite_takes_no_more_than_it_may(db3, monkeypatch):
+    monkeypatch.setattr(foreign, "budget", lambda size: 5_000)  # some twenty messages
+    with pytest.raises(InvalidValue, match="at most .* are read"):
+        read(next(db3.glob("*.db3")))
 
 
 def test_a_bag_that_was_cut(bag, tmp_path):

@@ -173,6 +173,7 @@ def test_numbers_have_three_digits_and_no_rounding_noise() -> None:
 def test_figures_of_one_row_have_the_digits_of_the_largest_and_shares_are_per_cents() -> None:
     assert row([0.00107, 0.0125, 0.00116, 3.68e-05, 4.21e-05, 0.0]) == ["0.00107", "0.0125", "0.00116", "0", "0", "0"]
     assert row([0.00528, -2.48e-05, 4e-06]) == ["0.00528", "−0.00002", "0"]
+    assert row([0.00528, 5.2e-6, 4.9e-6]) == ["0.00528", "0.00001", "0"]
     assert row([1e-9, -3e-16]) == ["0", "0"]
     assert row([float("nan"), 2.0]) == ["–", "2"]
     assert row([-1234.6, 0.4]) == ["−1235", "0"]
