@@ -132,13 +132,10 @@ def run(arguments: argparse.Namespace) -> int:
     fresh = arguments.out is None and not arguments.replace  # a folder that nobody named is never overwritten silently
     arm, before = _live(arguments)
     shown = sink_of(getattr(arguments, "foxglove", None), lambda text: print(f"note: {text}", file=sys.stderr))
-    bar = Clock()
-    try:
+    with Clock() as bar:
         done = execute(name, told, out=out, command=command, progress=bar, paced=arguments.paced,
                        csv=False, fresh=fresh, durable=arguments.durable, arm=arm, before=before,
                        sinks=() if shown is None else (shown,))  # fmt: skip
-    finally:
-        bar.end()
     if arguments.video:
         _video(done)
     where = done.folder / REPORT
@@ -359,9 +356,9 @@ def rerun(arguments: argparse.Namespace) -> int:
     from tangere.apps.scenarios import execute as running
     from tangere.loop.folder import difference
 
-    bar, drawn = Clock(), drawing.is_drawing(arguments.folder)
+    drawn = drawing.is_drawing(arguments.folder)
     broken = (drawing if drawn else running).interrupted(arguments.folder)
-    try:
+    with Clock() as bar:
         if drawn:
             pairs = list(drawing.draw_again(arguments.folder, progress=bar).values())
         else:
@@ -369,8 +366,6 @@ def rerun(arguments: argparse.Namespace) -> int:
             if not len(kept):
                 raise InvalidValue(f"{arguments.folder}: the run was {broken}, before there was anything to compare")
             pairs = [(kept, done.result.log[: len(kept)] if broken else done.result.log)]
-    finally:
-        bar.end()
     differs = next((text for text in (difference(*pair) for pair in pairs) if text), "")
     samples = sum(len(kept) for kept, _ in pairs)
     print(f"differs: {differs}" if differs else f"the same, bit by bit: {samples} samples")

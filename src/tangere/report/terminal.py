@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -182,7 +182,7 @@ def _left(share: float, past: float) -> str:
 
 
 class Line:
-    """What is being done: `say(text)`; at the end the line is cleared."""
+    """What is being done: `with Line() as say`, then `say(text)`; at the end the line is cleared."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -193,6 +193,12 @@ class Line:
     def end(self) -> None:
         """Clear the line; may be called twice."""
         self._print("\r" + " " * _LINE + "\r", "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def leave(self) -> None:
         """Let the line stay and go to the next."""
@@ -229,6 +235,12 @@ class Clock:
         past = time.perf_counter() - self._start
         words = f"{elapsed:6.1f} of {duration:.1f} s, {elapsed / max(1e-9, past):.1f}x real time"
         self._line(f"{_drawn(elapsed / duration)} {words}{_left(elapsed / duration, past)}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         """Leave the line."""

@@ -121,11 +121,9 @@ def _recordings(arguments: argparse.Namespace) -> tuple[Any, ...] | None:
     from tangere.studio.recorded import recorded
 
     told = [arguments.source] if arguments.ghost is None else [arguments.source, arguments.ghost]
-    bar, how = Bar(), {"columns": arguments.columns, "rate": sample_rate(arguments.rate, "--rate")}
-    try:
+    how = {"columns": arguments.columns, "rate": sample_rate(arguments.rate, "--rate")}
+    with Bar() as bar:
         return tuple(recorded(source, arguments.robot, bar, **how) for source in told)
-    finally:
-        bar.end()
 
 
 def address_of_arm(source: str | None) -> Any:

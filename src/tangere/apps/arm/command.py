@@ -112,14 +112,11 @@ def doctor(arguments: argparse.Namespace) -> int:
 
     settings = group_from(DoctorSettings, arguments)
     address = address_of(arguments.host)
-    bar = Bar()
-    try:
+    with Bar() as bar:
         seen = examine(
             address, settings.robot, calibration=settings.calibration, payload=settings.payload,
             seconds=settings.seconds, progress=bar,
         )  # fmt: skip
-    finally:
-        bar.end()
     if settings.bundle is not None:
         _bundle(settings.bundle, address, seen)
     print(json.dumps(seen.record()) if settings.json else _told(seen))
@@ -134,16 +131,13 @@ def record(arguments: argparse.Namespace) -> int:
 
     settings = group_from(RecordSettings, arguments)
     arm = None if settings.robot is None else robot(settings.robot)
-    bar = Bar()
-    try:
+    with Bar() as bar:
         done = recorded(
             address_of(arguments.host), settings.out, seconds=settings.seconds, robot=arm,
             max_log=size_of(settings.max_log, "--max-log"), durable=settings.durable,
             progress=lambda share: bar(f"recording {arguments.host}", share),
             tell=lambda text: print(f"note: {text}", file=sys.stderr),
         )  # fmt: skip
-    finally:
-        bar.end()
     lost = "".join(f", {count} {what}" for what, count in done.problems.items())
     print(f"{done.path}: {done.samples} samples, {done.seconds:.1f} s{lost}")
     return 0

@@ -371,12 +371,9 @@ def _measured(arguments: Namespace, target: Any, place: Path | None) -> int:
         return 0
     if (getattr(arguments, "device", None) or "cpu") != "cpu":
         raise InvalidValue("--device cuda: goes with --rollouts; the other rows are of the CPU")
-    line = Line()
-    bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, line)
-    try:
+    with Line() as line:
+        bench = Bench(robot(getattr(arguments, "robot", None) or "ur10e"), seconds, SIZES, line)
         result = bench.run()
-    finally:
-        line.end()
     _shown(result, target, place, bench_text(result, wants_colour(), getattr(arguments, "goals", False)))
     if bench.missing:
         print(f"not installed: {', '.join(bench.missing)}; pip install 'tangere[bench]' adds them", file=sys.stderr)

@@ -143,11 +143,8 @@ def made(picture: Path, settings: DrawingSettings, arguments: argparse.Namespace
             print(f"note: {out} is taken and stays as it is: the preview is in {folder}", file=sys.stderr)
         print(f"preview: {folder / PREVIEW}")
         return 0
-    bar = Clock()
-    try:
+    with Clock() as bar:
         done = execute_drawing(prepared, out=out, command=["tangere", *arguments.words], progress=bar, fresh=fresh)
-    finally:
-        bar.end()
     if done.claim is not None and done.claim.said:
         print(f"note: {done.claim.said}", file=sys.stderr)
     if arguments.video:

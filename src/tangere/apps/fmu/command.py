@@ -172,13 +172,10 @@ def write(arguments: argparse.Namespace) -> int:
 
     told = group_from(BlockSettings, arguments)
     made, friction = robot_of(told)
-    line = Line()
-    try:
+    with Line() as line:
         more: dict[str, Any] = {"friction": friction, "q_start": _start(told, made), "fmi": arguments.fmi,
                                 "platforms": _wanted(arguments)}  # fmt: skip
         done = write_fmu(arguments.kind, made, arguments.out, tell=line, **more)
-    finally:
-        line.end()
     rows = []
     for p in done.table.with_causality("input", "output"):
         shape = "x".join(map(str, p.group.shape)) or "1"
@@ -196,12 +193,9 @@ def write_package(arguments: argparse.Namespace) -> int:
 
     told = group_from(BlockSettings, arguments)
     made, friction = robot_of(told)
-    line = Line()
-    try:
+    with Line() as line:
         more: dict[str, Any] = {"friction": friction, "q_start": _start(told, made), "platforms": _wanted(arguments)}
         path, wires = write_system(made, arguments.out, tell=line, **more)
-    finally:
-        line.end()
     size = path.stat().st_size / 1000
     print(f"{path}: {size:.0f} kB, {', '.join(BLOCKS)} with {wires} connections, SSP 1.0; step it by 1 ms")
     return 0
@@ -220,17 +214,12 @@ def write_all(arguments: argparse.Namespace) -> int:
     """Write the catalogue and say where it is."""
     from tangere.apps.fmu.package import write_catalogue
 
-    begin, bar = time.perf_counter(), Bar()
-
-    def tell(done: int, total: int, what: str) -> None:
-        bar(f"{done} of {total}  {what}", done / total)
-
-    try:
+    begin = time.perf_counter()
+    with Bar() as bar:
         page, written = write_catalogue(
-            arguments.out, arguments.robot, arguments.kind, platforms=_wanted(arguments), tell=tell
-        )
-    finally:
-        bar.end()
+            arguments.out, arguments.robot, arguments.kind, platforms=_wanted(arguments),
+            tell=lambda done, total, what: bar(f"{done} of {total}  {what}", done / total),
+        )  # fmt: skip
     platforms = sorted({p for w in written for p in w.platforms})
     size = sum(w.size for w in written) / 1e6
     took = time.perf_counter() - begin

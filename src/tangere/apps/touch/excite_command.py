@@ -82,14 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
         note(text)
     out = checked_path(wanted.out)
     arm, _ = arm_of(arguments)
-    bar = Bar()
-    try:
+    with Bar() as bar:
         motion = excite(
             arm, wanted.box, seconds=wanted.seconds, seed=wanted.seed, start=wanted.start, speed=wanted.speed,
             tool_speed=wanted.tool_speed, tool=wanted.tool, progress=lambda share: bar("planning", share),
         )  # fmt: skip
-    finally:
-        bar.end()
     motion.save(out)
     where = None
     if not arguments.no_report:

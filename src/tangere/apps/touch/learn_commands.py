@@ -149,15 +149,12 @@ def identify(arguments: argparse.Namespace) -> int:
     out = model_file(told.out, "--out")
     arm, _ = arm_of(arguments)
     gain = None if told.gain is None else numbers(told.gain, "--gain", "Nm/A", (1, arm.dof))
-    bar = Bar()
-    try:
+    with Bar() as bar:
         done = identification(
             arm, arguments.logs, columns=told.columns, rate=told.rate,
             gain=gain * arm.dof if gain is not None and len(gain) == 1 else gain,
             hold_out=told.holdout, inertial=told.inertial, refine_gains=not told.keep_gains, progress=bar,
         )  # fmt: skip
-    finally:
-        bar.end()
     attempt = Attempts()
     attempt(out.name, lambda: done.model.write(out))
     where = None
@@ -284,15 +281,12 @@ def tune(arguments: argparse.Namespace) -> int:
     arm, payload = arm_of(arguments)
     model = model_of(arguments, arm, thresholds=False)
     believed = belief(arm, model, payload=payload)
-    bar = Bar()
-    try:
+    with Bar() as bar:
         found = all_recordings(
             arguments.logs, columns=said.columns, rate=hertz, progress=lambda what, share: bar(what, 0.3 * share)
         )
         logs = [read(recording, arm, model, payload) for recording in found]
         done = tuning(arm, logs, believed, alarms, progress=lambda share: bar("learning thresholds", 0.3 + 0.7 * share))
-    finally:
-        bar.end()
     for log in logs:
         tell(log.name, log.problems)
     for text in done.doubts[:_NOTES]:

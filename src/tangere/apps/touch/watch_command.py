@@ -161,7 +161,6 @@ def _files(arguments: argparse.Namespace, told: WatchSettings, arm: Robot, belie
     from tangere.loop.follow import watch_recording
     from tangere.loop.long_watch import LongFile, is_long, watch_file
 
-    bar = Bar()
     done: list[Watched] = []
 
     def masks(first: float) -> dict[str, Any]:
@@ -179,7 +178,7 @@ def _files(arguments: argparse.Namespace, told: WatchSettings, arm: Robot, belie
         if told.json and told.explain:
             json_object(record(seen))
 
-    try:
+    with Bar() as bar:
         bar(f"reading {arguments.source}", 0.0)
         if is_long(arguments.source):
             file = LongFile(
@@ -195,8 +194,6 @@ def _files(arguments: argparse.Namespace, told: WatchSettings, arm: Robot, belie
 
                 own = masks(float(recording.log.time[0]))
                 said(watch_recording(recording, arm, believed, payload, progress=shown, **own))
-    finally:
-        bar.end()
     if not told.json:
         print(summary(done, wants_colour(), explain=told.explain))
     if told.report:
