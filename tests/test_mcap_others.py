@@ -244,7 +244,7 @@ def test_sqlite_files_that_are_no_whole_bag(bag, db3, tmp_path):
 
 def test_a_bag_in_sqlite_takes_no_more_than_it_may(db3, monkeypatch):
     monkeypatch.setattr(foreign, "budget", lambda size: 5_000)  # some twenty messages
-    with pytest.raises(InvalidValue, match="at most .* are read"):
+    with pytest.raises(InvalidValue, match=r"at most .* are read"):
         read(next(db3.glob("*.db3")))
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tangere.errors import InvalidValue
+from tangere.logs import recordings as reading
 from tangere.logs.csv_log import cells_of, write_csv
 from tangere.logs.log import Log
 from tangere.logs.mcap_log import write_mcap
-from tangere.logs.recordings import read, recordings
+from tangere.logs.recordings import all_recordings, read, recordings
 
 COLUMNS = "t,q,qd,current"
 
@@ -269,3 +270,11 @@ def test_of_a_long_log_stretches_are_learned_from(
     assert (whole.name, whole.problems, len(whole.log)) == (f"long.{kind}", (), count)
     np.testing.assert_array_equal(whole.log["tau"], log["tau"])
     assert [len(part.log) for part in recordings(file)] == [count]  # who does not learn reads all of it
+
+
+def test_logs_that_are_read_together_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+    monkeypatch.setattr(reading, "recordings", lambda source, share, **how: shares.append(share) or [])
+    assert all_recordings(["a.csv", "b.csv", "c.csv"]) == []
+    assert len(shares) == 3
+    assert sum(shares) == pytest.approx(1.0, rel=1e-12)
