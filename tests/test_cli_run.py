@@ -347,7 +347,7 @@ def test_a_process_of_its_own_without_a_terminal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tangere.cli.main", "run", "hold", *SHORT, "--push", "none", "--out", "here"],
         env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("report: here/report.html\n")

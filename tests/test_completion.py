@@ -18,7 +18,7 @@ def offered(path: Path, *words: str) -> set[str]:
     """What bash offers for the last of these words."""
     typed = " ".join(f"'{word}'" for word in words)
     ask = f"source {path}; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _tangere; echo ${{COMPREPLY[@]}}"
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, cwd=path.parent, timeout=60)
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, cwd=path.parent, timeout=600)
     return set(done.stdout.split())
 
 

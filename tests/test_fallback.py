@@ -179,7 +179,7 @@ def run(before: str, q: Array, environment: dict[str, str]) -> dict[str, Any]:
     source = Path(tangere.__file__).resolve().parent.parent
     finished = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(before=before), json.dumps(q.tolist()), json.dumps(METHODS)],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=600,
         env={**os.environ, "PYTHONPATH": str(source), **environment},
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr

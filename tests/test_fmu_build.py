@@ -130,9 +130,9 @@ def test_one_binary_serves_all_arms(files, tmp_path):
 
 
 def test_writing_from_the_cache_takes_no_time(files, tmp_path):
-    begin = time.perf_counter()
+    begin = time.process_time()
     write_fmu("all", ROBOT, tmp_path)
-    assert time.perf_counter() - begin < 3.0  # a tenth of that on a machine that has nothing else to do
+    assert time.process_time() - begin < 3.0  # [s] of computing; a tenth of that as a rule, and compiling takes more
 
 
 def test_refusals(tmp_path):

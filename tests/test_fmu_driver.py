@@ -74,7 +74,7 @@ def test_it_runs_where_python_is_absent(fmus, tmp_path):
     q = [v.reference for v in fmu.variables if v.name.startswith("q[")]
     text = "new 0 1 alone\nsetup 0\nenter\nexit\n" + "".join(f"step {k * 1e-3!r} 1e-3\n" for k in range(100))
     text += f"getr 6 {' '.join(map(str, q))}\n"
-    done = subprocess.run(words, input=text, capture_output=True, text=True, check=False, env={}, timeout=60)
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=False, env={}, timeout=600)
     if done.returncode != 0 and "Operation not permitted" in done.stderr:
         pytest.skip("chroot is not allowed here")
     assert done.returncode == 0, done.stderr

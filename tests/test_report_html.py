@@ -356,7 +356,7 @@ def test_a_report_needs_no_heavy_module(root: Path) -> None:
         "print(*sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=root
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True, cwd=root
     )
     assert not {"mujoco", "imageio", "matplotlib", "scipy", "mcap"} & set(done.stdout.split())
 
@@ -376,7 +376,7 @@ def test_the_page_comes_to_life_without_a_word(data: RunData, tmp_path: Path) ->
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
          "--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=2000",
          f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1000", "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr, done.stderr
     assert re.search(r'<html lang="en" class="live">', done.stdout)

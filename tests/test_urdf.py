@@ -267,10 +267,10 @@ def test_entity_bomb_does_not_expand(tmp_path: Path) -> None:
     """Ten levels of ten entities, 10^10 characters if expanded: refused at once. So is an external entity."""
     levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
     bomb = f'<?xml version="1.0"?><!DOCTYPE robot [<!ENTITY e0 "aaaaaaaaaa">{levels}]><robot name="&e9;"/>'
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelFileError, match="document type or entity declaration is not accepted"):
         load(written(tmp_path, bomb))
-    assert time.perf_counter() - start < 1.0  # an expansion would take minutes
+    assert time.process_time() - start < 1.0  # an expansion would take minutes
     (tmp_path / "secret.txt").write_text("secret")
     external = f'<!DOCTYPE robot [<!ENTITY x SYSTEM "file://{tmp_path}/secret.txt">]><robot name="&x;"/>'
     with pytest.raises(ModelFileError, match="not accepted") as caught:

@@ -155,7 +155,7 @@ def test_calibration_of_an_unknown_arm(tmp_path: Path) -> None:
 
 def command(*words: str, **more) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "tangere", *words]
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, **more)
+    return subprocess.run(line, capture_output=True, text=True, timeout=600, check=False, **more)
 
 
 @pytest.mark.parametrize(
