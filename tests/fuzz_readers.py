@@ -1,11 +1,13 @@
 """Mutated files for every reader: whatever comes in, a result or an error of ours goes out.
 
-python tests/fuzz_readers.py 5000 [READER ...] is the long form (`make fuzz`); the seed of each input is its number.
+python tests/fuzz_readers.py 5000 [READER ...] is the long form (`make fuzz`); the seed of each input is its number, the
+first one TANGERE_SEED.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import random
 import resource
 import sqlite3
@@ -358,11 +360,12 @@ def fuzz(reader: str, numbers: range, folder: Path) -> list[str]:
 def main(words: list[str]) -> int:
     """The long form."""
     count = int(words[0]) if words else 5000
+    first = int(os.environ.get("TANGERE_SEED", "0"))
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         for reader in words[1:] or list(seeds(Path(name))):
-            print(f"{reader}: seeds 0 to {count - 1}", flush=True)
-            for fault in fuzz(reader, range(count), Path(name)):
+            print(f"{reader}: seeds {first} to {first + count - 1}", flush=True)
+            for fault in fuzz(reader, range(first, first + count), Path(name)):
                 print("  " + fault, flush=True)
                 wrong += 1
     print(f"{wrong} faults")

@@ -168,7 +168,7 @@ def test_write_leaves_a_drawing(
     assert (out / "picture" / "l.svg").is_file()
     assert (out / "report.html").is_file()
     capsys.readouterr()
-    monkeypatch.setattr("sys.stdin", io.StringIO("from\na pipe\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"from\na pipe\n")))
     assert main(["write", "-", "--preview", "--out", str(tmp_path / "pipe")]) == 0
     assert "strokes" in capsys.readouterr().out
     assert main(["write", "far " * 40, "--height", "50mm"]) == 1

@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def drawn(count: int) -> list[tuple[str, signal.Signals, float]]:
     """Command, signal, and the moment [s] after the first file appeared."""
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(int(os.environ.get("TANGERE_SEED", "11")))
     return [(KINDS[k % 5], SIGNALS[rng.integers(4)], float(rng.uniform(0.0, 4.0))) for k in range(count)]
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -218,6 +219,14 @@ def read_text(
 ) -> str:  # fmt: skip
     """The text of a file (UTF-8)."""
     return decoded(read_bytes(path, most, kind), os.fspath(path), kind)
+
+
+def standard_input() -> str:
+    """The text of a pipe, which may be without end."""
+    data = sys.stdin.buffer.read(TEXT_MAX + 1)
+    if len(data) > TEXT_MAX:
+        raise too_large("standard input", len(data), TEXT_MAX, "has more than")
+    return decoded(data, "standard input")
 
 
 def lines(stream: BinaryIO, told: Callable[[], None] = lambda: None) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import MISSING
 from typing import Any, NoReturn, TypeVar
 
 from tangere.errors import InvalidValue
+from tangere.foreign import line
 from tangere.settings import Setting, settings_of
 
 Group = TypeVar("Group")
@@ -54,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         if wrong and not close and "--set" in names:
             value = re.search(r"--[\w-]+[ =]([^- ]\S*)", message)
             message += f"; a setting is given as --set {word[2:].replace('-', '_')}={value[1] if value else 'VALUE'}"
-        super().error(f"{message}; did you mean {bare[close[0]]!r}?" if close else message)
+        super().error(line(f"{message}; did you mean {bare[close[0]]!r}?" if close else message))
 
 
 def size_of(text: str | None, option: str) -> float | None:

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from tangere import ends, foreign
 from tangere.errors import BeyondLimits, InvalidValue, TangereError
 from tangere.options import Parser, add_json, memory
-from tangere.report.terminal import filled, paint, say, show, table, terminal_width, wants_colour
+from tangere.report.terminal import Plain, filled, paint, say, show, table, terminal_width, wants_colour
 
 # Modules that add commands, in the order of the help, and the commands that each adds: only that of the command which
 # was typed is loaded.
@@ -243,7 +243,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done; 1 an error of ours, a run or a drawing that ended early, a file that could not be written; 2 wrong usage;
     128 + the signal's number where a signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    out, err = Plain(sys.stdout), Plain(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = _done(list(sys.argv[1:] if argv is None else argv), out)
+        out.flush()  # what cannot be written shows itself here, not while the interpreter shuts down
+        if out.lost is not None and not isinstance(out.lost, BrokenPipeError):
+            code = _failed(f"cannot write: {out.lost.strerror}")
+    out.leave()
+    err.leave()
+    return code
+
+
+def _done(words: list[str], out: Plain) -> int:
+    """`main`, where nothing that is written moves a terminal's cursor."""
     pairs = enumerate(zip(words, ["", *words], strict=False))
     limits = [k for k, (word, before) in pairs if "--memory" in (word.partition("=")[0], before)]
     plain = [word for k, word in enumerate(words) if k not in limits]
@@ -253,6 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         root.print_help()
         return 0
     arguments.words = words  # as typed, for the manifest of a run
+    out.text_is_all = getattr(arguments, "text_is_all", False)
     foreign.allow(arguments.memory or foreign.UNTOLD, net=True)
     try:
         attached = not getattr(arguments, "detached", False)
@@ -260,18 +273,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _note
             warnings.simplefilter("ignore", BeyondLimits)  # commands say it in the table of a run
             code: int = arguments.run(arguments)
-        sys.stdout.flush()  # a reader that left shows itself here, not while the interpreter shuts down
         return code
     except TangereError as error:
         return _failed(str(error))
     except MemoryError:
         return _failed("there is not enough memory for this")
     except (ImportError, OSError, RuntimeError) as error:  # of libraries that a limit keeps from being loaded
-        if isinstance(error, BrokenPipeError):  # e.g. `tangere models | head -1`: not an error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError) and out.text_is_all:  # e.g. `tangere watch ARM | head -1`: not an error
             return 0
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # > /dev/full
-            return _failed(f"cannot write: {error.strerror}")
+        if isinstance(error, OSError) and error.filename is not None:  # a name that is too long
+            return _failed(f"{foreign.shown(os.fsdecode(error.filename))}: {error.strerror}")
+        full = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
+        if isinstance(error, OSError) and error.errno in full:
+            return _failed(str(error.strerror))
         if not any(words in str(error).lower() for words in _NO_ROOM):
             raise
         return _failed(f"there is not enough memory for this: {error}")

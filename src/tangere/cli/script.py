@@ -214,23 +214,15 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Any]:
     try:
         running = NEWEST if arguments.polyscope is None else version(arguments.polyscope)
         what = ""
-        text = _standard_input() if file == "-" else foreign.read_text(file)
+        text = foreign.standard_input() if file == "-" else foreign.read_text(file)
     except InvalidValue as problem:
         words = f"{what}{problem}"
     except (OSError, UnicodeDecodeError) as problem:
         words = f"{file}: {getattr(problem, 'strerror', None) or problem}"
     else:
         return text, running
-    print(f"error: {words}", file=sys.stderr)
+    print(f"error: {foreign.line(words)}", file=sys.stderr)
     raise SystemExit(2) from None
-
-
-def _standard_input() -> str:
-    """A program from a pipe, which may be without end."""
-    data = sys.stdin.buffer.read(foreign.TEXT_MAX + 1)
-    if len(data) > foreign.TEXT_MAX:
-        raise foreign.too_large("standard input", len(data), foreign.TEXT_MAX, "has more than")
-    return foreign.decoded(data, "standard input")
 
 
 def send(arguments: argparse.Namespace) -> int:

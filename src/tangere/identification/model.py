@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from tangere.model.fields import Fields, read_toml
 from tangere.model.inertia import check_body
 from tangere.model.loading import load
 from tangere.model.model import Drives, Link, Model, Payload, Source
+from tangere.model.toml_text import quoted
 from tangere.observe.drive_model import RIPPLES, DriveModel
 from tangere.robots import Robot
 from tangere.types import Array
@@ -293,7 +293,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else ("nan" if math.isnan(value) else f"{value:+f}")
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=True)  # its escapes are TOML's as well, up to \uXXXX
+        return quoted(value)
     if isinstance(value, Sequence):
         return "[" + ", ".join(value_text(entry) for entry in value) + "]"
     raise InvalidValue(f"a model file holds texts, numbers, truths, lists and tables, got {value!r}")
@@ -309,7 +309,7 @@ def _entry(key: str, value: Any) -> list[str]:
 
 
 def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else quoted(key)
 
 
 def _is_table(value: Any) -> bool:

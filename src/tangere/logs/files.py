@@ -23,16 +23,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     or pipe is never replaced: it is `path` itself that is yielded.
     """
     target = Path(path)
-    if target.is_char_device() or target.is_fifo():
+    try:
+        itself = target.is_char_device() or target.is_fifo()
+        if not itself:  # the name is cut: with what is added it is not longer than a name may be
+            handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
+    except (OSError, ValueError) as problem:  # ValueError: a null character in the name
+        raise CannotWrite(f"cannot write {target}: {getattr(problem, 'strerror', None) or problem}") from problem
+    if itself:
         try:
             yield target
         except OSError as problem:
             raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
         return
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except (OSError, ValueError) as problem:  # ValueError: a null character in the name
-        raise CannotWrite(f"cannot write {target}: {getattr(problem, 'strerror', None) or problem}") from problem
     os.close(handle)
     temporary = Path(name)
     try:
@@ -82,7 +84,7 @@ class Attempts:
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a text file, whole or not at all, and say where it is."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name of bytes that are no text
     return Path(path)
 
 

@@ -33,7 +33,7 @@ def record(opcode: int, content: bytes) -> bytes:
 
 def string(text: str) -> bytes:
     """A string with its length before it."""
-    raw = text.encode()
+    raw = text.encode(errors="backslashreplace")  # a name of bytes that are no text
     return struct.pack("<I", len(raw)) + raw
 
 

@@ -21,8 +21,8 @@ _JOINTS = re.compile(r"^(.*) \(joints ([\d, ]+)\)$")
 
 def to_toml(model: Model) -> str:
     """The model as the text of a model file (.toml): everything that a Model holds, numbers in full precision."""
-    out = [_HEAD, "schema_version = 1", f"name = {_text(model.name)}", f"title = {_text(model.title)}"]
-    out += [f"parameters = {_text(model.parameters)}", f"gravity = {_list(model.gravity)}"]
+    out = [_HEAD, "schema_version = 1", f"name = {quoted(model.name)}", f"title = {quoted(model.title)}"]
+    out += [f"parameters = {quoted(model.parameters)}", f"gravity = {_list(model.gravity)}"]
     if model.weight is not None and model.weight > sum(link.mass for link in model.links):  # a heavier twin has none
         out.append(f"weight = {model.weight!r}")
     if not np.array_equal(model.T_flange_tcp, np.eye(4)):
@@ -30,7 +30,7 @@ def to_toml(model: Model) -> str:
     for i, joint in enumerate(model.joints):
         out += ["", "[[joints]]", *_joint(model, i, joint)]
     for link in model.links:
-        out += ["", "[[links]]", f"name = {_text(link.name)}", *_body(link.mass, link.com, link.inertia)]
+        out += ["", "[[links]]", f"name = {quoted(link.name)}", *_body(link.mass, link.com, link.inertia)]
         if not np.any(link.inertia):
             out[-1] = "point_mass = true"
     known = {key: getattr(model.drives, key) for key in ("gain", "rotor_inertia", "coulomb", "viscous")}
@@ -47,8 +47,9 @@ def _blank(values: Array) -> bool:
     return not np.any(np.isfinite(values))
 
 
-def _text(text: str) -> str:
-    """A basic string: JSON's escapes are TOML's, but for the delete character."""
+def quoted(text: str) -> str:
+    """A basic string: JSON's escapes are TOML's, but for the delete character. Bytes that are no text are a ?."""
+    text = text.encode("utf-8", "replace").decode()
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -67,7 +68,7 @@ def _place(T: Array) -> str:
 
 def _joint(model: Model, i: int, joint: Joint) -> list[str]:
     turning = joint.kind == "revolute"
-    out = [f"name = {_text(joint.name)}", *([] if turning else ['kind = "prismatic"'])]
+    out = [f"name = {quoted(joint.name)}", *([] if turning else ['kind = "prismatic"'])]
     if model.dh is not None:
         a, d, alpha = float(model.dh.a[i]), float(model.dh.d[i]), math.degrees(model.dh.alpha[i])
         out.append(f"dh = {{ a = {_number(a)}, d = {_number(d)}, alpha_deg = {_number(alpha)} }}")
@@ -89,4 +90,4 @@ def _body(mass: float, com: Array, inertia: Array) -> list[str]:
 def _source(source: Source) -> list[str]:
     found = _JOINTS.match(source.group)
     group, joints = (found[1], [f"joints = [{found[2]}]"]) if found else (source.group, [])
-    return [f"group = {_text(group)}", *joints, f"grade = {_text(source.grade)}", f"text = {_text(source.text)}"]
+    return [f"group = {quoted(group)}", *joints, f"grade = {quoted(source.grade)}", f"text = {quoted(source.text)}"]

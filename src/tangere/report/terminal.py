@@ -6,6 +6,7 @@ Progress of long work is shown on a terminal only: standard error, one line that
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -24,6 +25,65 @@ _LINE = 100  # characters that are cleared at the end: bar and words
 _MANY = 6  # columns from which a table that is too wide takes several lines a row
 LEAST = 24  # columns: narrower text is hard to read, it goes below
 STYLES = {"heading": "1", "good": "32", "bad": "31", "dim": "2"}
+# what a terminal obeys: control characters (escapes, too) but tab and end of line, marks of direction
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_OURS = re.compile(rf"(?!\x1b\[(?:0|{'|'.join(STYLES.values())})m){_OBEYED.pattern}")  # all of it but STYLES
+
+
+class Plain:
+    """A stream of text without what a terminal obeys: names of files hold it, and so do the words of libraries.
+
+    Our own colours stay where they are wanted. Characters that the stream's encoding does not have are written as
+    \\u....; `obeyed` is the stream itself. What cannot be written (a full disk, a reader that left) ends no work: why
+    is `lost`. Where the text is all that a command makes, `text_is_all`, a reader that left is a BrokenPipeError.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.obeyed = _obeyed(stream)
+        self.lost: OSError | None = None
+        self.text_is_all = False
+        self._wrong = _OURS if wants_colour(self.obeyed) else _OBEYED
+
+    def write(self, text: str) -> int:
+        """All of the text, escapes as question marks."""
+        text = self._wrong.sub("?", text)
+        with self._going_on():
+            try:
+                self.obeyed.write(text)
+            except UnicodeEncodeError:
+                code = self.obeyed.encoding
+                self.obeyed.write(text.encode(code, "backslashreplace").decode(code))
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what waits."""
+        with self._going_on():
+            self.obeyed.flush()
+
+    def leave(self) -> None:
+        """What could not be written is not tried again while the interpreter shuts down."""
+        if self.lost is not None:
+            with suppress(OSError, ValueError):  # no file of the system
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.obeyed.fileno())
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self.lost = problem
+            if isinstance(problem, BrokenPipeError):
+                self.leave()
+                if self.text_is_all:
+                    raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.obeyed, name)
+
+
+def _obeyed(stream: TextIO) -> TextIO:
+    """Where a line that moves the cursor is written: its text is cleaned by itself."""
+    return stream.obeyed if isinstance(stream, Plain) else stream
 
 
 def wants_colour(stream: TextIO | None = None) -> bool:
@@ -188,7 +248,7 @@ class Line:
         self._shown = sys.stderr.isatty()
 
     def __call__(self, text: str) -> None:
-        self._print(f"\r{text[: _LINE - 1].ljust(_LINE - 1)}", "")
+        self._print(f"\r{_OBEYED.sub('?', text)[: _LINE - 1].ljust(_LINE - 1)}", "")
 
     def end(self) -> None:
         """Clear the line; may be called twice."""
@@ -207,7 +267,7 @@ class Line:
     def _print(self, text: str, end: str) -> None:
         if self._shown:
             try:
-                print(text, end=end, file=sys.stderr, flush=True)
+                print(text, end=end, file=_obeyed(sys.stderr), flush=True)
             except OSError:  # the terminal was closed: no reason to end what is being done
                 self._shown = False
 
@@ -289,14 +349,15 @@ class Live:
 
     def _clear(self) -> None:
         if self._drawn:
-            sys.stdout.write(f"\x1b[{self._drawn}F\x1b[J")
+            _obeyed(sys.stdout).write(f"\x1b[{self._drawn}F\x1b[J")
             sys.stdout.flush()
             self._drawn = 0
 
     def _draw(self) -> None:
         wide = shutil.get_terminal_size().columns
-        lines = [line[: wide - 1] for line in self._make()]  # a line that wraps would be counted wrongly
+        # a line that wraps would be counted wrongly
+        lines = [_OURS.sub("?", line)[: wide - 1] for line in self._make()]
         up = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
-        sys.stdout.write(up + "\n".join(lines) + "\n")
+        _obeyed(sys.stdout).write(up + "\n".join(lines) + "\n")
         sys.stdout.flush()
         self._drawn = len(lines)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tangere import foreign
 from tangere.errors import InvalidValue, TangereError
 from tangere.options import add_options, group_from
 from tangere.ros2.network import Network, NetworkSettings, network_of
@@ -98,7 +99,7 @@ def _add_watch(kinds: Any) -> None:
     p.add_argument("--log", metavar="FILE.mcap", help="record samples, residual and events, too")
     p.add_argument("--seconds", metavar="S", help="end after this time")
     add_options(p, NetworkSettings)
-    p.set_defaults(run=_watch)
+    p.set_defaults(run=_watch, text_is_all=True)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -279,6 +280,7 @@ def _copied(source: str, target: str) -> str:
 
 def _package(arguments: argparse.Namespace) -> int:
     import shutil
+    from tempfile import TemporaryDirectory
 
     from tangere.ros2.interfaces import SHARE
 
@@ -288,9 +290,15 @@ def _package(arguments: argparse.Namespace) -> int:
     if taken:
         raise InvalidValue(f"{folder}: {' and '.join(taken)} is there already; remove it first, or name another folder")
     try:
-        for path in packages:
-            shutil.copytree(path, folder / path.name, copy_function=_copied)
-            print(folder / path.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=folder) as part:  # a full disk leaves no half package behind
+            for path in packages:
+                shutil.copytree(path, Path(part) / path.name, copy_function=_copied)
+            for path in packages:
+                (Path(part) / path.name).rename(folder / path.name)
+                print(folder / path.name)
+    except shutil.Error as problem:  # a list of (from, to, why)
+        raise TangereError(f"{folder}: {foreign.clean(str(problem.args[0][0][-1]))}") from None
     except OSError as problem:
         raise TangereError(f"{folder}: {problem.strerror or problem}") from None
     return 0

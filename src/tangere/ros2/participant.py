@@ -183,7 +183,7 @@ class _Domain:
         with self._lock:
             entity, users = self._users.get(self._number, (0, 0))
             if config and not users:
-                made = library().dds_create_domain(self._number, config.encode())
+                made = library().dds_create_domain(self._number, config.encode(errors="replace"))
                 entity = 0 if made == _EXISTS else checked(made, f"{network.text}: is the interface there?")
             self._users[self._number] = (entity, users + 1)
 

@@ -190,10 +190,14 @@ def _bundle(path: str, address: Address, seen: Examination) -> None:
     from tangere.apps.arm.doctor import PORTS
     from tangere.apps.arm.examination import first_bytes
     from tangere.apps.arm.record import record as recorded
+    from tangere.logs.files import replacing
 
     if not path.endswith(".zip"):
         raise InvalidValue(f"--bundle: a file that ends in .zip, got {path!r}")
-    with TemporaryDirectory() as folder, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        replacing(path) as part, TemporaryDirectory() as folder,
+        zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):  # fmt: skip
         archive.writestr("doctor.json", json.dumps(seen.record(), indent=1))
         for port, name in PORTS.items():
             archive.writestr(f"port_{port}_{name.replace(' ', '_')}.bin", first_bytes(address, port))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tangere.apps.drawing.settings import DrawingSettings
 from tangere.apps.drawing.text.settings import TextSettings
 from tangere.errors import InvalidValue, NoSolution
+from tangere.foreign import standard_input
 from tangere.options import add_options, group_from
 from tangere.report.terminal import Clock, Line, table
 from tangere.settings import settings_of
@@ -109,7 +110,7 @@ def write(arguments: argparse.Namespace) -> int:
     """Write a text into a folder, and say how it went."""
     from tangere.apps.drawing.text.layout import sized, written
 
-    text = sys.stdin.read().rstrip("\n") if arguments.text == "-" else arguments.text
+    text = standard_input().rstrip("\n") if arguments.text == "-" else arguments.text
     settings = group_from(DrawingSettings, arguments)
     with written(text, group_from(TextSettings, arguments), settings.hatch != "none") as (picture, size):
         try:

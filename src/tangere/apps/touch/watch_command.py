@@ -119,7 +119,7 @@ def add(commands: Any) -> None:
     )
     add_options(p, WatchSettings)
     add_foxglove(p)
-    p.set_defaults(run=watch)
+    p.set_defaults(run=watch, text_is_all=True)
 
 
 def watch(arguments: argparse.Namespace) -> int:

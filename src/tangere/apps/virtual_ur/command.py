@@ -6,13 +6,15 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count as count_from
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tangere import ends
-from tangere.errors import InvalidValue
+from tangere.errors import CannotWrite, InvalidValue
 from tangere.options import add_foxglove, add_options, group_from
 from tangere.settings import count, flag, setting, word
 
@@ -131,8 +133,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         inside.plant.push(push)
     controller = Controller(inside, profile, name=model.name)
     if settings.programs is not None:
-        controller.keep = Path(settings.programs)
-        controller.keep.mkdir(parents=True, exist_ok=True)
+        controller.keep = keeper(Path(settings.programs), lambda why: controller.tell("text", why, 0))
     server = Server(
         controller, settings.address, clock=settings.clock,  # type: ignore[arg-type]
         wait_for_ever=settings.wait_for_ever, anywhere=settings.anywhere,
@@ -181,6 +182,23 @@ class Shown:
     def close(self) -> None:
         """Stop listening."""
         self._feed.close(None)
+
+
+def keeper(folder: Path, tell: Callable[[str], None]) -> Callable[[str], None]:
+    """What keeps programs as folder/001.script, ...: those of an earlier arm stay, and a full disk stops no arm."""
+    from tangere.logs.files import write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = count_from(1)
+
+    def keep(text: str) -> None:
+        file = next(file for number in numbers if not (file := folder / f"{number:03d}.script").exists())
+        try:
+            write_text(file, text)
+        except CannotWrite as problem:
+            tell(str(problem))
+
+    return keep
 
 
 def polyscope_of(arm: str, given: str | None) -> str:

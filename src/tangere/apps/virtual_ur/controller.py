@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,8 +71,7 @@ class Controller:
         self.arm: Arm = Arm(inside.belief, inside.state.q, self.frame)
         self.machine: Machine | None = None
         self.loaded = ""
-        self.keep: Path | None = None  # folder for the programs that come, for who wants to read them
-        self._uploads = 0
+        self.keep: Callable[[str], None] = lambda text: None  # the programs that come, for who wants to read them
         self.line: int = 0
         self.said: deque[tuple[float, str, str]] = deque(maxlen=1000)  # controller's time, kind, text
         self.listeners: list[Callable[[str, str, int], None]] = []  # kind, text, line: of what programs say
@@ -200,9 +198,7 @@ class Controller:
 
         Where remote control is off, programs are refused, as a real controller does.
         """
-        self._uploads += 1
-        if self.keep is not None:
-            (self.keep / f"{self._uploads:03d}.script").write_text(text)
+        self.keep(text)
         if not self.remote:
             self.tell("text", "a program was refused: remote control is off", 0)
             return
