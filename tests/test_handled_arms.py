@@ -151,6 +151,25 @@ def test_pushes_on_a_standing_arm_that_sticks_are_found_and_no_fault(world: Worl
     assert sum(found["tuned"]) >= sum(found["plain"])
 
 
+def test_the_force_of_a_push_on_the_tool_of_a_standing_arm_is_known(world: World) -> None:
+    """Six joints feel it: within 30 % where it is half more than static friction, although that takes a part of it."""
+    pushes = [Push(6, 1.0 + 3.0 * k, 2.2 + 3.0 * k, world.ways(40.0, 100.0)) for k in range(8)]
+    run = world.arms.run(world.arms.stand(26.0), pushes)
+    near, inside = [], []
+    for b, log in enumerate(run.logs):
+        events = world.seen(b, log, world.tuned[b]).alarms
+        for push in pushes:
+            during = (run.time >= push.start) & (run.time < push.end)
+            if np.any(np.abs(run.tau_ext[during, b]) > 1.5 * world.arms.static[b]):
+                (event,) = (e for e in events if push.start < e.time_s < push.end)
+                true = float(np.linalg.norm(push.size[b]))
+                near.append(event.force_n is not None and abs(event.force_n / true - 1.0) < 0.3)
+                inside += [x[0] < true < x[1] for x in (event.force_interval_n,) if x is not None]
+    assert len(near) >= 4 * COUNT
+    assert np.mean(near) >= 0.8
+    assert np.mean(inside) >= 0.85
+
+
 def test_twice_as_fast_as_it_was_tuned_is_said_and_no_touch() -> None:
     """Of 20 arms in 400 s: two alarms, of another 20 (seed 113) four; ten times what was promised would be none."""
     arms = Arms(COUNT if SOAK else 1, SEED + 1)

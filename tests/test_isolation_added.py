@@ -11,9 +11,21 @@ import pytest
 import tangere
 from tangere.observe.detect import refine
 from tangere.observe.detect.past import Samples
-from tangere.observe.detect.refine import HELD, Refiner
-from tangere.observe.isolation import Isolation
-from tangere.observe.isolation_added import DOUBT, LONGEST, MASS_ERROR, NOISE, SPEED, Added, added, observer_input
+from tangere.observe.detect.refine import HELD, HIDDEN, Refiner
+from tangere.observe.isolation import ContactIsolator, Isolation
+from tangere.observe.isolation_added import (
+    BEYOND,
+    DOUBT,
+    LEFT,
+    LONGEST,
+    MASS_ERROR,
+    NOISE,
+    SPEED,
+    TAKEN,
+    Added,
+    added,
+    observer_input,
+)
 from tangere.robots import Robot
 from tangere.types import Event
 
@@ -130,6 +142,44 @@ def test_what_sticks_and_what_gains_hide(robot, rng):
     assert np.allclose(held.covariance - plain.covariance, np.diag([0.0, 0.0, 25.0, 0.0, 0.0, 0.0]), atol=1e-9)
     gain = added(robot, time, y, q, qd, 0.0, SPREAD, gain_error=0.1)
     assert np.allclose(gain.covariance - plain.covariance, np.diag((0.1 * plain.torque) ** 2), atol=1e-9)
+
+
+def test_gears_of_an_arm_that_stood_take_their_share_of_a_push(robot, rng):
+    """A share of what is felt up to the band, known to LEFT of it; of a joint that feels nothing BEYOND is left."""
+    time = motion(rng)[0]
+    q, qd = np.tile(rng.uniform(-3.0, 3.0, 6), (len(time), 1)), np.zeros((len(time), 6))
+    y = noisy(rng, np.where(time[:, None] > 0.5 * H, TORQUE, 0.0))
+    plain = added(robot, time, y, q, qd, 0.0, SPREAD)
+    wide = np.array([0.0, 5.0, 50.0, 0.0, 0.5, 0.0])
+    found = added(robot, time, y, q, qd, 0.0, SPREAD, band=np.tile(wide, (len(time), 1)))
+    assert (plain.shown, found.seconds) == (1.0, plain.seconds)
+    taken = np.array([0.0, -5.0, plain.torque[2], 0.0, -0.5, 0.0])  # of joint 3 all of it is within the band
+    np.testing.assert_allclose(found.torque, plain.torque + TAKEN * taken, rtol=1e-9)
+    more = np.diag((LEFT * taken) ** 2 + (BEYOND * wide) ** 2)
+    np.testing.assert_allclose(found.covariance - plain.covariance, more, atol=1e-9)
+    w = np.linalg.solve(found.covariance, found.torque)
+    assert found.shown == pytest.approx(1.0 - TAKEN * float(taken @ w) / float(found.torque @ w), rel=1e-6)
+    assert found.shown < 0.995
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.3])
+def test_a_band_is_of_arms_that_stood_and_what_sticks_of_others(robot, monkeypatch, speed):
+    asked = []
+    monkeypatch.setattr(refine, "what_was_added", lambda *given, **how: asked.append(how))
+    stiction = np.arange(1.0, 7.0)
+    judge = Refiner(robot, ContactIsolator(robot, spacing=0.1), stiction, 0.0)
+    rows = np.zeros((20, 6))
+    qd = rows + speed * np.eye(6)[4]  # joint 5 moves
+    before, during = (
+        Samples(time=H * np.arange(k, k + 20.0), residual=rows, raw=rows, q=rows, qd=qd, tau=rows) for k in (-20, 0)
+    )
+    known = refine.Gathered(Event.sample(0.0, 2, TORQUE), np.zeros(6), np.ones(6), 1.0, False, before, during)
+    judge._isolated(judge.isolator, known.event, known)
+    (how,) = asked
+    sticks = stiction * (1.0 if speed == 0.0 else np.array([1.0, 1.0, 1.0, 1.0, 0.0, 1.0]))
+    which, other, share = ("band", "hidden", 1.0) if speed == 0.0 else ("hidden", "band", HIDDEN)
+    assert how[other] is None
+    np.testing.assert_allclose(how[which][-1], share * sticks, atol=1e-12)
 
 
 def test_nothing_before_the_onset_is_said_and_too_little_gives_none(robot, rng):

@@ -181,9 +181,11 @@ class Refiner:
             np.concatenate((getattr(known.before, name), getattr(known.during, name)))
             for name in ("time", "raw", "q", "qd")
         )
+        band = self.stiction * sticking(time, qd)
+        stood = len(known.before.qd) > 0 and bool(np.all(np.abs(known.before.qd) < SLOW_SPEED))
         best = what_was_added(
-            isolator.robot, time, y, q, qd, event.onset_s, known.noise,
-            hidden=HIDDEN * self.stiction * sticking(time, qd), gain_error=self.gain_error,
+            isolator.robot, time, y, q, qd, event.onset_s, known.noise, gain_error=self.gain_error,
+            hidden=None if stood else HIDDEN * band, band=band if stood else None,
         )  # fmt: skip
         if best is None:
             return event, None, None
@@ -242,12 +244,13 @@ def _stretched(force: tuple[float, float], by: tuple[float, float]) -> tuple[flo
 def _impulse(force: Array, isolated: Added, time: Array, added: Array) -> Array:
     """Impulse (3,) [N s] of an isolated event, from what it added (m, n) [Nm] to the residual at `time` (m,) [s].
 
-        impulse = force int (added . w / r . w) dt,   r: what it added when the force was isolated, w = covariance^-1 r
+        impulse = force int (added . w / r . w) dt,   r: what it added when the force was isolated, w = covariance^-1 r;
+                                                      of it the share that the residual showed
 
     An observer's lag moves the residual in time and leaves its integral as it is. The force is taken to keep its place
     and direction; what friction holds back at the end is not in it.
     """
     r = isolated.torque
     w = np.linalg.solve(isolated.covariance, r)
-    share = added @ w / max(float(r @ w), 1e-12)
+    share = added @ w / max(isolated.shown * float(r @ w), 1e-12)
     return np.asarray(force * float(np.sum(0.5 * (share[1:] + share[:-1]) * np.diff(time))))
