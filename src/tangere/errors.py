@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class TangereError(Exception):
@@ -35,6 +36,15 @@ class BeyondLimits(UserWarning):
 
 class MissingExtra(TangereError, ImportError):
     """A feature needs an optional dependency; the message says which extra installs it."""
+
+
+@contextmanager
+def extra(needed: str) -> Iterator[None]:
+    """Imports of packages that may be missing; needed: the sentence that then says what for, and how to install it."""
+    try:
+        yield
+    except ImportError as problem:
+        raise MissingExtra(needed) from problem
 
 
 class NoSolution(TangereError):

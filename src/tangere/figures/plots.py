@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, extra
 from tangere.figures.axes import Axes, curve, marks, panel, panels, span
 from tangere.figures.markup import Raw, finite, floats, join, number, series, strided, tag, text
 from tangere.types import Array
@@ -232,10 +232,8 @@ class Figure:
             return where
         if where.suffix.lower() != ".png":
             raise InvalidValue(f"{where}: a figure is saved as .svg or .png")
-        try:
+        with extra(f"{where}: a png needs `pip install cairosvg`; .svg needs nothing"):
             import cairosvg  # type: ignore[import-not-found, unused-ignore]
-        except ImportError:
-            raise MissingExtra(f"{where}: a png needs `pip install cairosvg`; .svg needs nothing") from None
         cairosvg.svg2png(bytestring=self.svg.encode(), write_to=str(where), scale=2.0)
         return where
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.errors import InvalidValue, UnknownName, extra
 from tangere.logs.columns import unit_of
 from tangere.types import Array
 
@@ -182,10 +182,8 @@ class Log:
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame over time [s]; the columns of a vector are numbered from 0: q_0, q_1, ..."""
-        try:
+        with extra("log.to_pandas() needs pandas: pip install pandas"):
             pandas = import_module("pandas")
-        except ImportError as problem:
-            raise MissingExtra("log.to_pandas() needs pandas: pip install pandas") from problem
         table: dict[str, Array] = {}
         for name, array in self.columns.items():
             table |= {name: array} if array.ndim == 1 else {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere import foreign
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, extra
 from tangere.logs.channels import JOINT_STATE, WRENCH
 from tangere.logs.log import CUT, Log, Note
 from tangere.logs.ros_types import definition
@@ -40,13 +40,9 @@ class Bag:
     def __init__(self, path: Path, streams: Iterable[Stream]) -> None:
         self.path = path
         self.problems: list[str] = []
-        try:
+        with extra(f"{path} is a ROS 2 bag: reading it needs mcap and mcap-ros2-support: pip install 'tangere[log]'"):
             factory = import_module("mcap_ros2.decoder").DecoderFactory()
             schema = import_module("mcap.records").Schema
-        except ImportError as problem:
-            raise MissingExtra(
-                f"{path} is a ROS 2 bag: reading it needs mcap and mcap-ros2-support: pip install 'tangere[log]'"
-            ) from problem
         self.found: dict[tuple[str, str], list[tuple[int, Any]]] = {}  # topic, type -> messages with log time [ns]
         bad = 0
         for topic, text, messages in streams:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tangere.errors import InvalidValue, MissingExtra, TangereError
+from tangere.errors import InvalidValue, TangereError, extra
 from tangere.logs.channels import EVENTS_TOPIC, TEXT, Channel, Views, channels_of
 from tangere.logs.files import plain
 from tangere.logs.ros_messages import DEFINITIONS, Filled, Template, text
@@ -62,10 +62,8 @@ class FoxgloveSink:
 
     def open(self, run: RunInfo) -> None:
         """Listen; a port that is taken is an error before the run begins."""
-        try:
+        with extra("--foxglove needs Foxglove's package: pip install 'tangere[foxglove]'"):
             import foxglove
-        except ImportError:
-            raise MissingExtra("--foxglove needs Foxglove's package: pip install 'tangere[foxglove]'") from None
         self._foxglove = foxglove
         self._context = foxglove.Context()
         try:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tangere import foreign
-from tangere.errors import InvalidValue, MissingExtra, ModelFileError
+from tangere.errors import InvalidValue, ModelFileError, extra
 from tangere.model.assemble import dh_transform
 from tangere.model.fields import Fields, read_text
 from tangere.model.frames import TURNS_MAX, inverse, rotation_rpy, rpy_from_rotation, transform
@@ -141,10 +141,8 @@ def _hash(kinematics: Fields) -> str:
 
 
 def _read(path: Path) -> Fields:
-    try:
+    with extra("reading a calibration needs PyYAML: pip install 'tangere[calibration]'"):
         yaml = importlib.import_module("yaml")
-    except ImportError:
-        raise MissingExtra("reading a calibration needs PyYAML: pip install 'tangere[calibration]'") from None
     text = read_text(path)
     data = foreign.yaml(text, path, yaml, ModelFileError)
     if not isinstance(data, dict):

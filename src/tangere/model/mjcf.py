@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tangere import foreign
-from tangere.errors import MissingExtra, ModelFileError, UnknownName
+from tangere.errors import ModelFileError, UnknownName, extra
 from tangere.model.fields import check_name
 from tangere.model.frames import inverse, transform
 from tangere.model.inertia import check_body, joined, moved
@@ -273,10 +273,8 @@ _warned: deque[str] = deque(maxlen=20)  # what MuJoCo warned of lately
 
 def mujoco_module(needed: str) -> Any:
     """MuJoCo, which writes nothing by itself; where it is not installed the error says what it is needed for."""
-    try:
+    with extra(f"{needed}: pip install 'tangere[sim]'"):
         import mujoco
-    except ImportError as problem:
-        raise MissingExtra(f"{needed}: pip install 'tangere[sim]'") from problem
     if mujoco.get_mju_user_warning() is None:
         # else MuJoCo writes MUJOCO_LOG.TXT into the current folder, and lines of its own onto the terminal; that a
         # simulation diverges the plant says itself

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tangere.errors import InvalidValue, MissingExtra, NoSolution
+from tangere.errors import InvalidValue, NoSolution, extra
 from tangere.planning.paths import Path, Piece, positive
 from tangere.types import Array
 
@@ -142,10 +142,8 @@ def _limit(value: Any, n: int, name: str) -> list[float]:
 
 
 def _ruckig() -> Any:
-    try:
+    with extra("jerk-limited timing needs ruckig: pip install 'tangere[plan]'"):
         import ruckig
-    except ImportError:
-        raise MissingExtra("jerk-limited timing needs ruckig: pip install 'tangere[plan]'") from None
     return ruckig
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, extra
 from tangere.figures.markup import strided
 from tangere.logs.files import replacing
 from tangere.plants.scene.mjcf import to_mjcf
@@ -201,16 +201,12 @@ def _robot_of(source: Any) -> tuple[Robot, Scene | None]:
 
 
 def _renderer() -> Any:
-    try:
+    with extra("pictures are drawn by mujoco: pip install 'tangere[sim]'"):
         import_module("mujoco")
-    except ImportError as problem:
-        raise MissingExtra("pictures are drawn by mujoco: pip install 'tangere[sim]'") from problem
     return import_module("tangere.plants.render")
 
 
 def _imageio() -> Any:
-    try:
+    with extra("videos need imageio and imageio-ffmpeg: pip install 'tangere[video]'"):
         import_module("imageio_ffmpeg")
         return import_module("imageio.v2")
-    except ImportError as problem:
-        raise MissingExtra("videos need imageio and imageio-ffmpeg: pip install 'tangere[video]'") from problem

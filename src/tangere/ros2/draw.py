@@ -13,7 +13,7 @@ import numpy as np
 
 from tangere.apps.drawing.draw_picture import Prepared, prepare
 from tangere.apps.drawing.settings import DrawingSettings
-from tangere.errors import InvalidValue, MissingExtra, TangereError
+from tangere.errors import InvalidValue, TangereError, extra
 from tangere.ros2.cdr import Message
 from tangere.ros2.ik import PATH, PATH_TYPE, path_message
 from tangere.ros2.node import Node
@@ -148,10 +148,8 @@ def _on_paper(prepared: Prepared, points: Array) -> Array:
 
 def png_of(message: Message) -> bytes:
     """A sensor_msgs/Image as PNG; 8 bits a channel."""
-    try:
+    with extra("pictures need Pillow: pip install 'tangere[draw]'"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("pictures need Pillow: pip install 'tangere[draw]'") from None
     import io
 
     mode = ENCODINGS.get(message.encoding)

@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, MissingExtra, extra
 
 HOST = "127.0.0.1"
 FIRST_PORT = 8080  # where ports are looked for if none is given
@@ -113,10 +113,8 @@ def free_port(port: int | None) -> int:
 
 def viser_module() -> Any:
     """The page's library, or the line that installs it."""
-    try:
+    with extra("the studio needs viser: pip install 'tangere[studio]'"):
         import viser
-    except ImportError as problem:
-        raise MissingExtra("the studio needs viser: pip install 'tangere[studio]'") from problem
     return viser
 
 

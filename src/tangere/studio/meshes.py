@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere import foreign
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, MissingExtra, extra
 from tangere.model.frames import rotation_rpy, transform
 from tangere.model.link_shapes import Segment, base_shape, link_shapes
 from tangere.model.model import Model
@@ -174,10 +174,8 @@ def _yaml(path: Path) -> dict[str, Any]:
     """A file of the package; empty where it is not there."""
     if not path.is_file():
         return {}
-    try:
+    with extra("--meshes: the package's files need PyYAML: pip install 'tangere[calibration]'"):
         module = import_module("yaml")
-    except ImportError:
-        raise MissingExtra("--meshes: the package's files need PyYAML: pip install 'tangere[calibration]'") from None
     text = foreign.read_bytes(path, foreign.YAML_MAX).decode("utf-8", "replace")
     degrees = r"!degrees\s+(-?[\d.]+)"
     plain = re.sub(degrees, lambda found: repr(math.radians(float(found[1]))), re.sub("!radians", "", text))

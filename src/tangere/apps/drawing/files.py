@@ -17,7 +17,7 @@ from tangere.apps.drawing.ink import Ink, colour, thinned
 from tangere.apps.drawing.plan.canvas import Canvas
 from tangere.apps.drawing.plan.motion import DrawingPlan
 from tangere.apps.drawing.strokes.strokes import Strokes, along, length, simplified
-from tangere.errors import MissingExtra
+from tangere.errors import extra
 from tangere.logs.files import replacing, write_text
 from tangere.report.terminal import plural
 from tangere.types import Array
@@ -239,8 +239,6 @@ def _plain(text: str) -> str:
 
 
 def _pillow() -> tuple[Any, Any, Any]:
-    try:
+    with extra("pictures are written by Pillow: pip install 'tangere[draw]'"):
         from PIL import Image, ImageDraw, ImageFont
-    except ImportError as error:
-        raise MissingExtra("pictures are written by Pillow: pip install 'tangere[draw]'") from error
     return Image, ImageDraw, ImageFont

@@ -104,12 +104,10 @@ def race(fmus: list[Opened], steps: int, *, seconds: float = 300.0) -> list[tupl
 
 def python_fmu(folder: Path, lengths: tuple[float, ...]) -> Path:
     """The FMU, with the same inputs and as many outputs as our block. lengths: d1 a2 a3 d4 d5 d6 [m]."""
-    from tangere.errors import MissingExtra
+    from tangere.errors import extra
 
-    try:
+    with extra("the comparison needs PythonFMU: pip install pythonfmu"):
         from pythonfmu.builder import FmuBuilder  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("the comparison needs PythonFMU: pip install pythonfmu") from None
     script = folder / "python_fk.py"
     script.write_text(SCRIPT.replace("LENGTHS = ()", f"LENGTHS = {lengths!r}"), encoding="utf-8")
     return Path(str(FmuBuilder.build_FMU(str(script), dest=str(folder))))

@@ -32,7 +32,7 @@ import numpy as np
 
 from tangere import ends
 from tangere.apps.study.trials import Answer, Collided, FreeResult, Injected, TouchResult
-from tangere.errors import CannotWrite, InvalidValue, MissingExtra, NoSolution
+from tangere.errors import CannotWrite, InvalidValue, NoSolution, extra
 from tangere.kernels import backend
 from tangere.logs.files import plain, write_text
 
@@ -263,10 +263,8 @@ class Cluster(Workers):
         self._client: Any = None
 
     def __enter__(self) -> Cluster:
-        try:
+        with extra("dask:// needs dask's distributed: pip install 'tangere[cluster]'"):
             import distributed
-        except ImportError as problem:
-            raise MissingExtra("dask:// needs dask's distributed: pip install 'tangere[cluster]'") from problem
         # what a client of dask logs when its scheduler is gone is its own traceback; what it means we say
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tangere.apps.drawing.picture.shade import Shade
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, extra
 from tangere.types import Array
 
 # An area lighter than this [share of black] is paper.
@@ -67,12 +67,10 @@ class Shape:
 
 def shapely() -> Any:
     """shapely's module, or the error that says how to install it."""
-    try:
+    with extra("areas are cut and hatched by shapely: pip install 'tangere[draw]'"):
         import shapely as module
         import shapely.geometry
         import shapely.ops
-    except ImportError as error:
-        raise MissingExtra("areas are cut and hatched by shapely: pip install 'tangere[draw]'") from error
     return module
 
 

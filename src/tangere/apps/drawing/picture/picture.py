@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tangere import foreign
-from tangere.errors import InvalidValue, MissingExtra
+from tangere.errors import InvalidValue, extra
 
 # Largest picture [pixels] that is decoded: 50 million (the sensor of a good camera) are 150 MB as RGB.
 PIXELS_MAX = 50_000_000
@@ -72,10 +72,8 @@ def strongest(values: Any) -> Any:
 
 def opencv() -> Any:
     """OpenCV's Python module, or the error that says how to install it."""
-    try:
+    with extra("tracing a picture needs OpenCV: pip install 'tangere[draw]'"):
         import cv2
-    except ImportError as error:
-        raise MissingExtra("tracing a picture needs OpenCV: pip install 'tangere[draw]'") from error
     return cv2
 
 
@@ -84,10 +82,8 @@ def read_picture(source: str | Path | bytes, *, side_max: int = SIDE_MAX) -> Pic
 
     Raises InvalidValue for a file that is missing, no picture, damaged, or larger than PIXELS_MAX.
     """
-    try:
+    with extra("reading a picture needs Pillow: pip install 'tangere[draw]'"):
         from PIL import Image, ImageOps
-    except ImportError as error:
-        raise MissingExtra("reading a picture needs Pillow: pip install 'tangere[draw]'") from error
     name = "the picture" if isinstance(source, bytes) else str(source)
     notes: list[str] = []
     raw = source if isinstance(source, bytes) else foreign.read_bytes(source, BYTES_MAX)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from tangere.apps.drawing.picture.svg_attributes import Curve, subpaths
 from tangere.apps.drawing.text.letters import CAPITAL, letter
 from tangere.apps.drawing.text.settings import SINGLE
-from tangere.errors import InvalidValue, MissingExtra, UnknownName
+from tangere.errors import InvalidValue, UnknownName, extra
 
 # height of a capital in ems: that of most fonts for reading, 0.70 to 0.74
 CAPITAL_EM = 0.72
@@ -243,7 +243,5 @@ def _opened(one: FontFile) -> SystemFont:
 
 
 def _fonttools() -> None:
-    try:
+    with extra("fonts of the system are read by fontTools: pip install 'tangere[draw]'"):
         import fontTools  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("fonts of the system are read by fontTools: pip install 'tangere[draw]'") from error
