@@ -204,8 +204,9 @@ def test_a_pose_becomes_joint_targets(ik: tuple[Node, list[Message], list[str]])
     turned = path_message((np.diag([-1.0, -1.0, 1.0, 1.0]) @ T)[None], [0.0], "base_link").poses[0]
     for message in (single, turned):
         got.clear()
+        said.clear()
         poses.publish(message)
-        until(lambda: got)
+        until(lambda: got and said)  # the node tells of it after it was sent
         last = got[0].points[-1]
         assert np.abs(robot.pose(last.positions) - T).max() < 1e-9
         assert np.abs(last.velocities).max() == 0.0
@@ -239,7 +240,7 @@ def test_a_path_keeps_its_time_and_its_poses(ik: tuple[Node, list[Message], list
     paths = node.publisher(PATH, PATH_TYPE)
     until(lambda: paths.writer.matched)
     paths.publish(path_message(T, times))
-    until(lambda: got)
+    until(lambda: got and said)  # the node tells of it after it was sent
     followed = got[0].points[-39:]
     for point, pose in zip(followed, T[1:], strict=True):
         assert np.abs(robot.pose(point.positions) - pose).max() < 1e-9
