@@ -13,7 +13,7 @@ import tangere
 from tangere.control.computed_torque import ComputedTorque
 from tangere.dynamics.laws import servo_acceleration
 from tangere.kernels import backend
-from tangere.kernels.periods import Records, clipped, fill, finite, held, put, squared
+from tangere.kernels.periods import Records, Track, below, clipped, fill, finite, held, messages, put, squared
 from tangere.types import Command, Reference, State, Truth
 
 pytestmark = pytest.mark.skipif(not backend.COMPILED, reason="numpy itself computes")
@@ -116,6 +116,90 @@ def test_squared_and_clipped_are_numpys() -> None:
         squared(np.zeros(2), np.zeros(3))
     with pytest.raises(ValueError, match="same length"):
         clipped(np.zeros(2), np.zeros(3))
+
+
+def test_below_is_squared_of_vectors() -> None:
+    x, y, scale = np.random.default_rng(5).normal(size=(3, 6))
+    for form in forms(x)[:4]:  # a list is no vector
+        size, apart = squared(form, scale) ** -0.5, squared(form, scale, y) ** -0.5
+        for one in (1.0 - 1e-9, 1.0 + 1e-9):
+            for other in (1.0 - 1e-9, 1.0 + 1e-9):
+                expected = one < 1.0 and other < 1.0
+                assert below(form, scale * size * one, None, form, scale * apart * other, y) is expected
+    assert below()
+    tiny = np.zeros(6)
+    for k in range(6):
+        for bad in (np.nan, np.inf):
+            wrong = x.copy()
+            wrong[k] = bad
+            assert not below(x, tiny, None, wrong, tiny, None)
+    for no_vector in (x.tolist(), x[None], x[:, None], None):
+        assert not below(no_vector, tiny, None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="6 and 5"):
+        below(x, tiny[:5], None)
+
+
+def test_a_track_is_a_window_over_samples() -> None:
+    """Against a plain list, with jitter, gaps, stamps that go back and vectors of another size."""
+    random = np.random.default_rng(6)
+    track, kept, time, n, gap, span = Track(0.1, 0.2), [], 0.0, 6, 0.1, 0.2
+    fallen = 0
+    for k in range(3000):
+        time += float(random.choice([1e-3, 2e-3, 0.02, 0.0, 0.09, 0.11, -0.01], p=[0.6, 0.3, 0.05, 0.02, *3 * [0.01]]))
+        if k == 2000:
+            n = 7
+            kept.clear()
+        v = random.normal(size=n) * (1.0 + np.sin(0.05 * k))
+        if not kept or not 0.0 <= time - kept[-1][0] <= gap:
+            kept.clear()
+        before = kept[-1][2] if kept else 0.0
+        kept.append((time, v, squared(v)))
+        kept = [one for one in kept if time - one[0] <= span]
+        said = track.add(time, forms(v)[k % 4], 0.64)
+        most = squared(v) / 0.64
+        assert said == (before > most or kept[0][2] > most or kept[len(kept) // 2][2] > most)
+        fallen += said
+        assert len(track) == len(kept)
+        for i in (0, len(kept) // 2, -1):
+            assert track[i][0] == kept[i][0]
+            assert np.array_equal(track[i][1], kept[i][1])
+            assert track[i][2] == kept[i][2]
+    assert 300 < fallen < 2700
+    with pytest.raises(IndexError):
+        track[len(kept)]
+    track.clear()
+    assert len(track) == 0
+    with pytest.raises(ValueError, match="vector"):
+        track.add(0.0, np.zeros((2, 2)), 0.5)
+
+
+def test_messages_are_the_template_with_its_holes_filled() -> None:
+    random = np.random.default_rng(7)
+    rows = random.normal(size=(9, 5))
+    ns = random.integers(0, 2**62, 9)
+    template = random.integers(0, 255, 61).astype(np.uint8)
+    numbers, stamps = np.array([(4, 3), (0, 45)]), np.array([(0, 11), (1, 15), (2, 23), (3, 53)])
+    for table in (rows, np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2], rows[::-1].copy()[::-1]):
+        made = messages(table, ns, 2**32 - 4, template, numbers, stamps).reshape(9, 61)
+        for k, row in enumerate(made):
+            assert np.frombuffer(row[3:11].tobytes(), "<f8") == rows[k, 4]
+            assert np.frombuffer(row[45:53].tobytes(), "<f8") == rows[k, 0]
+            assert int.from_bytes(row[11:15].tobytes(), "little") == (2**32 - 4 + k) % 2**32
+            assert int.from_bytes(row[15:23].tobytes(), "little") == ns[k]
+            assert int.from_bytes(row[23:27].tobytes(), "little") == ns[k] // 10**9 % 2**32
+            assert int.from_bytes(row[53:57].tobytes(), "little") == ns[k] % 10**9
+            rest = [*range(3), *range(27, 45), *range(57, 61)]
+            assert np.array_equal(row[rest], template[rest])
+    for wrong in ([(5, 0)], [(-1, 0)], [(0, 54)], [(0, -1)]):
+        with pytest.raises(ValueError, match="column"):
+            messages(rows, ns, 0, template, np.array(wrong), stamps)
+    for wrong in ([(4, 0)], [(0, 58)], [(1, 54)], [(3, -1)]):
+        with pytest.raises(ValueError, match="what"):
+            messages(rows, ns, 0, template, numbers, np.array(wrong))
+    with pytest.raises(ValueError, match="stamp"):
+        messages(rows, ns[1:], 0, template, numbers, stamps)
+    with pytest.raises(TypeError):
+        messages(rows, ns.astype(np.int32), 0, template, numbers, stamps)  # type: ignore[arg-type]
 
 
 MADE = ((State, 5, 8), (Reference, 3, 6), (Command, 1, 2), (Truth, 5, 5))

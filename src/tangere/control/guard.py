@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tangere.control.setpoint import gain, positive
 from tangere.errors import InvalidValue, TangereError
-from tangere.kernels.periods import squared
+from tangere.kernels.periods import below, squared
 from tangere.types import Array, Command, Controller, State
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Guarded:
         if self.abort is not None:
             return self._down(state)
         q = state.q
-        if squared(state.qd, self._per_speed) <= 1.0 and squared(q, self._per_step, self._q_before) <= 1.0:
+        if below(state.qd, self._per_speed, None, q, self._per_step, self._q_before):
             self._q_before = q  # as in `_sample_fault`, which says what is wrong
         elif fault := self._sample_fault(state):
             return self._hold(state, fault)
@@ -125,13 +126,17 @@ class Guarded:
             return self._hold(state, f"period of {1e3 * state.period:.3g} ms, nominal {1e3 * self.period:.3g} ms")
         try:
             command = self.controller.step(state)
-            tau, note = command.tau, command.note
+            tau, note, before = command.tau, command.note, self._tau
+            # within both limits, as nearly always
+            if before is not None and below(tau, self._per_torque, None, tau, self._per_change, before):
+                self._bad, self._tau = 0, tau
+                return command
             size = squared(tau, self._per_torque)
             if not (size < INFINITE and tau.shape == self._shape):
                 return self._hold(state, f"controller answered {tau}")
         except Exception as error:  # whatever it is: the arm must not be left alone with it
             return self._hold(state, f"controller raised {type(error).__name__}: {error}"[:WORDS])
-        self._bad, before = 0, self._tau
+        self._bad = 0
         if size > 1.0 and abs(tau * self._per_torque).max() > 1.0:  # the sum first: it is cheap, and mostly below
             tau, note = self._within(tau, note)
         if before is not None and squared(tau, self._per_change, before) > 1.0:
@@ -148,11 +153,24 @@ class Guarded:
         """Stop the controller."""
         self.controller.stop()
 
-    def __getattr__(self, name: str) -> Any:
-        """A controller that can finish, or has something to say, can do so in here too."""
-        if name in ("finished", "failed", "said"):
-            return getattr(self.controller, name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+    @property
+    def finished(self) -> bool:
+        """Of a controller that can finish; others have none (AttributeError). So are the next two."""
+        return bool(self._inside().finished)
+
+    @property
+    def failed(self) -> str:
+        """Why its task ended early."""
+        return str(self._inside().failed)
+
+    @property
+    def said(self) -> Callable[[], Sequence[str]]:
+        """Sentences since the last period."""
+        said: Callable[[], Sequence[str]] = self._inside().said
+        return said
+
+    def _inside(self) -> Any:
+        return self.controller
 
     def states(self) -> tuple[State, ...]:
         """The black box: the last states, oldest first."""

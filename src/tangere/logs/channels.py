@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tangere.errors import InvalidValue
+from tangere.kernels.periods import messages as filled
 from tangere.kinematics.rotation import (
     quaternion_from_matrix,
     quaternion_from_ypr,
@@ -92,63 +93,44 @@ def channels_of(columns: Mapping[str, int], joints: Sequence[str]) -> tuple[list
     return channels, [name for name, k in rest.items() if k > 0]
 
 
+_COUNTED = ("sequence", "ns", "sec", "nanosec")  # as kernels.periods.messages counts them
+
+
 class Encoder:
     """Rows of numbers into message records: one record of each channel per row, in turn."""
 
     def __init__(self, channels: Sequence[Channel], layout: Mapping[str, slice], numbers: Sequence[int]) -> None:
-        names, formats, offsets = [], [], []
-        self._fills: list[tuple[str, slice | list[int]]] = []  # field, columns of the row that go there
-        self._stamps: list[tuple[str, str]] = []  # field, what is counted there
         self.numbers = tuple(numbers)
         self._starts = []  # offset of each channel's record within a row
-        raw = bytearray()
+        raw, places, stamps = bytearray(), [], []
         for number, channel in zip(numbers, channels, strict=True):
-            self._starts.append(len(raw))
-            data = channel.template.data
+            start, data = len(raw), channel.template.data
+            self._starts.append(start)
             raw += MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), number, 0, 0, 0)
-            head = {"sequence": (11, "<u4", 1), "log_time": (15, "<u8", 1), "publish_time": (23, "<u8", 1)}
-            holes = {name: (at + MESSAGE_HEAD.size, f, k) for name, (at, f, k) in channel.template.holes.items()}
-            for name, (at, fmt, count) in (head | holes).items():
-                names.append(f"{number}.{name}")
-                if name not in channel.columns:
-                    self._stamps.append((names[-1], name.rpartition(".")[2]))
-                formats.append((fmt, (count,)) if fmt == "<f8" else fmt)
-                offsets.append(self._starts[-1] + at)
-            for hole, columns in channel.columns.items():
-                places = [i for name in columns for i in range(layout[name].start, layout[name].stop)]
-                self._fills.append((f"{number}.{hole}", _as_slice(places)))
+            stamps += [("sequence", start + 11), ("ns", start + 15), ("ns", start + 23)]
+            for hole, (at, _, _) in channel.template.holes.items():
+                if hole in channel.columns:
+                    wide = [layout[name] for name in channel.columns[hole]]
+                    columns = [i for where in wide for i in range(where.start, where.stop)]
+                    places += [(i, len(raw) + at + 8 * k) for k, i in enumerate(columns)]
+                else:
+                    stamps.append((hole.rpartition(".")[2], len(raw) + at))
             raw += data
         self.width = len(raw)
         self._row = np.frombuffer(bytes(raw), dtype=np.uint8)
-        self._dtype = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.width})
+        self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
+        self._stamps = np.array([(_COUNTED.index(name), at) for name, at in stamps], dtype=np.int64).reshape(-1, 2)
 
     def encode(self, rows: Array, ns: NDArray[np.int64], sequence: int) -> memoryview:
         """The bytes of the records of rows (k, width), log times ns (k,); sequence: number of the first row."""
-        out = np.empty((len(rows), self.width), dtype=np.uint8)
-        out[:] = self._row
-        table = out.view(self._dtype)[:, 0]
-        sec, nanosec = np.divmod(ns, 1_000_000_000)
-        counter = np.arange(sequence, sequence + len(rows))
-        values = {"sequence": counter, "log_time": ns, "publish_time": ns, "sec": sec, "nanosec": nanosec}
-        for name, what in self._stamps:
-            table[name] = values[what]
-        for name, places in self._fills:
-            table[name] = rows[:, places]
-        return out.reshape(-1).data
+        return filled(rows, ns, sequence, self._row, self._places, self._stamps).data
 
     def index(self, ns: NDArray[np.int64], at: int) -> dict[int, bytes]:
         """Per channel number the (log time, offset) of its records, where `encode` of these times begins at `at`."""
-        base = np.arange(len(ns), dtype=np.uint64) * np.uint64(self.width) + np.uint64(at)
-        times = ns.astype(np.uint64)
-        starts = zip(self.numbers, self._starts, strict=True)
-        return {number: np.stack([times, base + np.uint64(start)], axis=1).tobytes() for number, start in starts}
-
-
-def _as_slice(places: list[int]) -> slice | list[int]:
-    """The same columns as a slice where they are neighbours: copied at once instead of one by one."""
-    if places and places == list(range(places[0], places[0] + len(places))):
-        return slice(places[0], places[0] + len(places))
-    return places
+        table = np.empty((len(self.numbers), len(ns), 2), dtype=np.uint64)
+        table[:, :, 0] = ns
+        table[:, :, 1] = np.arange(len(ns)) * self.width + (np.array(self._starts)[:, None] + at)
+        return dict(zip(self.numbers, map(bytes, table), strict=True))
 
 
 def packed(columns: Mapping[str, Array]) -> bytes:
@@ -158,13 +140,11 @@ def packed(columns: Mapping[str, Array]) -> bytes:
     second ones, and so on. The layout names "rows" with N, then every column with its k.
     """
     n = len(next(iter(columns.values())))
-    parts = []
-    for values in columns.values():
-        bits = np.ascontiguousarray(values).view("<u8")
-        bits = np.concatenate([bits[:1], bits[1:] - bits[:-1]])
-        parts.append(bits.view(np.uint8).reshape(n, -1).T.tobytes())
+    bits = np.concatenate(list(columns.values()), axis=1).view("<u8")
+    bits[1:] -= bits[:-1].copy()
+    planes = bits.view(np.uint8).T.tobytes()
     sizes = {"rows": n} | {name: values.shape[1] for name, values in columns.items()}
-    return ros_messages.bytes_array(sizes, b"".join(parts))
+    return ros_messages.bytes_array(sizes, planes)
 
 
 def unpacked(message: bytes | memoryview) -> dict[str, Array]:
@@ -242,6 +222,9 @@ class Views:
         # of the moving joints (n, ...): x y z, quaternion w x y z, whether it slides, and its axis in the parent
         self._origins, self._turns, self._slides = np.array(origins), np.array(turns), np.array(slides)
         self._axes = quaternion_rotate(self._turns, (0.0, 0.0, 1.0))
+        # a joint's turn times one about z: cos(q / 2) and sin(q / 2) times two that stay; x y z w, as in ROS
+        across = quaternion_product(self._turns, (0.0, 0.0, 0.0, 1.0))
+        self._turns, self._across = np.roll(self._turns, -1, axis=1), np.roll(across, -1, axis=1)
         self.once.add("/robot_description", TEXT, Template(bytearray(ros_messages.text(urdf))))
         self.once.add("/tf_static", FRAMES, ros_messages.transforms(still))
         self.first = np.concatenate(places)
@@ -266,11 +249,9 @@ class Views:
         values: list[Array] = [np.zeros((k, 0))]
         if self._robot is not None:
             q = rows[:, self._layout["q"]]
-            half = 0.5 * np.where(self._slides, 0.0, q)
-            about_z = np.zeros((*q.shape, 4))
-            about_z[..., 0], about_z[..., 3] = np.cos(half), np.sin(half)
+            half = (0.5 * np.where(self._slides, 0.0, q))[..., None]
             places = self._origins + np.where(self._slides, q, 0.0)[..., None] * self._axes
-            turns = np.roll(quaternion_product(self._turns, about_z), -1, axis=2)
+            turns = np.cos(half) * self._turns + np.sin(half) * self._across
             values.append(np.concatenate((places, turns), axis=2).reshape(k, -1))
             poses = [self._robot.pose(q)[:, :3].reshape(-1, 12), *poses]
         if poses:

@@ -235,7 +235,10 @@ class _Loop:
         touching = detector is not None and detector.touching
         command = reference = truth = None
         try:
-            while task is None or not task.finished:
+            # the end is asked for within: Python 3.11 makes a loop quick at jumps back that have no condition
+            while True:
+                if task is not None and task.finished:
+                    break
                 self.time = now = state.time
                 if told.heard is not None:  # between two rows: none is cut in two
                     raise told.heard

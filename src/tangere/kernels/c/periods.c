@@ -7,6 +7,9 @@
  *   held(*arrays)               copies that may not be written to
  *   put(out, x, y)              out[:] = x + y; y may be None
  *   plus(x, row, at)            x + row[at : at + len(x)], a new vector
+ *   below(*triples)             of each x, scale, y: whether the sum of ((x - y) scale)^2 is 1 at most
+ *   messages(rows, ns, ...)     rows of numbers into records of a log
+ *   Track(gap, span)            the newest samples of a motion
  *   quick(cls)                  a frozen dataclass with slots is made in one call, without a setattr for each field
  *   Records(cls, *arrays)       records[i] is cls(array[i], ...)
  */
@@ -139,6 +142,23 @@ done:
     return answer;
 }
 
+static PyObject *periods_below(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    int good = 1;
+    for (Py_ssize_t k = 0; good && k + 2 < nargs; k += 3) {
+        const PyObject *const given = args[k];
+        if (!PyArray_CheckExact(given) || PyArray_NDIM((PyArrayObject *)given) != 1)
+            Py_RETURN_FALSE;
+        PyObject *sum = periods_squared(module, args + k, args[k + 2] == Py_None ? 2 : 3);
+        if (!sum)
+            return NULL;
+        good = PyFloat_AS_DOUBLE(sum) <= 1.0;
+        Py_DECREF(sum);
+    }
+    return PyBool_FromLong(good);
+}
+
 static PyObject *periods_finite(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
@@ -255,17 +275,22 @@ static PyObject *periods_plus(PyObject *module, PyObject *const *args, Py_ssize_
     return out;
 }
 
+#include "messages.h"
+#include "track.h"
+
 /* ---- the module ------------------------------------------------------------------------------------------------- */
 
 #define TG_FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
 static PyMethodDef periods_methods[] = {
     {"fill", TG_FAST(periods_fill), "fill(block, k, *things): numbers, arrays, lists of them side by side into row k; a pose (4, 4): its upper three rows"},
     {"squared", TG_FAST(periods_squared), "squared(x, scale=None, y=None): sum of ((x - y) scale)^2"},
+    {"below", TG_FAST(periods_below), "below(*triples): of each x, scale, y (or None) whether x is a vector and the sum of ((x - y) scale)^2 is 1 at most"},
     {"finite", TG_FAST(periods_finite), "finite(*arrays): whether all of their numbers are"},
     {"clipped", TG_FAST(periods_clipped), "clipped(x, most): x (n,) within +-most (n,), a new array"},
     {"held", TG_FAST(periods_held), "held(*arrays): of each vector a copy that may not be written to"},
     {"put", TG_FAST(periods_put), "put(out, x, y): out[:] = x + y, of vectors; y None: x"},
     {"plus", TG_FAST(periods_plus), "plus(x, row, at=0): x + row[at : at + len(x)], of vectors, a new one"},
+    {"messages", TG_FAST(periods_messages), "messages(rows, ns, sequence, template, numbers, stamps): the template once for each row, with the numbers of (column, byte) and what is counted of (what, byte): 0 sequence, 1 ns, 2 its seconds, 3 its nanoseconds"},
     {"quick", periods_quick, METH_O, "quick(cls): this frozen dataclass with slots is made in one call from now on"},
     {NULL, NULL, 0, NULL}};
 
@@ -275,10 +300,11 @@ static struct PyModuleDef periods_module = {
 PyMODINIT_FUNC PyInit__periods(void)
 {
     import_array();
-    if (PyType_Ready(&RecordsType) < 0)
+    if (PyType_Ready(&RecordsType) < 0 || PyType_Ready(&TrackType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&periods_module);
-    if (module && PyModule_AddObjectRef(module, "Records", (PyObject *)&RecordsType) < 0)
+    if (module && (PyModule_AddObjectRef(module, "Records", (PyObject *)&RecordsType) < 0 ||
+                   PyModule_AddObjectRef(module, "Track", (PyObject *)&TrackType) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
-from tangere.kernels.periods import squared
+from tangere.kernels.periods import Track
 from tangere.observe.drive_model import STANDSTILL
 from tangere.types import Array
 
 LOOK_BACK = 0.1  # s: a protective stop of a UR takes 20 to 100 ms, a planned one 0.2 s and more
+KEPT_SPEED = 0.64  # of the square of its speed: above, an arm has not lost a fifth of it
 STOPPED = 0.5  # of the speed before, along the motion before: below, the arm has braked as a whole
 # s after the arm began to brake for which a stop may mask what is felt (0.2 less a sample at 50 Hz), and for which what
 # is felt clearly. Residuals of 15 stops of a UR3e are below 1.4 of tuned thresholds 50 ms later, those of a UR10e at
@@ -53,7 +52,7 @@ class StopWatch:
     """
 
     __slots__ = (
-        "_before", "_history", "_newest", "_until", "began", "commanded", "held", "resumed", "standstill", "stopping",
+        "_before", "_history", "_until", "began", "commanded", "held", "resumed", "standstill", "stopping",
     )  # fmt: skip
 
     def __init__(self, standstill: float = STANDSTILL) -> None:
@@ -62,8 +61,7 @@ class StopWatch:
 
     def reset(self) -> None:
         """Forget everything."""
-        self._history: deque[tuple[float, Array, float]] = deque()
-        self._newest: tuple[float, Array, float] = (np.inf, np.zeros(0), 0.0)  # of the history
+        self._history = Track(LOOK_BACK, 2.0 * LOOK_BACK)
         self._until = -np.inf
         self._before = 0.0  # (rad/s)^2 at the last sample at full speed
         self.stopping = self.resumed = self.commanded = self.held = False
@@ -72,24 +70,19 @@ class StopWatch:
     def update(self, time: float, qd: Array, target_qd: Array | None = None) -> bool:
         """Whether a stop is going on."""
         v = qd if target_qd is None else target_qd
-        speed = squared(v)
-        history, (newest, _, before) = self._history, self._newest
-        if not 0.0 <= time - newest <= LOOK_BACK:
-            history.clear()
-            before = 0.0
-        self._newest = sample = (time, v, speed)
-        history.append(sample)
-        while time - history[0][0] > 2.0 * LOOK_BACK:
-            history.popleft()
-        # cheap: most samples have not lost a fifth of the speed that the arm had a moment ago
-        most = speed / 0.64
-        if before > most or history[0][2] > most or history[len(history) // 2][2] > most:
+        history = self._history
+        # cheap: most samples have not lost much of the speed that the arm had a moment ago
+        if history.add(time, v, KEPT_SPEED):
             when = self._lost(1.0 - STOPPED)
             if when is not None and time >= self._until:
-                _, then, before = next(entry for entry in history if entry[0] == when)
+                _, then, before = next(one for k in range(len(history)) if (one := history[k])[0] == when)
                 if time - self._until > AGAIN:
                     self.began, self._before, self._until = when, before, when + MASKED
                     self.commanded = target_qd is not None or _in_proportion(then, v, before)
+        elif not self.held and time >= self._until:
+            self.stopping = self.resumed = False
+            return False
+        speed = history[-1][2]
         self.stopping = time < self._until
         self.held = self.stopping or (self.held and speed < max(STANDS * self.standstill**2, SWINGS * self._before))
         self.resumed = target_qd is not None and self.stopping and speed > STOPPED**2 * self._before
