@@ -15,6 +15,7 @@ import pytest
 from virtual_arms import listening, until, upload, virtual
 
 import tangere
+from tangere.cli.main import main
 from tangere.rtde import primary
 from tangere.rtde.client import Address, InputsTaken, Rtde
 from tangere.rtde.dashboard import Dashboard
@@ -272,3 +273,8 @@ def test_mistakes_are_told_in_a_sentence(words: tuple[str, ...], said: str) -> N
     assert done.returncode in (1, 2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_arm_of_no_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["virtual", "ur5e", "--draw=-1"]) == 1
+    assert capsys.readouterr().err == "error: --draw: 0 or more, got -1\n"

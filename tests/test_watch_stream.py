@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,8 @@ import tangere
 from tangere.errors import InvalidValue
 from tangere.identification import IdentifiedModel, prior_drive
 from tangere.identification.belief import belief
-from tangere.logs.recordings import lines_of, read
+from tangere.logs.recordings import StreamRow, lines_of, read
+from tangere.loop.aside import Aside
 from tangere.loop.follow import Follower, StreamSource
 from tangere.loop.watching import watch
 
@@ -247,3 +250,25 @@ def test_what_comes_during_a_look_is_kept_beside_the_log(tmp_path: Path, monkeyp
         np.testing.assert_array_equal(part["q"], columns["q"][rows])
     assert [file.name for file in tmp_path.iterdir()] == ["log.mcap"]
     np.testing.assert_array_equal(read(log)["q"], columns["q"])
+
+
+@pytest.mark.parametrize("taken", [3, 2])
+def test_a_stream_that_is_silent_when_it_ends_leaves_what_nobody_took(tmp_path: Path, taken: int) -> None:
+    """The row that is waited for never comes: the file goes if all others were taken."""
+    silent, file = threading.Event(), tmp_path / "unfinished-log.0.csv"
+
+    def rows() -> Iterator[StreamRow]:
+        yield from (StreamRow(0.01 * k, {"q": np.full(6, float(k))}) for k in range(3))
+        silent.wait(60.0)
+
+    aside = Aside(rows(), tmp_path / "log.mcap", 0)
+    give_up = time.monotonic() + 60.0
+    while not file.exists() or file.read_text().count("\n") < 4:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    rest = aside.rest()
+    assert [next(rest).time for _ in range(taken)] == [0.0, 0.01, 0.02][:taken]
+    aside.close()
+    assert file.exists() == (taken < 3)
+    assert taken == 3 or read(file)["q"][:, 0].tolist() == [0.0, 1.0, 2.0]
+    silent.set()

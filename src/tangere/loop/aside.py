@@ -50,8 +50,13 @@ class Aside:
     def close(self) -> None:
         """The rows that were taken are in good hands; a file with others stays."""
         self._over.set()
-        if self._log is not None and self._taken.is_set():
-            self._threads[1].join()
+        if self._log is None or not self._enough.is_set():
+            return
+        while not self._taken.is_set() and not self._read.empty():
+            if self._read.get() is not None:  # a row that nobody has taken
+                return
+        self._taken.set()
+        self._threads[1].join()
 
     def _work(self) -> None:
         try:

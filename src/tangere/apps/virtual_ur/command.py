@@ -58,7 +58,7 @@ class VirtualSettings:
     plant: str = word("mujoco", "what moves: with contacts, or rigid bodies alone", ("mujoco", "rigid"))
     profile: str | None = word(None, f"how it is set up: {', '.join(PROFILES)}; several with commas", metavar="NAMES")
     draw: int | None = count(
-        None, "an arm with calibration, friction, noise and payload of its own, by this seed", metavar="SEED"
+        None, "an arm with calibration, friction, noise and payload of its own, by this seed", low=0, metavar="SEED"
     )
     payload: float | None = setting(None, "kg", "mass at the flange that the controller is not told of", low=0.0)
     sensors: str = word("typical", "noise and resolution of what it measures", ("typical", "ideal"))
