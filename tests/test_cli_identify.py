@@ -237,12 +237,13 @@ def test_rates_are_told_apart() -> None:
     assert rates(["0.5/min"], 500.0) == (30.0, 500.0)
     assert rates(["500", "1 / h"], None) == (1.0, 500.0)
     assert rates(["500Hz"], None) == (0.1, 500.0)
+    assert rates(["2"], None) == (0.1, 2.0)  # from two a second on a bare number may be a recording's
     assert rates([], None) == (0.1, None)
     assert sample_rate("125 Hz", "--rate") == 125.0
     assert sample_rate(None, "--rate") is None
 
 
-@pytest.mark.parametrize("word", ["0.1", "0/h", "-1/h", "1/year", "fast", "nan/h", "inf", "-5Hz"])
+@pytest.mark.parametrize("word", ["0.1", "1.99", "0/h", "-1/h", "1/year", "fast", "nan/h", "inf", "-5Hz"])
 def test_rates_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(InvalidValue, match="--rate"):
         rates([word], None)

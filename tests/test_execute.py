@@ -169,6 +169,20 @@ def test_a_wrong_setting_leaves_the_earlier_run_as_it_was(tmp_path: Path) -> Non
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
+def test_what_is_asked_before_the_run_can_refuse_it(tmp_path: Path) -> None:
+    """All is checked by then, and nothing is written."""
+    asked: list[str] = []
+
+    def refuse(built: Built) -> None:
+        asked.append(built.scenario.name)
+        raise InvalidValue("no")
+
+    with pytest.raises(InvalidValue, match="no"):
+        execute("hold", {"plant": "rigid", "duration": 0.1}, out=tmp_path / "out", before=refuse)
+    assert asked == ["hold"]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("when", ["write_json", "summary_of", "run"])
 def test_nothing_half_written_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     short(tmp_path)

@@ -71,6 +71,7 @@ def test_size_and_content(files, kind):
     assert (f"binaries/win64/{identifier}.dll" in names) == (compiler_of(WINDOWS) is not None)
     wanted = {"model.png", "documentation/licenses/license.txt", "resources/parameters.txt", "sources/fmu.c"}
     assert wanted <= set(names)
+    assert re.search(rf"add_library\({identifier}\b", texts["sources/CMakeLists.txt"])  # for whoever builds it anew
     assert png.startswith(b"\x89PNG")
     assert identifier in page
     assert "<svg" in page

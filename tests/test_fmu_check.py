@@ -201,6 +201,7 @@ def test_a_library_that_crashes_is_a_finding(files, tmp_path):
     [
         ("d_ypr[1] = c * w[1]", "d_ypr[1] = -c * w[1]", "block derivatives"),
         ("position[i] = T[4 * i + 3];", "position[i] = 1.000001 * T[4 * i + 3];", "answers forward kinematics"),
+        ("/ length * sign + 0.0;", "/ length * 1.000001 * sign + 0.0;", "answers forward kinematics"),
         ("memcpy(&I->now, &s->values, sizeof I->now);", "", "block state"),
         ("if (strcmp(line + 5, guid) != 0)", "if (0)", "block refusals"),
     ],
