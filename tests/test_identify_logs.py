@@ -53,6 +53,20 @@ def test_judges_move_and_some_that_move_are_used() -> None:
     assert _names(split([_log(name) for name in "abcdefgh"], None)) == ("bcdfgh", "ae")
 
 
+@pytest.mark.parametrize("stands", [0, 400, 3000, 24000])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_quarter_of_the_motion_of_one_log_judges_however_long_it_stands(stands: int, first: bool) -> None:
+    log = _log("a")
+    moving = np.repeat((False, True) if first else (True, False), (stands, 2400) if first else (2400, stands))
+    qd = np.zeros((len(moving), 6))
+    qd[moving] = 0.3
+    motion = Motion(np.arange(len(moving)) / 200.0, np.zeros_like(qd), qd, np.zeros_like(qd), "a")
+    (used,), (judge,) = split([dataclasses.replace(log, motion=motion)], 0.25)
+    assert len(used.motion.time) + len(judge.motion.time) == len(moving)
+    part = np.mean(np.any(judge.motion.qd != 0.0, axis=1)) * len(judge.motion.time) / 2400
+    assert 0.12 < part < 0.38
+
+
 def test_what_is_wrong_with_holdout_is_said_in_its_name() -> None:
     logs = [_log("a"), _log("b")]
     for wrong in ("c", "1.5", "a,b"):

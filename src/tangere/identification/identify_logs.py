@@ -40,6 +40,7 @@ FEW = 0.01  # share of a log's samples that may be so: more are no spikes but an
 # (0.02 to 0.2 on recordings of free arms), in how many joints at least: single gears are rough
 HELD = 0.5
 LEAST_HELD = 2
+MORE = 0.5  # times its share of the motion, that the end of a single log may have more or less of it to judge
 LEAST_TO_SPLIT = 12.0  # [s] of a single log below which all of it is used: a quarter less would cost more than it tells
 
 
@@ -238,7 +239,8 @@ def _worse(model: IdentifiedModel) -> list[Finding]:
 def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[TouchLog], list[TouchLog]]:
     """Logs that are used, and logs that judge; every k-th that moves, so that both are from the whole recording.
 
-    Where fewer than two logs move, all are used and none judges.
+    Of a single log its last part judges: by time, or by the motion in it where the log stands long at one end. Where
+    fewer than two of several logs move, all are used and none judges.
     """
     share: float
     try:
@@ -254,6 +256,9 @@ def split(logs: Sequence[TouchLog], hold_out: str | float | None) -> tuple[list[
         if hold_out is None and time[-1] - time[0] < LEAST_TO_SPLIT:
             return list(logs), []
         at = int(np.searchsorted(time, time[-1] - share * (time[-1] - time[0])))
+        moved = np.cumsum(np.any(np.abs(logs[0].motion.qd) > STANDSTILL, axis=1))  # samples so far
+        if abs(moved[-1] - moved[at] - share * moved[-1]) > MORE * share * moved[-1]:  # it stands long at one end
+            at = int(np.searchsorted(moved, (1.0 - share) * moved[-1]))
         return [_part(logs[0], slice(0, at), "used part")], [_part(logs[0], slice(at, None), "rest")]
     # logs that hardly move teach nothing and judge nothing: those that do are divided, one at least is used
     lively = [k for k, log in enumerate(logs) if _moves(log)]
