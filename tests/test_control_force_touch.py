@@ -206,6 +206,17 @@ def test_the_most_that_the_stiffness_can_be_falls_until_it_is_sure(k: float, rng
     assert not blunt.sure
 
 
+def test_a_learner_that_starts_again_has_forgotten(rng: np.random.Generator) -> None:
+    learner = StiffnessLearner(None, 1.6)
+    press(learner, Task(), 2e3, 2.5e-3, rng)
+    assert learner.estimate.value == pytest.approx(2e3, rel=0.2)
+    learner.start()
+    assert learner.estimate.value is None
+    assert not learner.sure
+    press(learner, Task(), 2e4, 2.5e-4, rng)
+    assert learner.estimate.value == pytest.approx(2e4, rel=0.2)
+
+
 def test_a_learner_that_knows_or_draws_learns_nothing(rng: np.random.Generator) -> None:
     task = Task()
     known = StiffnessLearner(2e4, 1.6, by_bounds=True)

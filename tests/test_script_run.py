@@ -44,6 +44,13 @@ def test_movej_ends_within_a_tenth_of_a_milliradian(given: dict[str, Any]) -> No
     assert result.events == ()
 
 
+def test_between_two_frames_the_reference_goes_on() -> None:
+    """At 1 kHz every other sample is between two frames of 2 ms: no step in position or velocity."""
+    _, result, _ = go("movej([0.4, -1.2, 1.4, -1.7, -1.5, 0.3], a=1.0, v=0.5)", period=1e-3)
+    assert np.abs(np.diff(result.log["q_des"], 2, axis=0)).max() < 2e-5  # [rad]; 1 rad/s2 for 1 ms are 1e-6
+    assert np.abs(np.diff(result.log["qd_des"], axis=0)).max() < 1.5e-3  # [rad/s]; 1e-3
+
+
 def test_movel_stays_on_its_line() -> None:
     _, result, summary = go("movel(pose_add(get_target_tcp_pose(), p[0, 0.2, -0.2, 0, 0, 0.5]), a=1.2, v=0.25)")
     p = result.log.position("T_true")
