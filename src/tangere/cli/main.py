@@ -197,6 +197,9 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true", help="fewer rounds: a rough answer within seconds")
     p.add_argument("--goals", action="store_true", help="show how many times faster than the peer each row has to be")
     p.add_argument("--rollouts", action="store_true", help="measure closed loops of many robots beside mujoco.rollout")
+    p.add_argument(
+        "--run", action="store_true", dest="ordinary", help="measure a period of `tangere run circle` beside mj_step"
+    )
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of --rollouts (default %(default)s)")
     p.set_defaults(run=bench)
 

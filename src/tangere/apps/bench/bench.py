@@ -348,7 +348,7 @@ def main(arguments: Namespace) -> int:
 
     arguments: json (True or "-": JSON instead of the tables; a file name: JSON there and the tables here), quick,
     seconds (of measuring), robot, goals (show what each row has to reach), rollouts (those alone), device (of
-    rollouts); each may be absent.
+    rollouts), ordinary (a period of a run alone); each may be absent.
     """
     target: Any = getattr(arguments, "json", None)
     named = isinstance(target, (str, os.PathLike)) and target != "-"
@@ -368,6 +368,12 @@ def _measured(arguments: Namespace, target: Any, place: Path | None) -> int:
         arm = robot(getattr(arguments, "robot", None) or "ur10e")
         closed = rollouts.measured(arm, min(seconds, ROLLOUT_SECONDS), getattr(arguments, "device", None) or "cpu")
         _shown(closed, target, place, rollouts.text(closed))
+        return 0
+    if getattr(arguments, "ordinary", False):
+        from tangere.apps.bench import periods
+
+        taken = periods.measured(robot(getattr(arguments, "robot", None) or "ur10e"), min(seconds, ROLLOUT_SECONDS))
+        _shown(taken, target, place, periods.text(taken))
         return 0
     if (getattr(arguments, "device", None) or "cpu") != "cpu":
         raise InvalidValue("--device cuda: goes with --rollouts; the other rows are of the CPU")
