@@ -20,6 +20,7 @@ import tangere
 from tangere.kernels import shapes
 from tangere.kernels.backend import COMPILED
 from tangere.kernels.inverse_kinematics import numeric
+from tangere.kinematics import inverse_polish
 from tangere.kinematics.rotation import matrix_from_rotation_vector
 from tangere.model.model import Array, Model
 from tangere.planning.branches import joint_path
@@ -122,12 +123,31 @@ def test_a_missing_one_of_a_pair_is_looked_for() -> None:
         (19, "ur10e", (1.52544962, -1.54134852, -0.0, -3.09675806, -0.15998360, 1.62420105)),
         # the twin is further out of reach than its shift: q6 is off
         (18, "ur5e", (2.91492594, -1.36917033, -0.001, -2.88061667, 0.23665750, -0.70304646)),
+        # two pairs beside the shoulder's singularity, of which one each was found: joint 6 hardly moves there
+        (15, "ur5e", (-2.89594466, -2.34032665, 1.61883721, 0.70903731, -3.06458652, 1.78208812)),
+        # elbow folded and wrist singular: the pair is two steps along the weakest direction away
+        (7, "ur10e", (-0.94011584, -0.79827299, -3.09706733, 1.17350187, 3.14059265, 2.23827778)),
         # the first scan has one of the two between its angles
         (19, "ur10e", (-0.48791820, -0.04401112, -3.08047276, 0.30164317, -0.001, -0.52890280)),
     ):
         robot = calibrated(name, np.random.default_rng(seed))
         found = robot.inverse_kinematics(robot.pose(q)).q
         assert np.min(np.max(np.abs(wrapped(found - q)), axis=-1)) < MERGED
+
+
+def test_how_firm_a_pose_holds_a_solution_is_the_square_of_the_smallest_singular_value() -> None:
+    """What decides where a second solution is looked for: down to a sixth of it, whichever joints hardly move there."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        weakest = rng.normal(size=(6, 6))  # its first column
+        weakest[rng.integers(6), 0] *= 10.0 ** rng.uniform(-4.0, 0.0)  # a joint that it hardly moves
+        left, right = (np.linalg.qr(A)[0] for A in (rng.normal(size=(6, 6)), weakest))
+        J = left @ np.diag([10.0 ** rng.uniform(-6.0, -1.0), 2.0, 1.5, 0.5, 0.3, 0.1]) @ right.T
+        b = rng.normal(size=6)
+        x, firm = inverse_polish._solved((J.T @ J).tolist(), b.tolist())
+        smallest = float(np.linalg.svd(J, compute_uv=False)[-1]) ** 2
+        assert smallest / 6.001 < firm < smallest * 1.001
+        np.testing.assert_allclose(J.T @ (J @ x), b, atol=1e-3)
 
 
 def test_a_reference_settles_a_pose_that_leaves_a_joint_free() -> None:

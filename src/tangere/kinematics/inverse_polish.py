@@ -21,9 +21,9 @@ from tangere.kinematics.forward import frames
 from tangere.kinematics.vectors import Scalar, Vector
 
 JOINTS = 6
-# What a search carries from round to round: q, the step to try next, squared error at q, failed trials in a row, the
-# smallest pivot of J^T J + mu at q, about the square of J's smallest singular value, the error [rad] in the direction
-# that a singular wrist has lost, and the length [rad] of the step before it was shortened.
+# What a search carries from round to round: q, the step to try next, squared error at q, failed trials in a row, how
+# firm J^T J + mu holds q (the square of J's smallest singular value, or down to a sixth of it), the error [rad] in the
+# direction that a singular wrist has lost, and the length [rad] of the step before it was shortened.
 STATE = 2 * JOINTS + 5
 # [rad] no longer step is believed: the closed form of the nominal arm is nearer than that, except where it is singular
 STEP_MAX = 0.5
@@ -50,23 +50,23 @@ def round_of(chain: Chain, state: Vector, target: Vector, free: Scalar) -> list[
     target: R row by row, then p. free: 1, or 0 to hold the last joint where it is: then the error has a least value
     that is not 0.
     """
-    q, dq, (cost, failed, pivot, lost, length) = state[:6], state[6:12], state[12:]
+    q, dq, (cost, failed, firm, lost, length) = state[:6], state[6:12], state[12:]
     trial = v.add(q, dq)
-    cost_trial, step, pivot_trial, lost_trial, length_trial = _newton(chain, trial, target, free)
+    cost_trial, step, firm_trial, lost_trial, length_trial = _newton(chain, trial, target, free)
     over = (cost <= DONE) | (FAILED_MAX <= failed)
     better = (length_trial < length) | (cost_trial < cost)
     taken = [where(better, a, b) for a, b in zip(trial, q, strict=True)]
     next_step = [where(better, a, SHORTEN * b) for a, b in zip(step, dq, strict=True)]
     new = [
         *taken, *next_step, where(better, cost_trial, cost), where(better, 0.0, failed + 1.0),
-        where(better, pivot_trial, pivot), where(better, lost_trial, lost),
+        where(better, firm_trial, firm), where(better, lost_trial, lost),
         where(better, length_trial, length),
     ]  # fmt: skip
     return [where(over, a, b) for a, b in zip(state, new, strict=True)]
 
 
 def _newton(chain: Chain, q: Vector, target: Vector, free: Scalar) -> tuple[Scalar, Vector, Scalar, Scalar, Scalar]:
-    """Squared error at q, the damped step from there, smallest pivot, error in the lost direction, full length."""
+    """Squared error at q, the damped step from there, how firm q is, error in the lost direction, full length."""
     f = frames(chain, q)
     p = v.add(f.o[-1], v.matvec(f.R[-1], chain.p_tcp))
     R = v.matmul(f.R[-1], chain.R_tcp)
@@ -79,14 +79,14 @@ def _newton(chain: Chain, q: Vector, target: Vector, free: Scalar) -> tuple[Scal
     cost = _dot(e, e)
     mu = cost + MU_MIN
     A = [[_dot(columns[i], columns[j]) + (mu if i == j else 0.0) for j in range(i + 1)] for i in range(chain.dof)]
-    dq, pivot = _solved(A, [_dot(column, e) for column in columns])
+    dq, firm = _solved(A, [_dot(column, e) for column in columns])
     longest: Scalar = 0.0
     for x in dq:
         longest = maximum(absolute(x), longest)
     brake = minimum(STEP_MAX / maximum(longest, 1e-30), 1.0)
     # axes 4 and 6 parallel: no joint turns the tool about the common perpendicular of axes 4 and 5
     lost = v.dot(turn, v.cross(f.axis(3), f.axis(4)))
-    return cost, v.scale(brake, dq), pivot, lost, longest
+    return cost, v.scale(brake, dq), firm, lost, longest
 
 
 def _dot(a: Vector, b: Vector) -> Scalar:
@@ -97,24 +97,37 @@ def _dot(a: Vector, b: Vector) -> Scalar:
 
 
 def _solved(A: list[list[Scalar]], b: Vector) -> tuple[Vector, Scalar]:
-    """A^-1 b for a symmetric positive A (its lower triangle), and the smallest pivot; L D L^T from the first row."""
+    """A^-1 b for a symmetric positive A (its lower triangle), and 1 / tr(A^-1); L D L^T from the first row.
+
+    No pivot serves for the second: where the weakest direction hardly moves the last joint, they are all far above A's
+    smallest eigenvalue.
+    """
     n = len(b)
     x = list(b)
-    least: Scalar = 1e300
     L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     inverse: list[Scalar] = [0.0] * n
     for k in range(n):
         # rounding may leave a pivot negative next to a singularity; the step is then found to fail, and shortened
         pivot = maximum(A[k][k], MU_MIN)
-        least, inverse[k] = minimum(pivot, least), 1.0 / pivot
+        inverse[k] = 1.0 / pivot
         for i in range(k + 1, n):
             L[i][k] = A[i][k] * inverse[k]
         for i in range(k + 1, n):
             for j in range(k + 1, i + 1):
                 A[i][j] = A[i][j] - L[i][k] * A[j][k]
             x[i] = x[i] - L[i][k] * x[k]
+    trace: Scalar = 0.0
+    below: list[list[Scalar]] = [[0.0] * n for _ in range(n)]  # of L^-1, with the other sign
+    for k in range(n):
+        squares: Scalar = 1.0
+        for i in range(k):
+            below[k][i] = L[k][i]
+            for j in range(i + 1, k):
+                below[k][i] = below[k][i] - L[k][j] * below[j][i]
+            squares = squares + below[k][i] * below[k][i]
+        trace = trace + inverse[k] * squares
     for k in reversed(range(n)):
         x[k] = x[k] * inverse[k]
         for i in range(k + 1, n):
             x[k] = x[k] - L[i][k] * x[i]
-    return x, least
+    return x, 1.0 / trace

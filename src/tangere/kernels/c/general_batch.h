@@ -38,7 +38,7 @@ TG_MAYBE_UNUSED static void TG_FN(rows)(int t, int k, int dof, ptrdiff_t n, cons
 /* where the numbers after q and its step lie in a search */
 #define TG_AT_COST 12
 #define TG_AT_FAILED 13
-#define TG_AT_PIVOT 14
+#define TG_AT_FIRM 14
 #define TG_AT_LENGTH 16
 
 /* A lane whose search is over takes the next one: searches need from four to forty rounds, and none waits for another. */
@@ -72,7 +72,7 @@ TG_MAYBE_UNUSED static void TG_FN(polish)(const double *P, const double *pose, d
             for (int i = 0; i < TG_SEARCH; i++)
                 flat[i * TG_WIDTH + l] = i < 6 ? searches[from][i] : 0.0;
             flat[TG_AT_COST * TG_WIDTH + l] = flat[TG_AT_LENGTH * TG_WIDTH + l] = TG_SEARCH_UNKNOWN;
-            flat[TG_AT_PIVOT * TG_WIDTH + l] = 1.0;
+            flat[TG_AT_FIRM * TG_WIDTH + l] = 1.0;
             made[l] = 0;
             if (next < count) {
                 at[l] = next++;

@@ -25,11 +25,11 @@
 #define TG_EXACT 1e-9 /* rad, m: a file that rounds its numbers. Axes that are exact so far have a UR's singular wrist */
 #define TG_GOOD 1e-24    /* squared error [m, rad] of a solution: 1e-12 */
 #define TG_FAIR 1e-18    /* the same next to a singularity, 1e-9 ... */
-#define TG_NEAR_PIVOT 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
-#define TG_FOLD_PIVOT 1e-4 /* below 1e-2 a second solution may lie near, across the singularity: it is looked for */
-#define TG_ODD_PIVOT 1e-2 /* and below 0.1 where their number is odd: they come in pairs, so one is missing */
-#define TG_STUCK_PIVOT 1e-3 /* below 0.03 a search may have come to a stand beside two solutions that nearly coincide */
-#define TG_FREE_PIVOT 1e-12 /* below 1e-6 a joint is free, if axes are parallel as in a UR: one stands for a family */
+#define TG_NEAR_FIRM 1e-6 /* ... which is where the smallest singular value of J is below 1e-3 */
+#define TG_FOLD_FIRM 1e-4 /* below 1e-2 a second solution may lie near, across the singularity: it is looked for */
+#define TG_ODD_FIRM 1e-2 /* and below 0.1 where their number is odd: they come in pairs, so one is missing */
+#define TG_STUCK_FIRM 1e-3 /* below 0.03 a search may have come to a stand beside two solutions that nearly coincide */
+#define TG_FREE_FIRM 1e-12 /* below 1e-6 a joint is free, if axes are parallel as in a UR: one stands for a family */
 #define TG_MERGE 1e-6    /* rad: closer solutions are one; MERGE of kinematics/inverse_closed_form.py */
 #define TG_SINGULAR 1e-6 /* SINGULAR of the same file */
 #define TG_PI 3.14159265358979323846
@@ -43,7 +43,7 @@ typedef struct {
 } tg_twin;
 
 typedef struct {
-    double q[6], cost, pivot; unsigned char lane, flags;
+    double q[6], cost, firm; unsigned char lane, flags;
 } tg_found;
 
 static double tg_wrapped(double x)
@@ -182,7 +182,7 @@ static int tg_same(const tg_twin *twin, const tg_found *a, const tg_found *b)
         gap[i] = fabs(tg_wrapped(a->q[i] - b->q[i]));
         all = fmax(all, gap[i]);
     }
-    const int family = twin->tilt <= TG_EXACT && a->pivot < TG_FREE_PIVOT && b->pivot < TG_FREE_PIVOT &&
+    const int family = twin->tilt <= TG_EXACT && a->firm < TG_FREE_FIRM && b->firm < TG_FREE_FIRM &&
                        gap[0] < 1e-3 && gap[4] < 1e-3;
     return all < TG_MERGE ? 1 : family && (a->lane & 5) == (b->lane & 5) ? 2 : 0;
 }
@@ -235,7 +235,7 @@ static int tg_stuck(const tg_work *w)
     const double zone = TG_REACH_ZONE * w->twin->shift;
     int stuck = 0;
     for (int s = 0; s < w->count; s++)
-        stuck |= w->starts[s][12] >= TG_FAIR && w->starts[s][12] < zone * zone && w->starts[s][14] < TG_STUCK_PIVOT;
+        stuck |= w->starts[s][12] >= TG_FAIR && w->starts[s][12] < zone * zone && w->starts[s][14] < TG_STUCK_FIRM;
     return stuck;
 }
 
@@ -244,8 +244,8 @@ static int tg_gathered(const tg_work *w, int reference, tg_found *found, int cou
 {
     for (int s = 0; s < w->count; s++) {
         const double *state = w->starts[s];
-        tg_found f = {.cost = state[12], .pivot = state[14]};
-        if (!(f.cost < TG_GOOD || (f.cost < TG_FAIR && f.pivot < TG_NEAR_PIVOT)))
+        tg_found f = {.cost = state[12], .firm = state[14]};
+        if (!(f.cost < TG_GOOD || (f.cost < TG_FAIR && f.firm < TG_NEAR_FIRM)))
             continue;
         for (int i = 0; i < 6; i++)
             f.q[i] = tg_wrapped(state[i] - w->general[i]);
@@ -272,15 +272,15 @@ static int tg_rescanned(tg_work *w, const double *flange, double first, int refe
 }
 
 /* Next to a singularity solutions come in pairs along the weakest direction; from steps along it either way a search finds
- * the one that is missing. steps: of the joint that moves most [rad]; pivot: below which solutions are looked at. */
-static int tg_across(tg_work *w, int reference, tg_found *found, int count, const double *steps, int many, double pivot)
+ * the one that is missing. steps: of the joint that moves most [rad]; firm: below which solutions are looked at. */
+static int tg_across(tg_work *w, int reference, tg_found *found, int count, const double *steps, int many, double firm)
 {
     const int exact_wrist = w->twin->tilt <= TG_EXACT;
     for (int from = 0, to = count; from < to; from = to, to = count) {
         w->count = 0;
         for (int i = from; i < to; i++) {
             double v[6], q[6], start[6];
-            if (found[i].pivot > pivot || (exact_wrist && found[i].pivot < TG_FREE_PIVOT))
+            if (found[i].firm > firm || (exact_wrist && found[i].firm < TG_FREE_FIRM))
                 continue;
             for (int j = 0; j < 6; j++)
                 q[j] = found[i].q[j] + w->general[j];
@@ -340,10 +340,10 @@ static int tg_solved_near(const tg_twin *twin, const double *general, const doub
     if (!w.scanned && twin->tilt > TG_EXACT && tg_stuck(&w))
         count = tg_rescanned(&w, flange, 0.0, reference != NULL, found, count);
     if (twin->tilt > TG_EXACT || twin->shift > TG_EXACT) {
-        static const double coarse[] = {1.0, 0.3, 0.06, 0.015}, fine[] = {1.5, 0.6, 0.2, 0.12, 0.03, 0.006, 0.002, 6e-4};
-        count = tg_across(&w, reference != NULL, found, count, coarse, 4, TG_FOLD_PIVOT);
+        static const double coarse[] = {1.0, 0.6, 0.3, 0.06, 0.015}, fine[] = {1.5, 0.6, 0.2, 0.12, 0.03, 0.006, 0.002, 6e-4};
+        count = tg_across(&w, reference != NULL, found, count, coarse, 5, TG_FOLD_FIRM);
         if (count % 2 && twin->tilt > TG_EXACT) /* where the wrist is exact, one solution may stand for a family */
-            count = tg_across(&w, reference != NULL, found, count, fine, 8, TG_ODD_PIVOT);
+            count = tg_across(&w, reference != NULL, found, count, fine, 8, TG_ODD_FIRM);
         for (int k = 1; k < 4 && count % 2 && w.scanned && twin->tilt > TG_EXACT; k++)
             count = tg_rescanned(&w, flange, 0.25 * k, reference != NULL, found, count);
     }
