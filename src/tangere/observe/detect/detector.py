@@ -48,7 +48,7 @@ class Detector:
     explains is still a touch. drives_fail: whether a steady torque on one joint of a moving arm is a drive's.
     named: probability from which an event names its link; below it says "ambiguous" and which links it may be.
     deferred: set where others refine (Refiner, `deliver`), as in a control loop: what is to be refined; None: in place.
-    masks: `wanted` and `payload_change`, settable at any time. Costs some 18 us per sample without isolator.
+    masks: `wanted` and `payload_change`, settable at any time. Costs some 4 us per sample, without isolator and memory.
     """
 
     def __init__(
