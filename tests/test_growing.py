@@ -120,6 +120,22 @@ def test_a_log_keeps_within_its_size(tmp_path: Path) -> None:
     assert np.allclose(np.diff(joined), 1e-3)  # nothing is lost between the two
 
 
+def test_a_service_that_starts_again_keeps_what_it_had_written(tmp_path: Path) -> None:
+    """However often: the newest rows that have room stay, in parts."""
+    rng, path = np.random.default_rng(0), tmp_path / "arm.mcap"
+    for start in range(12):
+        sink = mcap_sink(path, {"time": 0, "q": 6}, most=200_000)
+        rows = 400 if start else 200
+        sink.rows(np.column_stack((start + 1e-3 * np.arange(rows), rng.normal(size=(rows, 6)))))
+        sink.close()
+        parts = [path, *sorted(tmp_path.glob("arm.*.mcap"), key=lambda file: int(file.name.split(".")[1]))]
+        begins = [read_mcap(part).time[0] for part in parts]
+        assert begins == list(range(start, start - len(parts), -1))
+        assert len(parts) == start + 1 or sum(part.stat().st_size for part in parts[1:]) <= 100_000
+    assert len(parts) > 2
+    assert sum(part.stat().st_size for part in parts[1:]) > 60_000  # no more is thrown away than must be
+
+
 def test_sizes() -> None:
     assert size_of(None, "--max-log") is None
     assert [size_of(text, "x") for text in ("500MB", "2 GB", "100000", "1.5M")] == [5e8, 2e9, 1e5, 1.5e6]

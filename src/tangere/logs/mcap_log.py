@@ -344,20 +344,32 @@ def mcap_sink(
     gently: bool = True,
     **how: Any,
 ) -> McapSink:
-    """A log that is written while something runs; most [bytes]: of it and the part before, NAME.1.mcap, together.
+    """A log that is written while something runs; most [bytes]: of it and the parts before, NAME.1.mcap, together.
 
-    Where it has grown to half of that it becomes the part before, and a new one begins: the newest half is there.
+    Where it has grown to half of that it becomes the part before, and a new one begins: the newest half is there. So
+    does what an earlier program left, which may have been ended after a minute: then there are more parts.
     """
     if most is None:
         return McapSink(McapFile(path, columns, **how), gently=gently)
-    target = Path(path)
 
     def turn() -> McapFile:
-        if target.exists():  # not where the new one could not be made the time before
-            target.replace(target.with_name(f"{target.stem}.1{target.suffix}"))
-        return McapFile(target, columns, **how)
+        _put_by(Path(path), 0.5 * most)
+        return McapFile(path, columns, **how)
 
-    return McapSink(McapFile(path, columns, **how), turn, 0.5 * most, gently)
+    return McapSink(turn(), turn, 0.5 * most, gently)
+
+
+def _put_by(log: Path, most: float) -> None:
+    """NAME.mcap becomes NAME.1.mcap, that NAME.2.mcap and so on: the newest of them that have `most` bytes together."""
+    parts = [log]
+    while parts[-1].exists():
+        parts.append(log.with_name(f"{log.stem}.{len(parts)}{log.suffix}"))
+    sizes = np.cumsum([part.stat().st_size for part in parts[:-1]])
+    for k in reversed(range(len(sizes))):  # where not even the log is there, none is moved
+        if k == 0 or sizes[k] <= most:
+            parts[k].replace(parts[k + 1])
+        else:
+            parts[k].unlink()
 
 
 def write_mcap(

@@ -62,7 +62,7 @@ def record(
         raise InvalidValue(f"--out: there is no folder {path.parent}")
     if robot is not None:
         refuse_another(address.host, robot)
-    if path.exists() and tell is not None:
+    if path.exists() and max_log is None and tell is not None:
         tell(f"{path} held an earlier log, which this one replaces")
     rows = RtdeRows(address, seconds=seconds, tell=tell)
     recorder: Recorder | None = None
