@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -184,6 +185,7 @@ def test_parameters_of_each_robot(arm: tangere.Robot, tmp_path: Path) -> None:
     (got,) = called(tmp_path, arm, "gravity_torque", "float64", [q], many._parameters)
     assert got == pytest.approx(want, abs=1e-11)
     assert many.gravity_torque(q[0]).shape == (40, 6)
+    assert np.array_equal(pickle.loads(pickle.dumps(many)).gravity_torque(q), many.gravity_torque(q))
     centres = np.array([arm.with_payload(m).link_jacobians(q[0])[0] for m in (1.0, 2.0)])
     got_centres = arm.batch().with_parameters(payload=[1.0, 2.0]).link_jacobians(q[0])[0]
     assert got_centres == pytest.approx(centres, abs=1e-12)

@@ -243,6 +243,8 @@ def test_mistakes_have_sentences(arm: tangere.Robot) -> None:
         (lambda: many.with_parameters([1.0, 2.0], [0.0, np.nan, 0.0]), "com: every entry must be finite, got nan"),
         (lambda: many.with_parameters("heavy"), "payload: expected real numbers"),
         (lambda: many.with_parameters(payload=[1.0, 2.0]).pose(q), "2 robots have parameters"),
+        (lambda: many.with_parameters([1.0]).bias_torque(q[0], [np.nan] * 6), r"qd: every entry .* nan at index .0"),
+        (lambda: many.with_parameters([1.0]).gravity_torque([1e60] * 6), r"q: 1e\+60 rad is no joint position"),
         (lambda: tangere.robot("scara").batch().with_parameters(payload=[1.0]), "is no UR"),
         (lambda: tangere.rollouts(robot, device="gpu", **closed_loop(robot, 0.01)), "unknown device 'gpu'"),
     ):

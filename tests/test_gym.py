@@ -264,6 +264,7 @@ def test_parameters_per_environment_and_drawn() -> None:
         (lambda: tangere.gym.make_vec(PRESS, robot="ur3e", damping=6e3), r"damping: the tip of ur3e weighs 3\.1 kg"),
         (lambda: tangere.gym.make_vec(PRESS, robot="ur3e").reset(options={"damping": 6e3}), "at most 4.* got 6e.03"),
         (lambda: tangere.gym.make_vec(PRESS).reset(seed=[1, 2]), "seed: one whole number"),
+        (lambda: tangere.gym.make_vec(PRESS, wrench="no"), "wrench: True or False, got 'no'"),
         (lambda: tangere.gym.make_vec(PRESS).reset(options={"mass": 1.0}), "unknown option 'mass'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
@@ -80,6 +81,14 @@ def test_other_arms(kinds: str) -> None:
         mine.inverse_kinematics(np.eye(4))
 
 
+def test_what_does_not_depend_on_the_state_has_its_precision() -> None:
+    """Of a SCARA gravity is a constant: float32 in, float32 out, as a loop under scan needs it."""
+    scara, q = tangere.jax.robot("scara"), np.zeros(4, np.float32)
+    assert scara.gravity_torque(q).dtype == np.float32
+    assert scara.gravity_torque(q.astype(float)).dtype == np.float64
+    close(scara.gravity_torque(q), scara.robot.gravity_torque(q), 1e-7)
+
+
 def test_jit_vmap_and_derivatives(arm: tangere.Robot) -> None:
     """Derivatives by JAX are those of the table, which were traced: two ways to the same number."""
     mine, (q, qd, qdd) = tangere.jax.robot(arm), states(6)
@@ -100,6 +109,8 @@ def test_payloads_under_vmap_and_grad(arm: tangere.Robot) -> None:
     close(got, np.array([arm.with_payload((m, com)).gravity_torque(q) for m in masses]), 1e-12)
     linear = arm.with_payload(3.0).gravity_torque(q) - arm.with_payload(2.0).gravity_torque(q)
     close(jax.jacfwd(lambda m: mine.with_payload(m).gravity_torque(q))(2.0), linear, 1e-11)
+    heavy = mine.with_payload(2.0, com)
+    close(pickle.loads(pickle.dumps(heavy)).gravity_torque(q), np.asarray(heavy.gravity_torque(q)), 0.0)
     jac = jax.vmap(lambda m: mine.with_payload(m).link_jacobians(q)[0])(masses)
     close(jac, np.array([arm.with_payload(m).link_jacobians(q)[0] for m in masses]), 1e-12)
 

@@ -20,8 +20,9 @@ from tangere.loop.recorder import by_joint
 from tangere.loop.run import run
 from tangere.observe.detect import Thresholds
 from tangere.observe.momentum import MomentumObserver
+from tangere.plants.pushes import Push
 from tangere.plants.rigid import RigidPlant
-from tangere.types import Command, State
+from tangere.types import Command, Event, State
 
 
 def currents(push: tuple[float, float, float] | None = (5.5, 6.5, TORQUE)) -> Log:
@@ -140,6 +141,24 @@ def test_a_torque_that_is_no_number_ends_the_run_with_its_log(more: float) -> No
     assert len(result.log) == 20
     assert result.log.notes[-1].text == f"ended: {result.aborted}"
     assert result.summary["aborted"] == result.aborted
+
+
+class Startled(Hold):
+    """A controller that knows of touches, and cannot bear them."""
+
+    def on_event(self, event: Event) -> None:
+        raise ValueError("what now")
+
+
+def test_a_reaction_is_refused_before_a_touch_and_blamed_after_one() -> None:
+    plant = RigidPlant(ROBOT, pushes=[Push(joint=2, torque=20.0, start=0.05, duration=1.0)])
+    given = {"observers": MomentumObserver(ROBOT), "detector": 5.0, "until": 0.2, "start": Q0}
+    for wrong, said in (("stop", r"an object with on_event\(event\)"), (Startled, "write Startled")):
+        with pytest.raises(InvalidValue, match=f"^reaction: .*{said}"):
+            run(plant, Hold(ROBOT), reaction=wrong, **given)
+    ran = run(plant, Hold(ROBOT), reaction=Startled(ROBOT), **given)
+    assert ran.aborted.startswith("the reaction failed: what now (ValueError in test_run_given.py, line")
+    assert 0.05 < ran.events[0].time_s == ran.log.time[-1] + plant.period
 
 
 def test_a_note_in_the_words_of_a_limit_is_no_limit(tmp_path: Path) -> None:

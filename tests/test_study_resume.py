@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tangere
 from tangere.apps.study import collisions as many
-from tangere.apps.study import promises
+from tangere.apps.study import promises, workers
+from tangere.apps.study.files import claimed
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.study import study
 from tangere.apps.study.trials import Answer, FreeResult, Injected, TouchResult
 from tangere.apps.study.workers import FOLDER, Chunks, Cluster, workers_of
+from tangere.apps.study.world import World, with_arm, world_of
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, NoSolution
 from tangere.kernels import backend
@@ -126,6 +130,28 @@ def test_mistakes(whole: dict[str, bytes], tmp_path: Path, capsys: pytest.Captur
             workers_of(text)
 
 
+def test_another_arm_in_the_same_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By --resume, and by a task: whoever does it may find another file under that name."""
+    file = tmp_path / "mine.toml"
+    text = (Path(tangere.__file__).parent / "model" / "data" / "ur5e.toml").read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    begun = with_arm(Plan(robot=str(file), trials=24))
+    assert with_arm(Plan(robot="ur5e")).arm == ""
+    world = world_of(begun, "exact")
+    folder = tmp_path / "study"
+    claimed(folder, ["tangere"], begun.told)
+    changed = re.sub(r"(?m)^mass = .*", "mass = 1.25", text, count=1)
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    assert world_of(begun, "exact") is world  # one process goes on as it began
+    with pytest.raises(InvalidValue, match=r"the arm in .*mine\.toml is not the one that this study began with"):
+        World(begun, "exact")
+    assert Chunks(folder, with_arm(replace(begun, arm="")).told).digest != Chunks(folder, begun.told).digest
+    words = ["study", "--robot", str(file), "--trials", "24", "--resume", "--out", str(folder)]
+    assert main(words) == 1
+    assert "has another arm; give it as it was begun" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------------------------------------------------------- dask
 
 
@@ -210,11 +236,9 @@ def test_scheduler_then_client_are_killed(cluster: Any, whole: dict[str, bytes],
 def test_other_versions_are_refused(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address, _ = cluster
     wait_for_workers(address, 1)
-    import tangere
-
     ours = Chunks(tmp_path, {}).digest
     changes = (
-        (tangere, "__version__", "9.9.9", r"has tangere .* instead of 9\.9\.9: results would not be the same"),
+        (tangere, "__version__", "9.9.9", r"has tangere .* instead of 9\.9\.9 .*: results would not be the same"),
         (backend, "COMPILED", not backend.COMPILED, "has kernels .* instead of"),  # their last bits differ
     )
     for where, name, other, words in changes:
@@ -223,6 +247,25 @@ def test_other_versions_are_refused(cluster: Any, tmp_path: Path, monkeypatch: p
             assert Chunks(tmp_path, {}).digest != ours  # nor does --resume take what the others did
             with pytest.raises(NoSolution, match=words), Cluster(address):
                 pass
+    source = workers._source()
+    with monkeypatch.context() as patched:  # of the same version, but not the same state of the repository
+        patched.setattr(workers, "_source", lambda: "source 0")
+        with pytest.raises(NoSolution, match=rf"has tangere {tangere.__version__} \({source}\) instead of"):
+            Cluster(address).__enter__()
+
+
+def test_a_task_that_kills_its_workers_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")  # else dask tries four workers
+    address, processes = dask(tmp_path, 1)
+    try:
+        wait_for_workers(address, 1)
+        with Cluster(address) as cluster:
+            assert cluster.results([(os._exit, (1,))]) == []
+            assert cluster.interrupted
+            with pytest.raises(NoSolution, match="workers of the cluster were killed again and again"):
+                cluster.need([], 1)
+    finally:
+        killed(processes)
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,9 @@ class JaxRobot:
     def __repr__(self) -> str:
         return f"tangere.jax.robot({self.name!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JaxRobot, (self.robot, None if self._own else self._parameters)
+
     @property
     def name(self) -> str:
         """Name of the arm."""
@@ -259,7 +262,7 @@ class JaxRobot:
     def _printed(self, name: str, lead: tuple[int, ...], arrays: Sequence[JaxArray]) -> tuple[JaxArray, ...]:
         """The outputs by the printed form."""
         columns = [a[..., i] for a in arrays for i in range(a.shape[-1])]
-        y = self._rows(self._form(name)(columns, self._parameters), lead)
+        y = self._rows(self._form(name)(columns, self._parameters), lead, arrays)
         out, start = [], 0
         for shape in self._kernels[name].outputs(self.dof):
             out.append(y[..., start : start + prod(shape)].reshape(*lead, *shape))
@@ -288,10 +291,10 @@ class JaxRobot:
         self._calls_on_gpu[key] = jax.jit(call)
         return self._calls_on_gpu[key]
 
-    def _rows(self, columns: tuple[Any, ...], lead: tuple[int, ...]) -> JaxArray:
-        """Columns, some of them plain numbers, as one array (..., m)."""
+    def _rows(self, columns: tuple[Any, ...], lead: tuple[int, ...], given: Sequence[JaxArray] = ()) -> JaxArray:
+        """Columns, some or all of them plain numbers, as one array (..., m); given: what they were computed from."""
         jnp = self._jnp
-        kind = jnp.result_type(*columns)
+        kind = jnp.result_type(*columns, *given)
         return jnp.stack([jnp.broadcast_to(jnp.asarray(c, kind), lead) for c in columns], axis=-1)
 
     def _form(self, name: str) -> Form:

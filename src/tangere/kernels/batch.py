@@ -69,6 +69,9 @@ class Batch:
         many = "" if self._parameters is None else f", {len(self._parameters)} robots"
         return f"Batch({self.robot.name!r}, device={self.device!r}, dtype={self.dtype.name!r}{many})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (self.robot, self.device, self.dtype.name, self._parameters)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(k for k in self._kernels if "_link" not in k[-7:])})
 
@@ -202,11 +205,8 @@ class Batch:
     def _each(self, kernel: Kernel, arrays: Sequence[Any], lead: tuple[int, ...]) -> list[Array]:
         P = self._parameters
         assert P is not None
-        x = np.concatenate(
-            [np.broadcast_to(np.asarray(a, dtype=np.float64), (*lead, np.shape(a)[-1])) for a in arrays], axis=-1
-        )
-        if not np.all(np.isfinite(x)):
-            raise InvalidValue(f"{', '.join(kernel.inputs)}: every entry must be finite")
+        good = [checked(a, (None,), name) for a, name in zip(arrays, kernel.inputs, strict=True)]
+        x = np.concatenate([np.broadcast_to(a, (*lead, a.shape[-1])) for a in good], axis=-1)
         columns = _form(kernel.name)([x[:, i] for i in range(x.shape[1])], [P[:, i] for i in range(P.shape[1])])
         y = np.stack(np.broadcast_arrays(*columns), axis=-1)
         shapes = kernel.outputs(self.robot.dof)

@@ -173,6 +173,16 @@ def refuse_controller(controller: Any, plant: Plant | Robot | None) -> None:
     _refuse_other("controller", controller, getattr(plant, "dof", None))
 
 
+def refuse_reaction(reaction: Any) -> None:
+    """Raise for what cannot be told of a touch, before there is one."""
+    if reaction is None:
+        return
+    if not callable(getattr(reaction, "on_event", None)):
+        what = "an object with on_event(event), mostly the controller itself"
+        raise InvalidValue(f"reaction: {what}, got {foreign.shown(reaction)}")
+    _refuse_class("reaction", reaction)
+
+
 def started(source: Any, plant: Any, start: ArrayLike | Reference | None, trajectory: Trajectory | None) -> State:
     """The first sample; a plant is placed."""
     if plant is None:

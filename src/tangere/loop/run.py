@@ -19,7 +19,7 @@ from tangere.kernels.periods import finite
 from tangere.logs.log import Log, StoredColumns
 from tangere.logs.mcap_log import mcap_sink
 from tangere.logs.recordings import Recording
-from tangere.loop.given import end_of, no_command, parts_of, raised_at, refuse_controller, started
+from tangere.loop.given import end_of, no_command, parts_of, raised_at, refuse_controller, refuse_reaction, started
 from tangere.loop.recorder import Limits, Parts, Reached, Recorder, Spilled, by_joint
 from tangere.loop.refining import Refining
 from tangere.loop.result import Pacer, RunResult, Setup, Timing
@@ -102,6 +102,7 @@ def run(
     with ends.in_periods() as end, ExitStack() as stack:
         stack.callback(origin.close)
         refuse_controller(controller, plant)
+        refuse_reaction(reaction)
         state = started(origin, plant, start, trajectory)
         period = float(getattr(origin, "period", state.period))
         robots = (getattr(part, "robot", None) for part in (controller, origin, *named.values()))
@@ -206,7 +207,7 @@ class _Loop:
     ends: ends.Ends
 
     def __post_init__(self) -> None:
-        self.aborted = self._said = ""
+        self.aborted = self._said = self._within = ""  # within: what of the observers' stage is somebody else's code
         self.abort: BaseException | None = None
         self.interventions: dict[str, int] = {}
         self.time, self.misuse = 0.0, False  # misuse: the controller's first step failed
@@ -336,7 +337,7 @@ class _Loop:
             self.ends.take()
         except Exception as problem:  # a run ends with its log, whatever happened
             self.abort = problem
-            what = "the plant was lost" if stage == "plant" else f"the {stage} failed"
+            what = "the plant was lost" if stage == "plant" else f"the {self._within or stage} failed"
             self.aborted = f"{what}: {problem or type(problem).__name__}{raised_at(problem)}"
             asked = stage in ("plant", "log") and controller is not None
             if asked and (wrong := no_command(command, len(nothing))) is not None:
@@ -367,7 +368,9 @@ class _Loop:
                 word = "touch" if event.kind in ("unknown", "collision", "push") else event.kind
                 self.recorder.note(time, f"{word}: {event.reason or f'joint {event.joint}'}")
             if self.reaction is not None and event.alarm and event.phase != "ended":
+                self._within = "reaction"
                 self.reaction.on_event(event)
+                self._within = ""
             self._tell(event)
 
     def _tell(self, event: Event) -> None:

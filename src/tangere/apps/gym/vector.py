@@ -107,6 +107,8 @@ class TouchVectorEnv(VectorEnv[Any, Any, Any]):
         refuse_more("num_envs: environments", num_envs, EACH)
         if device not in DEVICES:
             raise unknown("device", str(device), DEVICES)
+        if not isinstance(wrench, bool | np.bool_):
+            raise InvalidValue(f"wrench: True or False, got {wrench!r}")
         if render_mode is not None:
             raise InvalidValue(f"render_mode: None is the only one, got {render_mode!r}")
         known = {p.name: p for p in (*COMMON, *self.PARAMETERS)}

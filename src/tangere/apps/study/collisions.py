@@ -25,7 +25,7 @@ from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
 from tangere.apps.study.study import Progress, thresholds_of
 from tangere.apps.study.trials import DETECTABLE, Collided, Learned, generator
 from tangere.apps.study.workers import Store, Task, Workers, workers_of
-from tangere.apps.study.world import KP, WORLDS, World, WorldName, checked_world, random_path, world_of
+from tangere.apps.study.world import KP, WORLDS, World, WorldName, checked_world, random_path, with_arm, world_of
 from tangere.control.computed_torque import ComputedTorque
 from tangere.errors import InvalidValue
 from tangere.figures.markup import join, number, tag
@@ -213,6 +213,7 @@ def collisions(
 ) -> Collisions:
     """`count` contacts, half with each model. shown: told now and then what there is so far."""
     began = time.perf_counter()
+    plan = with_arm(plan)
     refuse_early(plan, device)
     half = math.ceil(count / len(WORLDS))
     sizes = [min(SLAB, half - first) for first in range(0, half, SLAB)]

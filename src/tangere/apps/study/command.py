@@ -133,18 +133,18 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
     from tangere.apps.study.workers import Chunks, workers_of
-    from tangere.apps.study.world import checked_world, world_of
+    from tangere.apps.study.world import checked_world, with_arm, world_of
 
     plan = group_from(Plan, arguments)
-    plan = quick(plan) if arguments.quick else plan
+    plan = with_arm(quick(plan) if arguments.quick else plan)
     words = [word for word in arguments.words if word != "--resume"]
     workers_of(arguments.workers)  # what is refused leaves no folder
     checked_world(plan)
     claim = claimed(
-        arguments.out or OUT, ["tangere", *words], asdict(plan), _fresh(arguments), resume=arguments.resume
+        arguments.out or OUT, ["tangere", *words], plan.told, _fresh(arguments), resume=arguments.resume
     )  # fmt: skip
     kept, attempt = Kept(claim.path, lambda free: step_copies(world_of(plan, free.world))), Attempts()
-    chunks = Chunks(claim.path, asdict(plan))
+    chunks = Chunks(claim.path, plan.told)
     done = study(plan, workers=arguments.workers, progress=bar, keep=kept, store=chunks)
     ends.hold()
     bar.end()
@@ -165,6 +165,7 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     from tangere.apps.study.files import COLLISIONS, PROMISES, claimed
     from tangere.apps.study.study import quick
     from tangere.apps.study.workers import Chunks, workers_of
+    from tangere.apps.study.world import with_arm
 
     simulate: Any
     write: Any
@@ -181,12 +182,12 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
         simulate, write, table_name = by_rate.promises, by_rate.write_promises, PROMISES
         write_page, text = by_rate.write_promises_page, by_rate.promises_text
     plan = group_from(Plan, arguments)
-    plan = quick(plan) if arguments.quick else plan
+    plan = with_arm(quick(plan) if arguments.quick else plan)
     words = [word for word in arguments.words if word != "--resume"]
     much = getattr(arguments, what)
     workers_of(arguments.workers)  # what is refused leaves no folder
     refuse_early(plan, arguments.device)
-    about = asdict(plan) | {what: much}
+    about = plan.told | {what: much}
     claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
     page, command = claim.path / "report.html", f"tangere {' '.join(words)}"
     chunks = Chunks(claim.path, about)

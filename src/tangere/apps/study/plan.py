@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tangere.settings import check, count, numbers, other, setting, word
@@ -48,8 +48,15 @@ class Plan:
         ("servo", "rigid"),
     )  # fmt: skip
 
+    arm: str = ""  # of an arm from a file: the digest of its numbers, see world.with_arm
+
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The plan as data, for a manifest."""
+        return {name: value for name, value in asdict(self).items() if value or name != "arm"}
 
     @property
     def off(self) -> str:

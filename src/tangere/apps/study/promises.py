@@ -17,7 +17,7 @@ from tangere.apps.study.statistics import Estimate, per_hour, span
 from tangere.apps.study.study import Progress
 from tangere.apps.study.trials import Learned, Quiet, chunks, generator, learn_chunk, learned
 from tangere.apps.study.workers import Store, Task, workers_of
-from tangere.apps.study.world import WORLDS, WorldName, world_of
+from tangere.apps.study.world import WORLDS, WorldName, with_arm, world_of
 from tangere.figures.markup import join, number, tag
 from tangere.logs.files import write_text
 from tangere.report.page import page_html
@@ -69,6 +69,7 @@ def promises(
 ) -> Promises:
     """So many hours for each of RATES and each world. shown: told now and then what there is so far."""
     began = time.perf_counter()
+    plan = with_arm(plan)
     refuse_early(plan, device)
     parts: list[Quiet] = []
     with workers_of(1 if device == "cuda" else workers) as pool:

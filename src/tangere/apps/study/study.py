@@ -26,7 +26,7 @@ from tangere.apps.study.trials import (
     touch_trial,
 )
 from tangere.apps.study.workers import Store, Task, Workers, workers_of
-from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, world_of
+from tangere.apps.study.world import WORLDS, WorldName, checked_world, random_path, with_arm, world_of
 from tangere.observe.compare import Comparison, all_observers, compare
 from tangere.observe.detect import GAIN
 from tangere.plants.pushes import Push
@@ -103,6 +103,7 @@ def study(
     """
     began = time.perf_counter()
     progress("making the arm", 0.0)
+    plan = with_arm(plan)
     checked_world(plan)
     with workers_of(workers) as pool:
 

@@ -24,6 +24,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,7 +47,19 @@ def versions() -> dict[str, str]:
 
     kernels = "compiled" if backend.COMPILED else "in Python"
     python = sys.version.split()[0]
-    return {"tangere": tangere.__version__, "numpy": np.__version__, "python": python, "kernels": kernels}
+    ours = f"{tangere.__version__} ({_source()})"
+    return {"tangere": ours, "numpy": np.__version__, "python": python, "kernels": kernels}
+
+
+@cache
+def _source() -> str:
+    """The package as it is here: two states of a repository may bear the same version."""
+    import tangere
+
+    digest, root = hashlib.sha256(), Path(tangere.__file__).parent
+    for path in sorted(path for ending in ("py", "toml") for path in root.rglob(f"*.{ending}")):
+        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return f"source {digest.hexdigest()[:12]}"
 
 
 class Chunks:
@@ -249,6 +262,7 @@ def _cores() -> int:
 
 PREFIX = "dask://"
 WAIT = 10.0  # [s] for the scheduler to answer
+KILLED_THERE = "workers of the cluster were killed again and again, by lack of memory perhaps; --resume goes on"
 
 
 class Cluster(Workers):
@@ -318,9 +332,11 @@ class Cluster(Workers):
         except CancelledError:
             self.interrupted = True
             self.lost = f"the dask scheduler at {self._address} is gone; with --resume and a new one the study goes on"
+            waiting.clear()
+        except distributed.KilledWorker:  # one task, several times
+            self.interrupted, self.lost = True, KILLED_THERE
         finally:
-            if not self.lost:
-                self._client.cancel(list(waiting))
+            self._client.cancel(list(waiting))
 
     @property
     def spreads(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import warnings
 from dataclasses import dataclass
@@ -17,8 +19,10 @@ from tangere.dynamics.friction import JointFriction
 from tangere.errors import InvalidValue, NoSolution, TangereError
 from tangere.identification import prior_drive
 from tangere.identification.prior import peak_torque
+from tangere.logs.files import plain
 from tangere.loop.rollouts import rollouts
 from tangere.model.link_shapes import LinkSurface, link_surfaces
+from tangere.model.loading import names
 from tangere.observe.detect import GAIN
 from tangere.observe.drive_model import DriveModel
 from tangere.observe.replay import replay_momentum
@@ -27,7 +31,7 @@ from tangere.planning.samples import Sampled
 from tangere.plants.pushes import Push, Pushes
 from tangere.plants.sensors import SensorModel
 from tangere.plants.twins import twin
-from tangere.robots import Robot
+from tangere.robots import Robot, robot
 from tangere.types import Array
 
 WorldName = Literal["exact", "wrong"]
@@ -67,9 +71,9 @@ class World:
     """One arm: believed and true, with its noise. `simulate` makes runs of it, `residual` what the observer says."""
 
     def __init__(self, plan: Plan, name: WorldName) -> None:
-        from tangere.robots import robot
-
         bare = robot(plan.robot, parameters=plan.parameters)
+        if plan.arm not in ("", _digest(bare)):
+            raise InvalidValue(f"the arm in {plan.robot} is not the one that this study began with")
         drive = prior_drive(bare)
         n = bare.dof
         # the law that a plant can integrate: Coulomb and viscous, turning round over a width that allows its steps
@@ -232,6 +236,18 @@ def _moves(world: World, rng: np.random.Generator, count: int) -> Array:
         length += len(part)
         q = goal
     return np.concatenate(parts)[:need]
+
+
+def with_arm(plan: Plan) -> Plan:
+    """The plan with the digest of its arm, where that is from a file: whoever finds another arm there refuses it."""
+    if plan.arm or (plan.robot in names() and plan.parameters is None):
+        return plan
+    return dataclasses.replace(plan, arm=_digest(robot(plan.robot, parameters=plan.parameters)))
+
+
+def _digest(arm: Robot) -> str:
+    numbers = dataclasses.asdict(arm.model) | {"sources": ()}
+    return hashlib.sha256(json.dumps(plain(numbers), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def checked_world(plan: Plan) -> World:
