@@ -48,6 +48,20 @@ def test_skipped_and_counted_columns_and_a_rate_instead_of_stamps(tmp_path: Path
     assert "qd" not in got.log
 
 
+def test_columns_joint_by_joint(tmp_path: Path, rng: np.random.Generator) -> None:
+    """A list with a name for every cell may have any order, units and gaps."""
+    table = _table(rng)
+    order = [0] + [6 * k + i for i in range(1, 7) for k in range(3)]
+    names = ["t", *(name.format(i) for i in range(1, 7) for name in ("q_{} [deg]", "qd_{}", "effort_{}"))]
+    (got,) = recordings(_csv(tmp_path / "a.csv", table[:, order]), columns=",".join(names))
+    np.testing.assert_array_equal(got.log["q"], np.radians(table[:, 1:7]))
+    np.testing.assert_array_equal(got.log["tau"], table[:, 13:])
+    names[2::3] = ["_"] * 6
+    (got,) = recordings(_csv(tmp_path / "a.csv", table[:, order]), columns=",".join(names))
+    assert "qd" not in got.log
+    np.testing.assert_array_equal(got.log["tau"], table[:, 13:])
+
+
 def test_a_header_with_bare_numbers(tmp_path: Path, rng: np.random.Generator) -> None:
     table = _table(rng)
     header = ",".join(["t"] + [f"{name}{i}" for name in ("q", "qd", "effort") for i in range(6)])

@@ -133,9 +133,12 @@ def listed(columns: str, count: int, where: str) -> Arrangement:
     """The arrangement of a column list such as "t [ms],q [deg],qd,current,_:6" for lines of `count` cells.
 
     Every name but t stands for six columns, NAME:K for K, `_` for columns to skip, `...` at the end for all that
-    follow. A unit in brackets is that of the numbers; without one they are in s, rad, rad/s, Nm, A. where: what an
-    error is about.
+    follow. A unit in brackets is that of the numbers; without one they are in s, rad, rad/s, Nm, A. A name for each
+    cell, numbered as in a header (t,q_1,qd_1,q_2,...), says any order. where: what an error is about.
     """
+    entries = [entry.strip() for entry in columns.split(",")]
+    if len(entries) == count and re.search(r"_\d", columns):
+        return named(["" if entry == "_" else entry for entry in entries], where)
     text, rest = (columns.rstrip()[:-3].rstrip(", "), True) if columns.rstrip().endswith("...") else (columns, False)
     found: dict[str, int | Sequence[int]] = {}
     units: dict[str, str] = {}
@@ -156,7 +159,7 @@ def listed(columns: str, count: int, where: str) -> Arrangement:
     if at > count or (at < count and not rest):
         raise InvalidValue(
             f"{where}: {columns!r} stands for {at} columns, the first line has {count}: every name but t counts for "
-            "six; leave out what is not there, and skip six with _:6"
+            "six; leave out what is not there, skip six with _:6; or name every one: t,q_1,qd_1,..."
         )
     return _ours(found, units, count)
 
