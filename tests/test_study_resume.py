@@ -97,7 +97,10 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     assert done == [0, 1]
     assert repr(again.touches) == repr(first.touches)
     assert [f.counts.tolist() for f in again.free] == [f.counts.tolist() for f in first.free]
-    assert Chunks(tmp_path, asdict(Plan(trials=26))).get(2) is None  # another plan
+    foreign = Chunks(tmp_path, asdict(Plan(trials=26)))
+    assert foreign.get(2) is None  # another plan
+    assert foreign.said.startswith(f"{len(files)} results of another tangere")
+    assert store.said == ""
 
 
 def test_chunks_keep_every_bit(tmp_path: Path, rng: np.random.Generator) -> None:

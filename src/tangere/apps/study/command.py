@@ -145,6 +145,8 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     )  # fmt: skip
     kept, attempt = Kept(claim.path, lambda free: step_copies(world_of(plan, free.world))), Attempts()
     chunks = Chunks(claim.path, plan.told)
+    if chunks.said:
+        say(f"note: {chunks.said}")
     done = study(plan, workers=arguments.workers, progress=bar, keep=kept, store=chunks)
     ends.hold()
     bar.end()
@@ -191,6 +193,8 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
     page, command = claim.path / "report.html", f"tangere {' '.join(words)}"
     chunks = Chunks(claim.path, about)
+    if chunks.said:
+        say(f"note: {chunks.said}")
 
     def shown(part: Any) -> None:
         if not arguments.no_report:

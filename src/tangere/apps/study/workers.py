@@ -74,6 +74,8 @@ class Chunks:
         told = json.dumps({"plan": plain(plan), "versions": versions()}, sort_keys=True)
         self.digest = hashlib.sha256(told.encode()).hexdigest()[:16]
         self.error = ""  # why nothing more is kept
+        others = sum(not path.name.startswith(self.digest) for path in self.folder.glob("*.json"))
+        self.said = f"{others} results of another tangere, Python or numpy are made anew" if others else ""
 
     def _path(self, task: int) -> Path:
         return self.folder / f"{self.digest}-{task:07d}.json"
