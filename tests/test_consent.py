@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 
 import tangere
+from tangere.errors import InvalidValue
 from tangere.plants import RtdePlant
 from tangere.rtde import consent as rule
 from tangere.rtde.client import Address
@@ -92,6 +93,8 @@ def desk(command: str) -> Callable[[], object]:
         *(desk(command) for command in MOVING),
         desk("  Brake   Release "),
         desk("load evil.urp"),
+        desk("brakerelease"),
+        desk("PowerOn"),
     ],
 )
 def test_nothing_that_moves_goes_out(moves: Callable[[], object], monkeypatch) -> None:
@@ -100,6 +103,14 @@ def test_nothing_that_moves_goes_out(moves: Callable[[], object], monkeypatch) -
     monkeypatch.setattr(Dashboard, "_line", lambda self: "Connected")
     with pytest.raises(ConsentNeeded):
         moves()
+
+
+@pytest.mark.parametrize("hidden", ["robotmode\nbrake release", "robotmode\r\nplay", "play\0", "running\x85power on"])
+def test_no_command_hides_behind_another(hidden: str, monkeypatch) -> None:
+    monkeypatch.setattr("tangere.rtde.dashboard.connect", quiet)
+    monkeypatch.setattr(Dashboard, "_line", lambda self: "Connected")
+    with pytest.raises(InvalidValue, match="one line of text"):
+        desk(hidden)()
 
 
 def test_what_only_asks_goes_out(monkeypatch) -> None:

@@ -185,6 +185,12 @@ def test_doctor_of_another_arm_and_of_none() -> None:
         done = command("doctor", host, "--robot", "ur10e", "--seconds", "1", "--json")
         assert "wrong_model" in json.loads(done.stdout)["problems"]
         assert done.returncode == 1
+        for port in (30001, 30003):  # ports of the arm, not that of RTDE
+            done = command("doctor", f"rtde://{host}:{port}", "--json")
+            assert f"port {port}, does not speak RTDE, which is port 30004" in done.stdout
+        lost = command("doctor", host, "--calibration", "nowhere.yaml", "--seconds", "1", "--json")
+        assert json.loads(lost.stdout)["verdict"] == "passive OK"  # what could not be judged stands in torque's way
+        assert "failed" in json.loads(lost.stdout)["problems"]
     done = command("doctor", "127.9.9.9", "--json")
     assert json.loads(done.stdout)["problems"] == ["unreachable"]
     assert done.returncode == 1
@@ -265,6 +271,9 @@ def test_strangers_do_no_harm() -> None:
         (("virtual", "ur10", "--polyscope", "5.26.0"), "PolyScope 3 drives UR3, UR5 and UR10"),
         (("virtual", "ur5e", "--profile", "remote"), "remote-off"),
         (("doctor", "nowhere.csv"), "rtde://HOST"),
+        (("doctor", "127.9.9.9", "--robot", "ur55e"), "did you mean 'ur5e'"),
+        (("doctor", "127.9.9.9", "--robot", "ur5e", "--calibration", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
+        (("script", "send", "127.9.9.9", "program.script"), "the program comes first"),
         (("watch", "log.csv", "--robot", "ur5e", "--set-output", "1"), "live arm"),
     ],
 )

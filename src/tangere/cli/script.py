@@ -228,10 +228,13 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Any]:
 def send(arguments: argparse.Namespace) -> int:
     """Let an arm run a program."""
     from tangere.rtde import programs
+    from tangere.rtde.client import address as live
     from tangere.rtde.client import address_of
     from tangere.rtde.consent import asked
     from tangere.script.resolve import check as problems_of
 
+    if live(arguments.program) is not None:
+        raise InvalidValue(f"the program comes first, then the arm: tangere script send PROGRAM {arguments.program}")
     text, running = _read(arguments)
     wrong = next((problem for problem in problems_of(text, running) if problem.error), None)
     if wrong is not None:

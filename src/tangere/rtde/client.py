@@ -121,6 +121,10 @@ class Rtde:
                 if self._ask(wire.version_request(1), Kind.VERSION)[:1] != b"\x01":
                     raise Unreachable(f"{host}:{port} accepts neither protocol 2 nor 1 of RTDE")
             self.version = wire.read_controller(self._ask(wire.package(Kind.CONTROLLER), Kind.CONTROLLER))
+        except wire.ProtocolError as problem:
+            self.close()
+            why = f"does not speak RTDE, which is port {wire.PORT}: {problem}"
+            raise Unreachable(f"{host}, port {port}, {why}") from None
         except BaseException:
             self.close()
             raise
@@ -229,7 +233,8 @@ class Rtde:
                     return payload
             if not self._read(deadline):
                 raise PlantLost(
-                    f"{self.host}:{self.port} did not answer within {self._wait:g} s: is it a UR controller?"
+                    f"{self.host}:{self.port} did not answer within {self._wait:g} s: is it a UR controller, and this "
+                    f"its port of RTDE ({wire.PORT})?"
                 )
 
     def _read(self, deadline: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tangere import foreign
-from tangere.errors import PlantLost
+from tangere.errors import InvalidValue, PlantLost
 from tangere.rtde.client import WAIT, Address, connect
 from tangere.rtde.consent import Consent, permit
 
@@ -14,9 +14,9 @@ MOVING = ("power on", "brake release", "play", "unlock protective stop", "restar
 
 
 def moves(command: str) -> bool:
-    """Whether a command can lead to motion."""
-    words = " ".join(command.casefold().split())
-    return any(words == moving or words.startswith(moving + " ") for moving in MOVING)
+    """Whether a command can lead to motion. Blanks do not count: a controller may take `brakerelease`, too."""
+    word = "".join(command.casefold().split())
+    return any(word.startswith(moving.replace(" ", "")) for moving in MOVING)
 
 
 class Dashboard:
@@ -32,7 +32,9 @@ class Dashboard:
         self.greeting = self._line()
 
     def ask(self, command: str) -> str:
-        """The answer to one command."""
+        """The answer to one command. InvalidValue for more than a line: what stands behind it would be asked, too."""
+        if not command.strip().isprintable():
+            raise InvalidValue(f"a command of the dashboard is one line of text, got {command[:80]!r}")
         if moves(command):
             permit(Address(self.host), self._consent, f"`{' '.join(command.casefold().split())}`")
         try:

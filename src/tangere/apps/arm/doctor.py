@@ -49,6 +49,8 @@ def examine(
     progress: Callable[[str, float], None] | None = None,
 ) -> Examination:
     """Look at an arm. name: the arm it should be; calibration: its file; payload [kg]: what is mounted, if known."""
+    if name is not None:
+        robot(name, calibration=calibration)  # a mistyped name or file is refused, not found to be a fault of the arm
     seen = Examination(address.host)
     doctor = _Doctor(address, name, calibration, payload, seconds, seen)
     steps = list(doctor.steps())
@@ -60,7 +62,8 @@ def examine(
         try:
             step()
         except (TangereError, OSError) as problem:
-            doctor.add(what, "fault", str(problem), kind="failed")
+            # what could not be looked at is not known to be right, and without packages there is nothing to listen to
+            doctor.add(what, "fault", str(problem), kind="failed", torque=True, passive=what == "rate")
     return seen
 
 
