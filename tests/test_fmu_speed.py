@@ -17,6 +17,7 @@ from tangere.apps.fmu import write_fmu
 from tangere.apps.fmu.bench import compared, race
 from tangere.apps.fmu.build import LINUX
 from tangere.apps.fmu.opened import opened
+from tangere.cli.main import main
 
 
 @pytest.mark.parametrize("kind", ["fk", "all"])
@@ -35,3 +36,12 @@ def test_fifty_times_faster_than_python(tmp_path):
         pytest.skip("PythonFMU needs a Python that is a shared library")
     (_, ours), (_, theirs) = compared(tmp_path, "ur10e", steps=100)
     assert theirs > 50 * ours
+
+
+@pytest.mark.parametrize("steps", ["-1", "9", "1" + 30 * "0", "9" * 5000])
+def test_steps_that_nobody_waits_for(steps, capsys):
+    try:
+        assert main(["fmu", "bench", f"--steps={steps}"]) == 1
+        assert "error: --steps: 10 to 10000000000, got" in capsys.readouterr().err
+    except SystemExit as refused:  # more digits than Python reads as a number
+        assert (refused.code, len(steps)) == (2, 5000)

@@ -127,6 +127,7 @@ def compared(folder: Path, robot_name: str, steps: int = RACE // 100) -> list[tu
 def main(arguments: argparse.Namespace) -> int:
     """Run and print."""
     import tangere
+    from tangere import foreign
     from tangere.apps.fmu.driver import run_driver
     from tangere.apps.fmu.kinds import KINDS
     from tangere.apps.fmu.opened import opened
@@ -134,8 +135,8 @@ def main(arguments: argparse.Namespace) -> int:
     from tangere.errors import InvalidValue, TangereError
     from tangere.report.terminal import table
 
-    if arguments.steps < 10:
-        raise InvalidValue(f"--steps: at least 10, got {arguments.steps}")
+    if not 10 <= arguments.steps <= 10**10:  # that takes hours
+        raise InvalidValue(f"--steps: 10 to 10000000000, got {foreign.shown(arguments.steps)}")
     robot, rows, failed = tangere.robot(arguments.robot), [], False
     with tempfile.TemporaryDirectory(prefix="fmu-") as name:
         folder = Path(name)
