@@ -38,10 +38,7 @@ def test_fifty_times_faster_than_python(tmp_path):
     assert theirs > 50 * ours
 
 
-@pytest.mark.parametrize("steps", ["-1", "9", "1" + 30 * "0", "9" * 5000])
+@pytest.mark.parametrize("steps", ["-1", "9", "1" + 30 * "0"])
 def test_steps_that_nobody_waits_for(steps, capsys):
-    try:
-        assert main(["fmu", "bench", f"--steps={steps}"]) == 1
-        assert "error: --steps: 10 to 10000000000, got" in capsys.readouterr().err
-    except SystemExit as refused:  # more digits than Python reads as a number
-        assert (refused.code, len(steps)) == (2, 5000)
+    assert main(["fmu", "bench", f"--steps={steps}"]) == 1
+    assert capsys.readouterr().err == f"error: --steps: 10 to 10000000000, got {steps}\n"
