@@ -116,7 +116,7 @@ class Sensors:
         if not 0.0 <= model.loss < 1.0:
             raise InvalidValue(f"loss: a probability in [0, 1), got {model.loss!r}")
         self._ideal = self._noise is None and not any(s is not None for s in self._steps)
-        self._direct = self._ideal and not model.delay and not model.loss
+        self.direct = self._ideal and not model.delay and not model.loss
         self._dof = dof
         self._random: Any = self._generator()
         # which of q, qd, tau, wrench have noise at all: adding nothing costs as much as adding something
@@ -137,9 +137,8 @@ class Sensors:
     def next(self, time: float, q: Array, qd: Array, tau: Array, wrench: Array | None) -> State:
         """The sample at `time` [s]: a new State, or the last one again if this one was lost."""
         last = self._last
-        if self._direct:
-            self._last = State(time, self._period, q, qd, tau, wrench)
-            return self._last
+        if self.direct:  # whoever knows need not ask
+            return State(time, self._period, q, qd, tau, wrench)
         reading = self._reading(q, qd, tau, wrench)
         if self._model.delay:
             self._late.append(reading)

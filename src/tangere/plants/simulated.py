@@ -113,8 +113,11 @@ class SimulatedArm:
     def _sampled(self) -> None:
         """The sample at the end of a period; q and qd are `held`: nobody can change them in place."""
         felt = self._wrench if self._force_sensor else None
-        time = self._count * self.period
-        self._state = self._sensors.next(time, self._q, self._qd, self._actuators.reported, felt)
+        time, sensors = self._count * self.period, self._sensors
+        if sensors.direct:
+            self._state = State(time, self.period, self._q, self._qd, self._actuators.reported, felt)
+        else:
+            self._state = sensors.next(time, self._q, self._qd, self._actuators.reported, felt)
 
 
 def changeable(name: str, value: float) -> str:
