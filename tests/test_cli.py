@@ -117,10 +117,13 @@ def test_the_help_of_every_command_has_examples(command: str, capsys: pytest.Cap
     assert f"examples:\n  tangere {command}" in capsys.readouterr().out
 
 
-def test_models_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert main(["models"]) == 0
-    assert max(map(len, capsys.readouterr().out.split("\n\n")[0].splitlines())) <= 60
+@pytest.mark.parametrize("words", [["models"], ["check", "ur5e"], ["demo"], ["scenarios"]])
+def test_tables_fit_the_terminal(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(words) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 70
 
 
 @pytest.mark.parametrize("arguments", [["no-such-command"], ["check"], ["models", "--no-such-option"]])
@@ -231,7 +234,7 @@ def test_help_waits_for_no_command() -> None:
     )
     loaded = set(done.stdout.split())
     assert "tangere.cli.main" in loaded
-    assert loaded.isdisjoint({"tangere.apps.bench.bench", "tangere.cli.demo", "tangere.model.checked"})
+    assert loaded.isdisjoint({"tangere.apps.bench.bench", "tangere.cli.demo", "tangere.cli.checked"})
 
 
 def test_a_command_loads_no_other() -> None:

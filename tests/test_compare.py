@@ -114,4 +114,5 @@ def test_runs_of_other_periods_share_an_even_time() -> None:
 
 def test_a_change_is_told_in_one_number_where_there_is_one() -> None:
     told = [_change(before, 1.0).replace("\N{NO-BREAK SPACE}", " ") for before in (0.8, 1.25, 0.25, 0.004, 1e-4, 5e3)]
+    assert _change(2.0, 2.0 + 1e-9).replace("\N{NO-BREAK SPACE}", " ") == "0 %"
     assert told == ["+25 %", "−20 %", "× 4", "× 250", "> a thousand times", "< a thousandth"]

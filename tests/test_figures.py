@@ -247,7 +247,7 @@ def test_figures_of_the_page_of_a_study() -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
     assert re.search(rf"100 % {size:g} N found of detectable|{size:g} N found of detectable 100 %", text), text[:600]
     assert re.search(r"15 ms its delay, median|its delay, median 15 ms", text)
-    for figure, name in (("66.7", "within 20 ms"), ("48.8", "link told"), ("75", "then right")):  # 6 of 9, 20 of 41
+    for figure, name in (("66.7", "within 20 ms"), ("48.8", "link named"), ("75", "then right")):  # 6 of 9, 20 of 41
         assert re.search(rf"\b{figure} % [^%]*{name}|{name} {figure} %", text), name
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tangere.cli.checked import check_text, describe
 from tangere.errors import UnphysicalModel
-from tangere.model.checked import check_text, describe
 from tangere.model.loading import load, names
 
 

@@ -125,6 +125,7 @@ def test_extremes_are_the_first_of_each_stretch(rng: np.random.Generator) -> Non
 def test_exaggeration_is_said_and_fits() -> None:
     assert exaggeration(np.full(10, 1e-5), 0.3) == 2000.0  # 7 % of 0.3 m is 21 mm; 2000 * 0.01 mm = 20 mm
     assert exaggeration(np.zeros(10), 0.3) == 1.0
+    assert exaggeration(np.full(10, 1e-9), 0.3) == 1.0  # a millionth of a millimetre is nothing to be seen
     assert exaggeration(np.full(10, 1.0), 0.3) == 1.0
     angle = np.linspace(0.0, 2.0 * np.pi, 500)
     circle = np.stack([0.7 + 0.15 * np.cos(angle), 0.15 * np.sin(angle), np.full(500, 0.3)], axis=1)

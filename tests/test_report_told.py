@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tangere
+from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.figures.arm import scene
 from tangere.figures.diagram import LINE, diagram
@@ -78,6 +79,23 @@ def test_a_page_says_how_many_samples_the_run_had_not_how_many_it_kept() -> None
     assert "2 s, 202000 samples" in report_html(made(summary={"events": [], "samples": 202_000}))
 
 
+def test_what_an_arm_presses_against_is_no_push() -> None:
+    told = sentence(made(summary=made().summary | {"force": {"mean_n": 5.0}}))
+    assert told.endswith("The contact at 1 s was felt after 6 ms, as 20 Nm at joint 2.")
+
+
+def test_the_page_of_a_log_of_others_has_no_empty_sections(tmp_path: Path) -> None:
+    rows = "\n".join(",".join(str(1.55e6 + 0.2 * k) if i == 0 else f"{0.1 * i + 1e-3 * k}" for i in range(7))
+                     for k in range(8))  # fmt: skip
+    (tmp_path / "log.csv").write_text(rows + "\n")
+    assert main(["report", str(tmp_path / "log.csv"), "--columns", "t,q", "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    shown = set(re.findall('<section id="([a-z-]+)"', page))
+    assert "joints" in shown
+    assert not shown & {"residual", "tracking", "timing", "again", "what", "setup"}
+    assert "left no summary" not in page
+
+
 def test_the_sentence_of_other_runs() -> None:
     quiet = made(events=(), summary={"events": [], "tracking_max_mm": 1e-13})
     assert sentence(quiet).endswith("less than a nanometre from where it should be. No touch was felt.")
@@ -94,8 +112,6 @@ def test_the_sentence_of_other_runs() -> None:
 
 def test_a_false_alarm_and_a_missed_push_are_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A payload that nobody told of: nothing touched at 0.301 s, and the push at 0.8 s went under. Page, terminal."""
-    from tangere.cli.main import main
-
     words = "run hold --plant rigid --push joint=2,torque=20,start=0.8,duration=0.2 --set duration=1.2 payload=3 --out"
     assert main([*words.split(), str(tmp_path)]) == 0
     page, told = (tmp_path / "report.html").read_text(), capsys.readouterr().out
@@ -116,8 +132,6 @@ def test_a_false_alarm_and_a_missed_push_are_called_so(tmp_path: Path, capsys: p
 
 
 def test_a_push_below_its_threshold_is_said_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tangere.cli.main import main
-
     words = "run hold --plant rigid --push link=4,force=0/0/5,start=0.5,duration=0.2 --set duration=0.9"
     assert main([*words.split(), "threshold=40", "--out", str(tmp_path)]) == 0
     missed = r"The push of 5 N on link 4 at 0.5 s was not felt \([\d.]+ Nm on joint [23], threshold there: 40 Nm\)\."

@@ -303,6 +303,9 @@ def test_a_pause_of_the_machine_while_only_waiting_is_told_from_our_own_work(mon
     assert pacer.longest_pause == pytest.approx(1.6e-3, abs=2e-6)  # a reading before and after
     assert np.count_nonzero(np.array(late) > 1e-3) == 1
     assert 0.9 * 10 * pacing.SPIN < pacer.waited < 1.1 * 10 * pacing.SPIN + 1.6e-3
+    asleep = pacing.Pacer(2e-3, made_up=0.1)  # what makes up for lateness need not begin to the microsecond
+    assert max(asleep.wait() for _ in range(10)) < 1e-5
+    assert asleep.waited < 10 * 1e-5
 
 
 def test_what_is_made_up_for_keeps_the_clock_and_a_longer_delay_starts_the_schedule_anew(monkeypatch):

@@ -109,7 +109,7 @@ def models(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     """Print every number of an arm with its source; an arm that cannot be is an error."""
-    from tangere.model.checked import check_text
+    from tangere.cli.checked import check_text
     from tangere.model.loading import load
 
     if arguments.model.lower().endswith(".fmu"):

@@ -65,6 +65,7 @@ def add(commands: Any) -> None:
         epilog="examples:\n  tangere report out/circle\n  tangere report log.csv --out page.html",
     )  # fmt: skip
     p.add_argument("source", metavar="LOG|DIR", help="the folder of a run or a drawing, or a log (.mcap, .csv)")
+    p.add_argument("--columns", metavar="LIST", help="of a csv without header: t,q,qd,current,_:6")
     p.add_argument("--out", metavar="FILE", help="the HTML file (default: report.html in the folder, beside a log)")
     add_about(p)
     p.set_defaults(run=report)
@@ -313,6 +314,7 @@ def scenarios(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Make a report again from what a run left."""
     from tangere.apps.drawing.api import is_drawing, read_drawing
+    from tangere.logs.recordings import read
     from tangere.loop.folder import load_manifest
     from tangere.report.page import write_report
 
@@ -325,6 +327,9 @@ def report(arguments: argparse.Namespace) -> int:
 
         with foreign.reading(source, limited=False):
             where = write_drawn(read_drawing(source), out, load_manifest(source).command)
+    elif arguments.columns is not None:
+        log = read(source, columns=arguments.columns)
+        where = write_report(log, out, name=source.stem, about=_about(arguments))
     else:
         where = write_report(source, out, about=_about(arguments))
     print(f"report: {where}")

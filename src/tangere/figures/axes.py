@@ -57,10 +57,13 @@ def marks(low: float, high: float, count: int = 5, unit: str = "") -> list[Mark]
 
 
 def tick_label(value: float, step: float) -> str:
-    """A tick with as many decimals as its step needs; powers of ten for what would be too long."""
+    """A tick with as many decimals as its step needs; powers of ten for what would be too long.
+
+    Not where three digits would not tell neighbours apart: stamps of a clock that began long ago.
+    """
     if value == 0.0:
         return "0"
-    if abs(value) >= 1e5 or step < 1e-4:
+    if (abs(value) >= 1e5 and step > 1e-3 * abs(value)) or step < 1e-4:
         return f"{value:.3g}".replace("-", "−")
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     return f"{value:.{decimals}f}".replace("-", "−")

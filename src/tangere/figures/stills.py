@@ -115,7 +115,7 @@ def exaggeration(error: Array, size: float) -> float:
     if not (largest > 0.0 and size > 0.0):
         return 1.0
     wanted = SHOWN * size / largest
-    if not 1.0 < wanted < 1e9:  # beyond it the error is rounding and nothing is worth showing
+    if not 1.0 < wanted < 1e6:  # beyond it the error is below a micrometre and nothing is worth showing
         return 1.0
     power = 10.0 ** math.floor(math.log10(wanted))
     return float(max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= wanted))

@@ -31,7 +31,8 @@ SPIN = 3e-4
 class Pacer:
     """Waits for the beginning of each period on a fixed schedule. More than a period late: the schedule starts anew.
 
-    made_up [s]: so much lateness is made up for first, by periods that follow each other at once.
+    made_up [s]: so much lateness is made up for first, by periods that follow each other at once. A schedule that makes
+    up for lateness is not kept to the microsecond: it sleeps all the time, as spinning is most of what a period costs.
 
     While it spins it does nothing but read the clock, so that a gap between two readings is the machine's own doing
     (another process, a hypervisor): longest_pause [s], and pauses, the number of gaps longer than half a period, are
@@ -40,6 +41,7 @@ class Pacer:
 
     def __init__(self, period: float, made_up: float = 0.0) -> None:
         self._period, self._most = period, max(period, made_up)
+        self._spin = 0.0 if made_up else SPIN
         self._due = perf_counter()
         self.pauses = 0
         self.longest_pause = self.waited = 0.0
@@ -48,8 +50,8 @@ class Pacer:
         """Return at the next due time; by how much it was missed [s]."""
         due = self._due = self._due + self._period
         rest = due - perf_counter()
-        if rest > SPIN:
-            sleep(rest - SPIN)
+        if rest > self._spin:
+            sleep(rest - self._spin)
         begin = now = perf_counter()
         gap = 0.0
         while now < due:

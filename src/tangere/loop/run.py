@@ -376,7 +376,7 @@ class _Loop:
     def _tell(self, event: Event) -> None:
         if event.phase == "refined" and event.link is not None and (event.number, event.link) != self._link:
             when, self._link = "now" if event.number == self._link[0] else "at first", (event.number, event.link)
-            sure = f"{when} link {event.link} with {event.link_probability:.0%}, {event.force_n or 0.0:.3g} N"
+            sure = f"{when} link {event.link} ({100.0 * event.link_probability:.0f} %), {event.force_n or 0.0:.3g} N"
             self.recorder.note(self.time, f"touch {event.number}: {sure}")
         self.recorder.event(event)
         for feed in self.feeds:

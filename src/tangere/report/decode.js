@@ -47,7 +47,7 @@ function ticks(low, high, count) {
 
 function tickLabel(value, step) {
   if (Math.abs(value) < 1e-9 * step) return "0";
-  if (Math.abs(value) >= 1e5 || step < 1e-4) return Number(value.toPrecision(4)).toExponential().replace(/-/g, "−");
+  if ((Math.abs(value) >= 1e5 && step > 1e-3 * Math.abs(value)) || step < 1e-4) return Number(value.toPrecision(4)).toExponential().replace(/-/g, "−");
   return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))).replace("-", "−");
 }
 

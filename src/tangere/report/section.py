@@ -79,6 +79,11 @@ def folded(words: str, *parts: object, open_: bool = False, **attributes: object
     return tag("details", tag("summary", words), *parts, open="" if open_ else None, **attributes)
 
 
+def alone(data: RunData) -> bool:
+    """Whether it is a log and nothing else: a recording of somebody, no run of ours that could tell more."""
+    return len(data.time) > 0 and not (data.summary or data.command or data.parameters)
+
+
 def command_line(command: str) -> Raw | None:
     """The command as a line of its own; None where there was none."""
     return tag("pre", tag("code", command), class_="command") if command else None

@@ -15,6 +15,7 @@ from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
     again,
+    alone,
     bar,
     both,
     by_hand,
@@ -75,7 +76,8 @@ def tracking(data: RunData) -> Section | None:
     """000's figure 4, the path of the tool square on, and how far it was from where it should be; causes of that."""
     tcp, tcp_des = tool_paths(data)
     if tcp is None or not np.any(np.all(np.isfinite(tcp), axis=1)):
-        return Section("tracking", "Path and error of the tool", tag("p", "The log holds no path of the tool."))
+        told = Section("tracking", "Path and error of the tool", tag("p", "The log holds no path of the tool."))
+        return None if alone(data) else told
     if tcp_des is None or not len(data.time):
         text = "No reference in space to compare with."
         return Section("tracking", "Path and error of the tool", tag("p", text))
@@ -165,7 +167,8 @@ def force(data: RunData) -> Section | None:
 def residual(data: RunData) -> Section | None:
     """000's figure 5: what the observers felt, what was true, thresholds and events."""
     if not data.residuals or not len(data.time):
-        return Section("residual", "Touch", tag("p", "No observer took part in this run."))
+        told = Section("residual", "Touch", tag("p", "No observer took part in this run."))
+        return None if alone(data) else told
     titles = joint_titles(data)
     panels = [residual_panel(data, i, titles[i]) for i in range(data.dof)]
     caption = "Residual of the observer against the true external torque (as figure 5 of document 000); events shaded."
@@ -229,7 +232,7 @@ def timing(data: RunData) -> Section | None:
     """How long controller and observer took, period by period."""
     taken = data.timing_us[np.isfinite(data.timing_us)] if data.timing_us is not None else np.zeros(0)
     if not taken.size:
-        return Section("timing", "Timing", tag("p", "The run did not measure its periods."))
+        return None if alone(data) else Section("timing", "Timing", tag("p", "The run did not measure its periods."))
     quantiles = [("median", 50.0), ("p99", 99.0), ("p99.99", 99.99)]
     rows: list[tuple[object, ...]] = [(name, number(float(np.percentile(taken, p)))) for name, p in quantiles]
     rows.append(("worst", number(float(taken.max()))))

@@ -15,6 +15,7 @@ from tangere.report.data import RunData, entries_of
 from tangere.report.section import (
     Section,
     again,
+    alone,
     command_line,
     drawable,
     folded,
@@ -88,7 +89,7 @@ LEAST, MEASURED = 1e-4, ("mm", "Nm", "N", "ms", "mrad", "rad/s")  # below it a f
 _SHOWN = 40  # notes in the page; the log has all of them
 
 
-def what(data: RunData) -> Section:
+def what(data: RunData) -> Section | None:
     """What makes the run again: its command, and behind a line to open every setting, seed and version."""
     parts = [command_line(data.command)] if data.command else []
     if data.parameters:
@@ -99,6 +100,8 @@ def what(data: RunData) -> Section:
         parts.append(folded(f"All {len(data.parameters)} settings, seeds and versions", told))
         for key, text in texts.items():
             parts.append(folded(words(key), tag("pre", tag("code", text), class_="command")))
+    if alone(data):
+        return None
     if not parts:
         parts.append(tag("p", "The run did not say with which command and parameters it was made."))
     return Section("what", "Reproduce", join(*parts))
@@ -121,7 +124,7 @@ def words(key: str) -> str:
     return name.replace("_", " ") + bracket + unit
 
 
-def summary(data: RunData) -> Section:
+def summary(data: RunData) -> Section | None:
     """The figures of summary.json, joint by joint where they are so, the events and what the controller had to say."""
     known = [(key, value) for key, value in entries(data.summary) if value is not None and value not in ("", [])]
     each = [(key, value) for key, value in known if _by_joint(value, data.dof)]
@@ -134,6 +137,8 @@ def summary(data: RunData) -> Section:
         unit = unit_words(data, "Nm")
         cells = [(label(key).replace("[Nm]", f"[{unit}]"), *row([float(v) for v in value])) for key, value in each]
         parts.append(table(header, cells, "joints"))
+    if not parts and alone(data) and not data.events and not data.notes:
+        return None
     if not parts:
         parts = [tag("p", "The run left no summary.")]
     said = data.summary.get("notes")
@@ -233,8 +238,10 @@ def row(values: Sequence[float]) -> list[str]:
     return [one(v) for v in values]
 
 
-def setup(data: RunData) -> Section:
+def setup(data: RunData) -> Section | None:
     """Block diagram, and the frames of the arm where its model is known."""
+    if alone(data) and not data.blocks and data.robot is None:
+        return None
     names = dict(data.blocks)
     robot, reason = robot_of(data)
     names.setdefault("reference", data.name)

@@ -91,6 +91,9 @@ def _touches(data: RunData) -> Iterator[str]:
             given = f" of {number(abs(push['torque_nm']), 3)} {units[event.joint]}"
             yield f"A {kind}{given} on joint {event.joint} {at}{'' if given == strong else f', as{strong[3:]}'}."
             continue
+        if push is None and isinstance(data.summary.get("force"), Mapping):  # what it presses against
+            yield f"The contact {at}{f', as{strong[3:]}' if strong else ''} at joint {event.joint}."
+            continue
         yield f"A {kind}{strong} on joint {event.joint} {at}."
     if len(alarms) > WITHIN:
         false = sum(bool(entry.get("false")) for _, entry in alarms[WITHIN:])

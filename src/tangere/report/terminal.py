@@ -130,12 +130,14 @@ def number(value: float, decimals: int) -> str:
 
 
 def table(
-    rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str = "", indent: int = 2, width: int = 0
-) -> list[str]:
+    rows: Iterable[Sequence[str]], header: Sequence[str] = (), align: str = "", indent: int = 2,
+    width: int | None = None,
+) -> list[str]:  # fmt: skip
     """Lines of a table whose columns line up, two spaces apart.
 
-    align: one letter per column, "l" or "r"; columns beyond its length are set to the left. width: of the terminal; the
-    last column is wrapped into it (0: never), and where the others leave it no room it begins a line of its own.
+    align: one letter per column, "l" or "r"; columns beyond its length are set to the left. width: that the last column
+    is wrapped into (0: never), and where the others leave it no room it begins a line of its own. Without it a table
+    that is wider than the terminal takes several lines a row.
     The header, if given, is underlined where it has text. No line ends in a space, so that output compares as text.
     """
     body = [list(row) for row in rows]
@@ -145,8 +147,9 @@ def table(
     columns = max(len(row) for row in every)
     every = [row + [""] * (columns - len(row)) for row in every]
     widths = [max(len(row[k]) for row in every) for k in range(columns)]
-    if width and columns < _MANY:
+    if width and columns < _MANY and sum(widths[:-1]) + 2 * (columns - 2) <= width - indent:
         return _wrapped(every, widths[:-1], bool(header), width - indent)
+    width = terminal_width() if width is None else width
     if width and sum(widths) + 2 * (columns - 1) > width - indent:
         return _stacked(every, widths, bool(header), align, width - indent, indent)
     if header:

@@ -49,10 +49,10 @@ DAMPING = 10.0
 
 # what a reader of the report must know
 REMARKS = {
-    "own": "002's own pose is singular all along: the torques are g - J^T F with joint springs, but of the six joints "
+    "own": "002's own pose is singular all along: the torques are g − Jᵀ F with joint springs, but of the six joints "
     "only joint 1 can press the pen against the wall, with a lever of at most 0.1 m that vanishes at the top and the "
     'bottom of the circle. The force is in the drives\' hands only where that lever is long ("controllable": > 5 cm).',
-    "regular": "Springs hold the pen along the wall, none across it; the force is fed forward through J^T F.",
+    "regular": "Springs hold the pen along the wall, none across it; the force is fed forward through Jᵀ F.",
 }
 
 

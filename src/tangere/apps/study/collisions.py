@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tangere.apps.study.figures import TO, Chart, Curve, charts, interval, percent
+from tangere.apps.study.figures import TO, Chart, Curve, arm_title, charts, interval, percent
 from tangere.apps.study.files import COLLISIONS
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, quantile, rate, share, span
@@ -350,5 +350,5 @@ def write_collisions_page(done: Collisions, path: str | os.PathLike[str], comman
             f"With {done.plan.off}, {felt} % of the touches that some joint can feel were felt, half of them within "
             f"{half} ms."
         )
-    head = page_head(f"{done.count} collisions of {done.plan.robot}", line, tiles, alarm, sentence=told)
-    return write_text(path, page_html(f"Collisions of {done.plan.robot}", head, sections))
+    head = page_head(f"{done.count} collisions of a {arm_title(done.plan.robot)}", line, tiles, alarm, sentence=told)
+    return write_text(path, page_html(f"Collisions of a {arm_title(done.plan.robot)}", head, sections))

@@ -12,6 +12,7 @@ import numpy as np
 from tangere.apps.study.statistics import Estimate, share, span
 from tangere.figures.axes import Axes, Mark, legend, marks, panel, panels, polyline, ticks
 from tangere.figures.markup import Raw, number, tag
+from tangere.report.data import loaded
 from tangere.types import Array
 
 STYLES = ("a", "b", "c", "d", "e", "f")
@@ -176,6 +177,12 @@ def matrix(title: str, counts: Array) -> Raw:
 def percent(value: Estimate) -> str:
     """A rate with its interval, in per cent."""
     return share(value, TO, "–")
+
+
+def arm_title(name: str) -> str:
+    """The arm's full name where it is known; else as it was asked for."""
+    robot, _ = loaded(name)
+    return name if robot is None else robot.model.title
 
 
 def interval(value: Estimate, factor: float = 1.0) -> str:

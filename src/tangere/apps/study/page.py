@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.study import tables
-from tangere.apps.study.figures import Chart, Curve, bars, charts, interval, matrix, percent
+from tangere.apps.study.figures import Chart, Curve, arm_title, bars, charts, interval, matrix, percent
 from tangere.apps.study.injected import InjectedStudy
 from tangere.apps.study.statistics import quantile, rate
 from tangere.apps.study.study import Study
@@ -37,7 +37,7 @@ def studied_html(done: Study, command: str = "") -> str:
         _found(done), _roc(done, command), _delays(done, command), _steps(done, command), _isolation(done, command),
         _calibration(done, command), _observers(done), _how(done, command),
     ]  # fmt: skip
-    return page_html(f"Study of {done.plan.robot}", _head(done), [s for s in sections if s is not None])
+    return page_html(f"Study of a {arm_title(done.plan.robot)}", _head(done), [s for s in sections if s is not None])
 
 
 def _title(done: Study, world: WorldName) -> str:
@@ -63,11 +63,11 @@ def _head(done: Study) -> Raw:
         tiles.append((f"{step} within 20 ms", number(100 * soon.value, 3), " %"))
         tiles.append(("its delay, median", number(1e3 * quantile(delays, 0.5).value, 3), " ms"))
     if isolation.answered.known:
-        tiles.append(("link told", number(100 * isolation.answered.value, 3), " %"))
+        tiles.append(("link named", number(100 * isolation.answered.value, 3), " %"))
         tiles.append(("then right", number(100 * isolation.right.value, 3), " %"))
-    line = f"{len(done.touches)} contacts on a simulated {plan.robot}, seed {plan.seed}; intervals hold 95 %"
+    line = f"{len(done.touches)} contacts on a simulated {arm_title(plan.robot)}, seed {plan.seed}; intervals hold 95 %"
     alarm = ("Interrupted", "What is shown is what was done by then.") if done.interrupted else None
-    return page_head(f"How well {plan.robot} feels", line, tiles, alarm, sentence=_sentence(done))
+    return page_head(f"How well a {arm_title(plan.robot)} feels", line, tiles, alarm, sentence=_sentence(done))
 
 
 def _sentence(done: Study) -> str:
@@ -212,7 +212,7 @@ def _calibration(done: Study, command: str) -> Section:
         "How often the likeliest link is right, over the probability that was stated for it; detectable contacts of "
         "every size. On the dashed line probabilities are honest, above it too modest, below it too bold."
     )
-    return Section("calibration", "Are the probabilities honest", charts("reliability", caption, panels,
+    return Section("calibration", "Are the probabilities honest?", charts("reliability", caption, panels,
                                                                            again(command, "calibration")))  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def _how(done: Study, command: str) -> Section:
         ("arm", "follows its path exactly" if plan.plant == "servo" else "closed loop of computed torque, integrated"),
         ("noise", f"{plan.noise:g} × what a resting UR10e shows: 2.3 2.0 0.9 0.29 0.43 0.30 Nm per 100 Hz sample, "
          f"scaled to {plan.frequency:g} Hz as white noise; 0.002 rad/s"),
-        ("contacts", f"half of {plan.force:g} N, others a sixth to three times that; 0.15 to 1 s; all at once"),
+        ("contacts", f"half of {plan.force:g} N, others a sixth to three times that; 0.15 to 1 s; full force at once"),
         ("not in it", "stiction of a standing arm, elastic gears, self-collision, two contacts at once"),
         ("seed", str(plan.seed)), ("took", f"{done.seconds:.0f} s on {done.workers} processes"),
     ]  # fmt: skip
@@ -276,7 +276,7 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
         f"{found_of} of {asked} steps of torque added to moving joints were found; {alarms.count} false alarms in "
         f"{60 * done.hours:.1f} min of motion that nobody touched."
     )
-    top = page_head(f"Pushes injected into free motion of {done.robot}", line, tiles, alarm, sentence=said)
+    top = page_head(f"Pushes injected into free motion of a {arm_title(done.robot)}", line, tiles, alarm, sentence=said)
     text = (
         "A step is injected by taking it off the measured torque: an observer of momentum cannot tell that from a push "
         "on a joint that its servo does not let move. A joint that stands or turns hides pushes in its stiction; there "
@@ -295,4 +295,4 @@ def injected_html(done: InjectedStudy, command: str = "") -> str:
     parts = [tag("p", per), table(("log", "part", "watched [s]", "false alarms", "onsets", "events"), logs)]
     notes = tag("ul", *(tag("li", note) for note in done.notes)) if done.notes else None
     last = Section("logs", "Logs as they are", join(command_line(command), *parts, notes))
-    return page_html(f"Pushes injected, {done.robot}", top, [found, ladder, last])
+    return page_html(f"Pushes injected, {arm_title(done.robot)}", top, [found, ladder, last])

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tangere.apps.study.collisions import closed_loops, refuse_early, title
+from tangere.apps.study.figures import arm_title
 from tangere.apps.study.files import PROMISES
 from tangere.apps.study.plan import Plan
 from tangere.apps.study.statistics import Estimate, per_hour, span
@@ -146,10 +147,17 @@ def write_promises_page(done: Promises, path: str | os.PathLike[str], command: s
         "more than was asked where the motion it learned from is short. Intervals are those of a Poisson count; alarms "
         "of one motion are not quite independent."
     )
-    sections.append(Section("how", "How", join(tag("p", how), command_line(command))))
+    sections.append(Section("how", "How it was done", join(tag("p", how), command_line(command))))
     alarm = ("Not finished", "What is shown is what was done by then.") if done.interrupted else None
     hours = sum(part.hours for part in done.parts)
     took = number(done.seconds, 3)
     tiles: list[tuple[str, object, str]] = [("watched", number(hours, 4), " h"), ("took", took, " s")]
-    head = page_head(f"False alarms of {done.plan.robot}", f"seed {done.plan.seed}", tiles, alarm)
-    return write_text(path, page_html(f"False alarms of {done.plan.robot}", head, sections))
+    name, counts = f"False alarms of a {arm_title(done.plan.robot)}", []
+    for world in WORLDS:
+        told = [(done.counted(world, r), done.known[world, r].thresholds.rate) for r in RATES]
+        due = sum(promised * hours for (_, hours), promised in told)
+        counts.append(f"{sum(found.count for (found, _), _ in told)} alarms of {number(due, 3)} promised "
+                      f"with {title(done.plan, world)}")  # fmt: skip
+    sentence = f"In {number(hours, 3)} h of free motion: {'; '.join(counts)}."
+    head = page_head(name, f"seed {done.plan.seed}", tiles, alarm, sentence=sentence)
+    return write_text(path, page_html(name, head, sections))

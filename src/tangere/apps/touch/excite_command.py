@@ -129,8 +129,8 @@ def summary(motion: ExcitingMotion) -> str:
         f"box: {motion.box}: {where} in it",
         "start: " + ", ".join(f"{angle:.1f}" for angle in np.rad2deg(motion.moves[0].start)) + " deg",
         "",
-        "what identify will know of the drives, if they are as those of such an arm: expected value +- one standard",
-        "deviation, before (data sheet and other arms) and after the motion",
+        filled("what identify will know of the drives, if they are as those of such an arm: expected value +- one "
+               "standard deviation, before (data sheet and other arms) and after the motion", terminal_width() or 110),
     ]
     rows = []
     for j in range(motion.robot.dof):
@@ -139,15 +139,15 @@ def summary(motion: ExcitingMotion) -> str:
             str(j + 1), *(f"{value[j]:.3g} +- {before[j]:.2g} -> {after[j]:.2g}" for value, before, after in terms)
         ))  # fmt: skip
     lines += [*table(rows, ("joint", *(title for _, title in _TERMS)), "rrrr", indent=0), ""]
-    lines.append(
+    lines.append(filled(
         f"base parameters (combinations of masses, first moments and inertias that joints can feel): {said.told} of "
-        f"{len(said.base)} will be told better than by the data sheet"
-    )
+        f"{len(said.base)} will be told better than by the data sheet", terminal_width(),
+    ))  # fmt: skip
     rows = [
         (one.name, f"{one.value + 0.0:.3g}", f"{one.before:.2g}", f"{one.after:.2g}", one.unit)
         for one in said.base if one.told
     ]  # fmt: skip
-    head = ("named by its first", "data sheet", "+- before", "+- after", "")
+    head = ("named by its first term", "data sheet", "+- before", "+- after", "")
     lines += table(rows, head, "lrrrl", indent=0)
     kept = ", ".join(one.name for one in said.base if not one.told)
     if kept:

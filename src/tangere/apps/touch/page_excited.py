@@ -45,7 +45,7 @@ def excited_html(motion: ExcitingMotion, command: str = "") -> str:
     """The page as text."""
     sections = [_space(motion, command), _drives(motion), _base(motion), _curves(motion, command)]
     sections.append(_moves(motion, command))
-    return page_html(f"{motion.robot.name}: a motion to record", _head(motion), sections, motion.time[::_SHOWN])
+    return page_html(f"{motion.robot.model.title}: a motion to record", _head(motion), sections, motion.time[::_SHOWN])
 
 
 def _head(motion: ExcitingMotion) -> Raw:
@@ -64,7 +64,7 @@ def _head(motion: ExcitingMotion) -> Raw:
         f"{plural(len(motion.moves), 'move')} in {number(motion.seconds, 3)} s tell {said.told} of {len(said.base)} "
         f"combinations of the masses of a {motion.robot.model.title} better than its data sheet, and its friction."
     )
-    return page_head(f"{motion.robot.name}: a motion to record", line, tiles, alarm, sentence=sentence)
+    return page_head(f"{motion.robot.model.title}: a motion to record", line, tiles, alarm, sentence=sentence)
 
 
 def _space(motion: ExcitingMotion, command: str) -> Section:
@@ -79,7 +79,7 @@ def _space(motion: ExcitingMotion, command: str) -> Section:
     still = drawing(title, WIDTH, HEIGHT, drawn.drawn(0))
     caption = (
         f"The arm at its start, the path of its tool, and the box ({motion.box}). Links are taken as simple shapes "
-        "with 5 cm around them; the move to the start is checked by nobody."
+        "with 5 cm around them; the move to the start is not checked."
     )
     figure = staged(still, caption, again(command, "space"))
     return Section("space", "Where it moves", figure)
@@ -102,9 +102,9 @@ def _drives(motion: ExcitingMotion) -> Section:
         rows.append((title, *cells))
     head = ("", *(text for _, title in _TERMS for text in (title, "before", "after")))
     text = (
-        "Expected value, and one standard deviation before (by data sheet and other arms) and after the motion, if the "
-        "arm leaves what arms of its kind leave: 7 % of its Coulomb friction in 20 ms of motion, for a third of a "
-        "second alike."
+        "Expected value, and its standard deviation before (from the data sheet and other arms) and after the motion, "
+        "if a model misses as much as on arms of its kind: 7 % of the Coulomb friction in every 20 ms, much the same "
+        "for a third of a second."
     )
     return Section("drives", "What it will tell of the drives", join(tag("p", text), table(head, rows)))
 
@@ -115,12 +115,13 @@ def _base(motion: ExcitingMotion) -> Section:
         share = 100.0 * one.after / one.before
         said = "told" if one.told else "keeps the data sheet's"
         # digits of the data sheet that are not lost in what is unsure of them
-        value = round(one.value, 2 - math.floor(math.log10(min(one.before, one.after))))
+        digits = max(0, 1 - math.floor(math.log10(min(one.before, one.after))))
+        value = f"{round(one.value, digits) + 0.0:.{digits}f}".replace("-", "−")
         rows.append((
-            one.name, f"{number(value, 3)} {one.unit.replace('m2', 'm²')}",
+            one.name, f"{value} {one.unit.replace('m2', 'm²')}",
             f"{PM}{number(one.before, 2)}", f"{PM}{number(one.after, 2)}", said, bar(share),
         ))  # fmt: skip
-    head = ("named by its first", "data sheet", "before", "after", "", "uncertainty left")
+    head = ("named by its first term", "data sheet", "before", "after", "", "uncertainty left")
     whole = [(one.name, one.combination) for one in motion.forecast.base]
     fold = tag("details", tag("summary", "Every combination in full"), table(("", ""), whole))
     text = (

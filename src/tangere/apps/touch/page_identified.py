@@ -42,7 +42,8 @@ def identified_html(done: Identification, command: str = "") -> str:
         _fit(done), _torque(done, shown, command), _friction(done, command), _twin(done), _drives(done),
         _bodies(done), _excitation(done), _logs(done, command),
     ]  # fmt: skip
-    return page_html(f"{done.model.name} identified", _head(done), [s for s in sections if s is not None], shown.time)
+    shown_sections = [section for section in sections if section is not None]
+    return page_html(f"{done.robot.model.title} identified", _head(done), shown_sections, shown.time)
 
 
 def _shown(done: Identification) -> Motion:
@@ -79,7 +80,7 @@ def _head(done: Identification) -> Raw:
         f"From {plural(len(done.used), 'log')} ({seconds:.0f} s) of a {done.robot.model.title}: on {known} the model "
         f"leaves a residual {number(float(ratio), 2)} times smaller than the data sheet does."
     )
-    return page_head(f"{model.name} identified", line, tiles, None, limits, sentence=said)
+    return page_head(f"{done.robot.model.title} identified", line, tiles, None, limits, sentence=said)
 
 
 def _fit(done: Identification) -> Section:
@@ -93,9 +94,9 @@ def _fit(done: Identification) -> Section:
     unseen = "logs that were not used" if model.unseen else "the logs that were used themselves: none was held out"
     text = (
         f"Root mean square of the momentum residual while the joint moves, on {unseen}: with the arm's data alone, and "
-        "with this model. It is what a detector of touch has to live with. Following: less what each log itself had "
-        "shown of its friction by then (how much of it there is that day, and where a film is found its lag), as a "
-        "detector can follow it; left: after, of before."
+        "with this model. It is what a detector of touch has to live with. Following: after taking off what each log "
+        "had shown of its friction by then (how much there is that day, and the lag of a lubricant film where one is "
+        "found), as a detector can do while it watches. Left: after, as a share of before."
     )
     unit = done.robot.units("Nm")
     head = ("", f"before [{unit}]", f"after [{unit}]", f"following [{unit}]", "left [%]", "")

@@ -63,7 +63,7 @@ def watched_html(done: Sequence[Watched], command: str = "", learned: bool = Fal
 
 def _title(done: Sequence[Watched], learned: bool) -> str:
     if learned:
-        return f"{done[0].belief.robot.name} tuned"
+        return f"{done[0].belief.robot.model.title} tuned"
     return done[0].log.name if len(done) == 1 else f"{done[0].log.name} and {len(done) - 1} more"
 
 
@@ -105,7 +105,8 @@ def _learned(done: Sequence[Watched], seconds: float) -> str:
     alarms, rate = sum(len(seen.alarms) for seen in done), done[0].belief.thresholds.rate
     told = "nothing in these logs raises one, which is no proof, as they set the thresholds"
     if alarms:
-        told = f"what was felt {'once' if alarms == 1 else f'{alarms} times'} in these logs is shown below"
+        touches = "one touch was" if alarms == 1 else f"{alarms} touches were"
+        told = f"{touches} felt in these logs, see below"
     logs = "one log" if len(done) == 1 else f"{len(done)} logs"
     alarm = "false alarm" if rate == 1.0 else "false alarms"
     return (

@@ -13,8 +13,9 @@ import numpy as np
 from tangere.model.inertia import principal_moments
 from tangere.model.loading import load
 from tangere.model.model import Joint, Model
+from tangere.report.terminal import table, terminal_width
 
-_WIDTH = 118  # characters per line of the report: fits a usual terminal beside a margin
+_WIDTH = 118  # characters per line of the report, where the terminal has no fewer
 _INDENT = 6 * " "  # of a source below its group
 
 
@@ -33,21 +34,16 @@ def check_text(name_or_path: str | os.PathLike[str], **options: Any) -> str:
     parts = [f'{model.title} ({model.name}), parameters "{model.parameters}": valid, {model.dof} joints']
     parts += ["", "Joints", _joints(model), "", "Links (centre of mass in the link frame)", _links(model)]
     parts += ["", "Drives", _drives(model), "", "Mounting", _mounting(model), "", "Sources"]
+    width = min(_WIDTH, terminal_width() or _WIDTH)
     for group, grade, text in describe(model):
         parts.append(f"  {group}: {grade}")
-        parts += textwrap.wrap(text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+        parts += textwrap.wrap(text, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
     return "\n".join(parts)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows under their heads: the first column flush left, the others flush right."""
-    every = [head, *rows]
-    widths = [max(len(row[column]) for row in every) for column in range(len(head))]
-    lines = []
-    for row in every:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  " + "  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return "\n".join(table([head, *rows], align="l" + "r" * (len(head) - 1)))
 
 
 def _number(value: float, digits: str = ".6g", unknown: str = "unknown") -> str:
