@@ -190,7 +190,8 @@ def _change(before: Any, after: Any) -> str:
     if min(abs(before), abs(after)) < UNSEEN:  # how many times rounding is larger than rounding tells nothing
         return "–"
     ratio = after / before
-    percent = f"{100.0 * (ratio - 1.0):+.3g} %".replace("+0 %", "0 %")
+    share = 100.0 * (ratio - 1.0)
+    percent = "0 %" if abs(share) < 0.005 else f"{share:+.3g} %"  # as many digits as the figures themselves have
     text = percent if 0.5 < ratio < 2.0 else f"× {number(ratio, 3)}"
     if not 1e-3 < abs(ratio) < 1e3:
         text = "< a thousandth" if abs(ratio) < 1.0 else "> a thousand times"
