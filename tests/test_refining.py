@@ -99,7 +99,7 @@ def test_an_event_is_refined_between_periods_and_comes_at_a_defined_sample(tmp_p
         assert [e["link"] for e in logged[:2]] == [None, told.seen[1].link]
         assert event.link is not None
         assert event.impulse is not None
-        first = f"touch 1: at first link {event.link} with "
+        first = f"touch 1: at first link {event.link} ("
         said = [note.text for note in result.log.notes if note.text.startswith(first)]
         assert len(said) >= 1  # and so has the page
         assert logged[-1]["force"] == pytest.approx(event.force.tolist())

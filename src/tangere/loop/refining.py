@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from time import sleep
 from typing import IO, Any
@@ -154,14 +155,14 @@ def serve() -> None:
     """The process's side: a refiner, then evidence, from stdin; events, or why there is none, to stdout."""
     ends.child()  # a signal ends the run, which ends this
     source, target = sys.stdin.buffer, sys.stdout.buffer
-    refiner = pickle.load(source)
     answer: Any = "ready"
-    while True:
-        pickle.dump(answer, target, protocol=pickle.HIGHEST_PROTOCOL)
-        target.flush()
-        try:
-            answer = refiner.refine(pickle.load(source))
-        except EOFError:
-            return
-        except Exception as problem:
-            answer = f"{problem or type(problem).__name__}"
+    with suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):  # the run has ended, or was killed in a word
+        refiner = pickle.load(source)
+        while True:
+            pickle.dump(answer, target, protocol=pickle.HIGHEST_PROTOCOL)
+            target.flush()
+            evidence = pickle.load(source)
+            try:
+                answer = refiner.refine(evidence)
+            except Exception as problem:
+                answer = f"{problem or type(problem).__name__}"

@@ -19,7 +19,8 @@ from tangere.types import Array
 
 BEAT = 0.1  # [s] between two signs of life: a fifth of the silence that the simulation takes
 SILENCE = 0.5  # [s] without a sign of life from the studio after which the hand is taken off the arm
-PATIENCE = 15.0  # [s] for which the end of the simulation is waited for
+PATIENCE = 15.0  # [s] for which the end of the simulation is waited for: its log is closed
+UNLOGGED = 3.0  # [s] the same without a log, where nothing is lost: a signal ends the command in 8 s however busy it is
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Body:
         silence: float = SILENCE,
     ) -> None:
         self.settings = settings
+        self._patience = UNLOGGED if log is None else PATIENCE
         self.ring = Ring(robot(settings.robot).dof)
         self._on_message: Callable[..., None] = lambda *_: None
         self._lock, self._done = threading.Lock(), threading.Event()
@@ -136,7 +138,7 @@ class Body:
         if self._process.poll() is None:
             self.send(End())
             try:
-                self._process.wait(PATIENCE)
+                self._process.wait(self._patience)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
