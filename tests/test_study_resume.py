@@ -278,6 +278,26 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.parametrize("more", [[], ["--collisions", "100"], ["--resume"]])
+def test_nobody_there_leaves_an_earlier_study(
+    more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("tangere.apps.study.workers.WAIT", 0.5)
+    earlier = tmp_path / "earlier"
+    claimed(earlier, ["tangere"], with_arm(PLAN).told)
+    (earlier / FOLDER).mkdir()
+    for name in (*TABLES, "collisions.csv", "report.html", f"{FOLDER}/1.json"):
+        (earlier / name).write_text("hours of work", encoding="utf-8")
+    before = {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()}
+    words = [*SMALL, *more, "--workers", f"dask://127.0.0.1:{free_port()}", "--out"]
+    for folder in (earlier, tmp_path / "none"):
+        assert main([*words, str(folder)]) == 1
+    assert "no dask scheduler answers" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "none").exists()
+
+
 # ---------------------------------------------------------------------------------------------------------- collisions
 
 MANY = ["study", "--collisions", "600", "--learn", "0.2", "--frequency", "250", "--no-report"]

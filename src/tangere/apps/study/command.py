@@ -132,17 +132,15 @@ def _simulated(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.files import Kept, claimed, write_study
     from tangere.apps.study.study import quick, study
     from tangere.apps.study.trials import step_copies
-    from tangere.apps.study.workers import Chunks, workers_of
+    from tangere.apps.study.workers import Chunks, reached
     from tangere.apps.study.world import checked_world, with_arm, world_of
 
     plan = group_from(Plan, arguments)
     plan = with_arm(quick(plan) if arguments.quick else plan)
     words = [word for word in arguments.words if word != "--resume"]
-    workers_of(arguments.workers)  # what is refused leaves no folder
+    reached(arguments.workers)
     checked_world(plan)
-    claim = claimed(
-        arguments.out or OUT, ["tangere", *words], plan.told, _fresh(arguments), resume=arguments.resume
-    )  # fmt: skip
+    claim = claimed(arguments.out or OUT, ["tangere", *words], plan.told, _fresh(arguments), resume=arguments.resume)
     kept, attempt = Kept(claim.path, lambda free: step_copies(world_of(plan, free.world))), Attempts()
     chunks = Chunks(claim.path, plan.told)
     if chunks.said:
@@ -166,7 +164,7 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     from tangere.apps.study.collisions import refuse_early
     from tangere.apps.study.files import COLLISIONS, PROMISES, claimed
     from tangere.apps.study.study import quick
-    from tangere.apps.study.workers import Chunks, workers_of
+    from tangere.apps.study.workers import Chunks, reached
     from tangere.apps.study.world import with_arm
 
     simulate: Any
@@ -187,7 +185,7 @@ def _rolled(arguments: argparse.Namespace, bar: Bar, what: str) -> int:
     plan = with_arm(quick(plan) if arguments.quick else plan)
     words = [word for word in arguments.words if word != "--resume"]
     much = getattr(arguments, what)
-    workers_of(arguments.workers)  # what is refused leaves no folder
+    reached(arguments.workers)
     refuse_early(plan, arguments.device)
     about = plan.told | {what: much}
     claim = claimed(arguments.out or OUT, ["tangere", *words], about, _fresh(arguments), resume=arguments.resume)
@@ -232,6 +230,7 @@ def _fresh(arguments: argparse.Namespace) -> bool:
 def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
     from tangere.apps.study.files import Kept, claimed, write_injected
     from tangere.apps.study.injected import inject_logs
+    from tangere.apps.study.workers import reached
     from tangere.identification.model import read_model
     from tangere.robots import robot
 
@@ -242,6 +241,7 @@ def _injected(arguments: argparse.Namespace, bar: Bar) -> int:
         raise InvalidValue(f"--torque: {arm.dof} numbers with commas between, got {arguments.torque!r}")
     shared = told(Plan, arguments)
     about = asdict(plan) | shared | {"robot": arguments.robot, "logs": arguments.logs}
+    reached(arguments.workers)
     claim = claimed(arguments.out or OUT, ["tangere", *arguments.words], about, _fresh(arguments))
     kept, attempt = Kept(claim.path, lambda free: ()), Attempts()
     done = inject_logs(

@@ -355,3 +355,9 @@ def workers_of(given: int | str | None) -> Workers:
             raise InvalidValue(f"workers: a number of processes or dask://HOST:PORT, got {given!r}")
         return Workers(int(given))
     return Workers(given)
+
+
+def reached(given: int | str | None) -> None:
+    """Raise for workers that are refused or do not answer; a folder that is claimed later may hold an earlier study."""
+    with workers_of(given):
+        pass
