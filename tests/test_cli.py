@@ -86,9 +86,13 @@ def test_a_wrong_word_is_answered_with_the_nearest(
     assert meant in capsys.readouterr().err
 
 
-def test_a_block_is_no_arm_and_one_letter_is_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "nosuch.fmu"]) != 0
-    assert "`tangere fmu check nosuch.fmu` examines it" in capsys.readouterr().err
+def test_a_block_is_no_arm_and_one_letter_is_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = tmp_path / "ik.fmu"
+    assert main(["check", str(block)]) == 1
+    assert f"{block}: there is no such file; blocks are examined by `tangere fmu check`" in capsys.readouterr().err
+    block.touch()
+    assert main(["check", str(block)]) == 1
+    assert f"no arm but a block: `tangere fmu check {block}` examines it" in capsys.readouterr().err
     assert main(["check", "ur5f"]) != 0
     assert "did you mean 'ur5e'?" in capsys.readouterr().err
 

@@ -113,6 +113,8 @@ def check(arguments: argparse.Namespace) -> int:
     from tangere.model.loading import load
 
     if arguments.model.lower().endswith(".fmu"):
+        if not os.path.exists(arguments.model):
+            raise InvalidValue(f"{arguments.model}: there is no such file; blocks are examined by `tangere fmu check`")
         raise InvalidValue(f"{arguments.model}: no arm but a block: `tangere fmu check {arguments.model}` examines it")
     options = {key: getattr(arguments, key) for key in ("parameters", "calibration", "tip")}
     text = check_text(arguments.model, **options)

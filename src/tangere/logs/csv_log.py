@@ -14,7 +14,7 @@ import numpy as np
 from tangere import foreign
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.columns import NEEDED, RENAME, RTDE_NAMES, Arrangement, listed, named
-from tangere.logs.files import replacing
+from tangere.logs.files import InUse, locked, replacing
 from tangere.logs.log import CUT, WORST, Log, Note
 from tangere.types import Array, Event
 
@@ -55,7 +55,11 @@ class CsvSink:
         self._target = Path(path)
         self._part = self._target.with_name(f"unfinished-{self._target.name}")
         try:
-            self._file = self._part.open("w", newline="", encoding="utf-8")
+            self._file = self._part.open("a", newline="", encoding="utf-8")
+            if not locked(self._file.fileno()) or not self._there():
+                self._file.close()
+                raise InUse(self._target, "log file")
+            self._file.truncate(0)  # what a kill left
             self._file.write(_header(columns))
         except OSError as problem:
             raise CannotWrite(f"cannot write {self._part}: {problem.strerror or problem}") from problem
@@ -81,13 +85,21 @@ class CsvSink:
     def close(self) -> None:
         """The file gets its name; may be called twice."""
         if not self._file.closed:
+            self._try(self._file.flush)
+            self._try(lambda: self._part.replace(self._target))  # before the lock goes
             self._try(self._file.close)
-            self._try(lambda: self._part.replace(self._target))
 
     def drop(self) -> None:
         """Nobody needs the file any more."""
         self._file.close()
         self._part.unlink(missing_ok=True)
+
+    def _there(self) -> bool:
+        """Whether the file still has the name under which it was opened, not its final one by another run."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), self._part.stat())
+        except FileNotFoundError:
+            return False
 
     def _try(self, write: Callable[[], object]) -> None:
         if not self.error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,15 +15,65 @@ import numpy as np
 
 from tangere.errors import CannotWrite, InvalidValue
 
+if sys.platform != "win32":  # there two that write one file are not noticed
+    import fcntl
+
+
+class InUse(CannotWrite):
+    """Another process, or another run of this one, writes there."""
+
+    def __init__(self, path: str | os.PathLike[str], option: str) -> None:
+        super().__init__(f"{path} is being written by another run; choose another {option}, or wait for its end")
+
+
+def locked(fd: int) -> bool:
+    """Lock an open file or folder until it is closed, however its process ends; False where somebody else has it."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # a file system without locks
+    return True
+
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def sole(path: Path) -> Iterator[None]:
+    """Nobody else begins the log `path` while the block runs; InUse where somebody writes it."""
+    while os.path.isfile(path):  # no device, which many may write
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError:  # what cannot be read is told by whoever writes
+            break
+        try:
+            if not locked(fd):
+                raise InUse(path, "log file")
+            try:
+                still = os.path.samestat(os.fstat(fd), path.stat())  # not replaced before it was locked
+            except FileNotFoundError:
+                still = False
+            if still:
+                yield
+                return
+        finally:
+            os.close(fd)
+    yield
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, log: bool = False) -> Iterator[Path]:
     """A temporary path in the same folder that takes the place of `path` when the block ends without an error.
 
     A process killed meanwhile leaves the old file, if there was one, and a stray file that begins with a dot. A device
-    or pipe is never replaced: it is `path` itself that is yielded.
+    or pipe is never replaced: it is `path` itself that is yielded. log: whoever writes on afterwards locks the
+    temporary file, and the file of somebody who does so is not replaced (InUse).
     """
     target = Path(path)
+    if log and os.path.isfile(target):
+        with sole(target), replacing(target) as temporary:
+            yield temporary
+        return
     try:
         itself = target.is_char_device() or target.is_fifo()
         if not itself:  # the name is cut: with what is added it is not longer than a name may be
@@ -44,12 +95,41 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.chmod(0o666 & ~mask)  # mkstemp makes a private file; this one is a result like any other
         with temporary.open("rb") as written:
             os.fsync(written.fileno())  # the name must not be on the disk before the content is
-        temporary.replace(target)
+        if not (log and _linked(temporary, target)):
+            temporary.replace(target)
     except OSError as problem:  # a full disk, a folder where the file should be
         raise CannotWrite(f"cannot write {target}: {problem.strerror or problem}") from problem
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def _linked(temporary: Path, target: Path) -> bool:
+    """Give a new file its name where nobody else was quicker (InUse); False where it cannot be given so."""
+    try:
+        target.hardlink_to(temporary)
+    except OSError:
+        if os.path.isfile(target):
+            raise InUse(target, "log file") from None
+        return False
+    return True
+
+
+def put_by(log: Path, most: float) -> None:
+    """NAME.mcap becomes NAME.1.mcap, that NAME.2.mcap and so on: the newest of them that have `most` bytes together.
+
+    InUse where somebody writes NAME.mcap.
+    """
+    with sole(log):
+        parts = [log]
+        while os.path.isfile(parts[-1]):
+            parts.append(log.with_name(f"{log.stem}.{len(parts)}{log.suffix}"))
+        sizes = np.cumsum([part.stat().st_size for part in parts[:-1]])
+        for k in reversed(range(len(sizes))):  # where not even the log is there, none is moved
+            if k == 0 or sizes[k] <= most:
+                parts[k].replace(parts[k + 1])
+            else:
+                parts[k].unlink()
 
 
 class Attempts:

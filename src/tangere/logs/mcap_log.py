@@ -22,7 +22,7 @@ from tangere.logs import channels as messages
 from tangere.logs import mcap_records, ros_messages
 from tangere.logs.channels import BLOCKS_TOPIC, EVENTS_TOPIC, NOTES_TOPIC, Channel, Encoder, Views, channels_of, packed
 from tangere.logs.columns import unit_of
-from tangere.logs.files import plain, replacing
+from tangere.logs.files import locked, plain, put_by, replacing
 from tangere.logs.log import Log, Note
 from tangere.logs.mcap_records import Buffer, Chunk
 from tangere.types import Array, Event
@@ -121,9 +121,10 @@ class McapFile:
             len(begin).to_bytes(8, "little") + len(metadata).to_bytes(8, "little") + mcap_records.string("tangere"),
         )
         self._size = 0
-        with replacing(path) as temporary:
+        with replacing(path, log=True) as temporary:
             self._file = temporary.open("wb", buffering=0)  # unbuffered: what is written the kernel has
             try:
+                locked(self._file.fileno())
                 self._write(begin + metadata + b"".join(self._schemas) + b"".join(self._channels))
                 first = Chunk()
                 if self._once.numbers:
@@ -353,23 +354,10 @@ def mcap_sink(
         return McapSink(McapFile(path, columns, **how), gently=gently)
 
     def turn() -> McapFile:
-        _put_by(Path(path), 0.5 * most)
+        put_by(Path(path), 0.5 * most)
         return McapFile(path, columns, **how)
 
     return McapSink(turn(), turn, 0.5 * most, gently)
-
-
-def _put_by(log: Path, most: float) -> None:
-    """NAME.mcap becomes NAME.1.mcap, that NAME.2.mcap and so on: the newest of them that have `most` bytes together."""
-    parts = [log]
-    while parts[-1].exists():
-        parts.append(log.with_name(f"{log.stem}.{len(parts)}{log.suffix}"))
-    sizes = np.cumsum([part.stat().st_size for part in parts[:-1]])
-    for k in reversed(range(len(sizes))):  # where not even the log is there, none is moved
-        if k == 0 or sizes[k] <= most:
-            parts[k].replace(parts[k + 1])
-        else:
-            parts[k].unlink()
 
 
 def write_mcap(

@@ -24,11 +24,8 @@ import numpy as np
 
 from tangere import foreign
 from tangere.errors import CannotWrite, InvalidValue
-from tangere.logs.files import plain, write_text
+from tangere.logs.files import InUse, locked, plain, write_text
 from tangere.logs.log import Log
-
-if sys.platform != "win32":  # there two runs into one folder are not noticed
-    import fcntl
 
 PROGRAM = "tangere"  # the mark of a manifest that is ours: other programs have files of that name, too
 FORMAT = 1  # of the file; raised when a reader of the old form would misread the new one
@@ -209,22 +206,13 @@ class _Lock:
         if sys.platform == "win32":
             return
         self._fd = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            text = f"{folder} is being written by another run; choose another --out, or wait for its end"
-            raise InUse(text) from None
-        except OSError:
-            pass  # a file system without locks
+        if not locked(self._fd):
+            raise InUse(folder, "--out")
 
     def __del__(self) -> None:
         if hasattr(self, "_fd"):
             with suppress(OSError):
                 os.close(self._fd)
-
-
-class InUse(CannotWrite):
-    """Another process writes into a folder."""
 
 
 _held: WeakValueDictionary[tuple[int, int], _Lock] = WeakValueDictionary()  # locks of this process, by folder
