@@ -41,7 +41,8 @@ EXAMPLES = """examples:
   tangere study --robot ur5e --trials 5000 --seed 7 --out out/ur5e
   tangere study --out out/long --trials 100000
   tangere study --out out/long --trials 100000 --resume
-                                            goes on where it was killed; the results are the same bytes
+                                            goes on where it was killed; the results are the same bytes,
+                                            but for the measured time cost_s in observers.csv
   tangere study --collisions 1000000 --out out/million
                                             a million contacts in closed loop; --device cuda on a GPU
   tangere study --promises 1000 --frequency 250Hz
