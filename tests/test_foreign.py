@@ -157,6 +157,7 @@ def test_a_csv_is_cut_where_its_last_line_has_no_end(tmp_path: Path) -> None:
     assert not log.complete
     assert log["q"].shape == (3, 2)
     assert np.isnan(log["q"][-1, 1])
+    assert log.problems == ("the last line has no line end and may be cut",)
     days = head.replace("\n", ",day\n", 1).replace("2\n", "2,Mo\n")
     for whole in (head + "0.2,1,-1.2\n", head + "0.2,1,-1.2,", days + "0.2,1,-1.2,Tu"):
         (tmp_path / "a.csv").write_text(whole)

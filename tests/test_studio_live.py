@@ -241,6 +241,7 @@ def test_the_command_prints_one_line_and_ends_cleanly_on_sigterm():
 
 def test_sigint_ends_it_cleanly_too_before_and_after_it_is_up():
     pytest.importorskip("viser")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts in the background ignores it
     studio = Studio()
     assert studio.address
     assert studio.end(signal.SIGINT)[0] == 0

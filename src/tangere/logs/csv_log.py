@@ -15,7 +15,7 @@ from tangere import foreign
 from tangere.errors import CannotWrite, InvalidValue
 from tangere.logs.columns import NEEDED, RENAME, RTDE_NAMES, Arrangement, listed, named
 from tangere.logs.files import InUse, locked, replacing
-from tangere.logs.log import CUT, WORST, Log, Note
+from tangere.logs.log import CUT, NO_END, WORST, Log, Note
 from tangere.types import Array, Event
 
 _BLOCK = 1 << 21  # [characters] that are turned into numbers at once: text takes ten times the room of its numbers
@@ -188,7 +188,7 @@ class CsvRows:
         self.arrangement: Arrangement | None = None
         self.lines = 0  # seen so far, the header and empty ones too
         self.rows = 0  # that could be used
-        self.cut = False  # the last line has no end
+        self.cut = ""  # what is to say where the last line has no end
         self.bad: dict[str, list[int]] = {}  # what is wrong with lines that were left out -> their numbers, from 1
         self.odd: dict[str, list[int]] = {}  # what is odd about lines that were used
         self._columns, self._rate = columns, rate
@@ -222,7 +222,7 @@ class CsvRows:
         if lost > WORST * (lost + self.rows):
             whole = lost + self.rows
             raise InvalidValue(f"{path}: only {self.rows} of {whole} lines can be used: {'; '.join(problems)}")
-        return (*problems, *([CUT] if self.cut else []))
+        return (*problems, *([self.cut] if self.cut else []))
 
     def take(self, line: str) -> dict[str, Array] | None:
         """The row in a line; None for the header, an empty line and one that cannot be used."""
@@ -275,8 +275,8 @@ class CsvRows:
             self._settle(cells)
         return self._parsed(cells)
 
-    def unfinished(self, line: str) -> tuple[Array | None, bool]:
-        """As `numbers`, of a last line that has no end, and whether the file is cut there.
+    def unfinished(self, line: str) -> tuple[Array | None, str]:
+        """As `numbers`, of a last line that has no end, and what is to say: that the file is cut there, or may be.
 
         Its last cell may be cut, -1.2e-05 to -1.2, and is nan then, unless a delimiter closes it or it holds words.
         """
@@ -284,12 +284,12 @@ class CsvRows:
         if numbers is None:
             if self.short and self.short[-1] == self.lines:
                 self.short.pop()
-            return None, True
+            return None, CUT
         closed = self._delimiter not in (None, " ") and line.rstrip().endswith(str(self._delimiter))
         if closed or self.width - 1 in self._text:
-            return numbers, False
+            return numbers, ""
         numbers[-1] = np.nan
-        return numbers, True
+        return numbers, NO_END
 
     def plain(self, lines: Sequence[str]) -> Array | None:
         """The numbers (N, width) of lines that all can be used, at once; None where one of them cannot."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PLOTTED = ("q", "qd", "tau", "residual")  # what a log is looked at for first
 WORST = 0.1  # share of samples that may be unusable; beyond, the file is not what it is said to be
 CUT = "the end of the file is cut off"
+NO_END = "the last line has no line end and may be cut"  # of a csv: many programs leave it out
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tangere import foreign
 from tangere.errors import InvalidValue
 from tangere.identification.belief import Belief
 from tangere.identification.findings import Finding
-from tangere.logs.log import CUT, PIECE
+from tangere.logs.log import NO_END, PIECE
 from tangere.logs.mcap_read import is_own, pieces_of
 from tangere.logs.recordings import LONG_FILE, READERS, CsvStream, StreamRow
 from tangere.logs.thinned import Thinner
@@ -105,7 +105,7 @@ def watch_file(
         raise InvalidValue(f"{file.name}: too short to watch: {time[-1] - time[0]:.3g} s, {SHORTEST:g} s at least")
     motion = replace(source.log.motion, time=time, q=q, qd=qd, tau=tau, name=file.name, digest=file.digest, free=None)
     log = replace(source.log, motion=motion, q_des=None, qd_des=None, qdd_des=None)
-    counted = [f"{count} {what}" for what, count in file.problems.items()] + ([CUT] if file.cut else [])
+    counted = [f"{count} {what}" for what, count in file.problems.items()] + ([NO_END] if file.cut else [])
     said = tuple(Finding("recording", text) for text in counted)
     seen = watcher.watched_as(log, source.belief, (*source.belief.findings, *said), *traces)
     return replace(seen, period=source.period)

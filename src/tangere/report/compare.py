@@ -19,11 +19,13 @@ from tangere.report.data import About, RunData
 from tangere.report.page import page_html
 from tangere.report.section import (
     Section,
+    axis,
     command_line,
     joint_titles,
     joint_units,
     link_words,
     page_head,
+    stamp,
     table,
     time_section,
     tool_paths,
@@ -208,7 +210,7 @@ def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:
             felt, after = (number(entry.get(key), 3) for key in ("torque_nm", "delay_ms"))
             felt += f" {units[event.joint]}" if sliding else ""
             kind = "false alarm" if entry.get("false") else event.kind
-            rows.append((name, number(event.time_s, 6), str(event.joint), felt, after, kind, link_words(event)))
+            rows.append((name, stamp(event.time_s), str(event.joint), felt, after, kind, link_words(event)))
         if not run.events:
             rows.append((name, "–", "–", "–", "–", "no event" if "events" in run.summary else "not evaluated", "–"))
     header = ("run", "from [s]", "joint", "felt" if sliding else "felt [Nm]", "noticed after [ms]", "kind", "link")
@@ -217,7 +219,7 @@ def _events(runs: Sequence[RunData], names: Sequence[str]) -> Section:
 
 def _grid(runs: Sequence[RunData]) -> Array:
     """The time that all curves share [s]: that of the runs where it is the same, else even from first to last."""
-    times = [run.time for run in runs if len(run.time)]
+    times = [axis(run) for run in runs if len(run.time)]
     if not times:
         return np.zeros(0)
     if all(np.array_equal(times[0], time) for time in times[1:]) and len(times[0]) <= _POINTS:
@@ -229,12 +231,13 @@ def _grid(runs: Sequence[RunData]) -> Array:
 
 def _on(grid: Array, run: RunData, values: Array) -> Array:
     """A column (N,) of a run on the shared time; nan where the run has none."""
-    good = np.isfinite(run.time) & np.isfinite(values)
+    time = axis(run)
+    good = np.isfinite(time) & np.isfinite(values)
     if not np.any(good):
         return np.full(len(grid), np.nan)
-    if np.array_equal(grid, run.time):
+    if np.array_equal(grid, time):
         return values
-    return np.interp(grid, run.time[good], values[good], left=np.nan, right=np.nan)
+    return np.interp(grid, time[good], values[good], left=np.nan, right=np.nan)
 
 
 def _over(

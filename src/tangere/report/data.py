@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tangere import foreign
 from tangere.errors import InvalidValue
-from tangere.logs.log import Log
+from tangere.logs.log import NO_END, Log
 from tangere.logs.recordings import READERS, read
 from tangere.logs.thinned import thinned
 from tangere.types import KINDS, Array, Event
@@ -29,7 +29,7 @@ _CLIP = 8_000_000
 _LOGO = 1_000_000  # bytes of a logo: it is in the page, and a page is 2 MB
 MOST = 32  # joints that an event may name where the log does not say how many there are
 # columns of a log that the report shows under the same name
-_SAME = ("q", "qd", "q_des", "qd_des", "tau_ext_true")
+_SAME = ("q", "qd", "q_des", "qd_des", "tau_ext_true", "score")
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class RunData:
     notes: tuple[tuple[float, str], ...] = ()  # (s, what the controller had to limit, hold or ramp down)
     summary: Mapping[str, Any] = field(default_factory=dict)
     aborted: str = ""  # why the run ended early; "" if it did not
+    doubtful: str = ""  # what may be missing of the log; "": nothing
     video: bytes | None = None  # an mp4 to embed
     did: str = ""  # what the arm did, after its name: "drew a circle"
     changed: tuple[str, ...] | None = None  # parameters that are not at their defaults; None: not known
@@ -235,15 +236,15 @@ def of_log(whole: Log) -> dict[str, Any]:
             cost[:-1] += whole["cost_log"][1:]  # the time of recording a row is known with the next one
         cost *= 1e6
         found["timing_us"] = cost
-    if "score" in log:
-        found["score"] = log["score"]
     if "lateness" in whole:
         found["lateness_us"] = 1e6 * whole["lateness"]
     if len(whole) > 1:
         found["period"] = float(np.median(np.diff(whole.time)))
     # in the order of time: some are known at the end only
     found["notes"] = tuple(sorted(((note.time, note.text) for note in log.notes), key=lambda one: one[0]))
-    if not log.complete:
+    if NO_END in whole.problems:
+        found["doubtful"] = f"{NO_END[:1].upper()}{NO_END[1:]}: its last number was left out."
+    elif not log.complete:
         last = f"{log.time[-1]:.3f} s" if len(log) else "the start"
         found["aborted"] = f"The log was not closed (the run was killed, or goes on); it is whole up to {last}."
     return found
@@ -292,8 +293,7 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     scenario, units = _mapping(manifest.get("scenario")), _mapping(manifest.get("units"))
     words = manifest.get("command")
     named = {f"{key} [{units[key]}]" if units.get(key) else key: value for key, value in _flat(scenario)}
-    found: dict[str, Any] = {"parameters": named}
-    found["did"] = str(manifest.get("did") or "")
+    found: dict[str, Any] = {"parameters": named, "did": str(manifest.get("did") or "")}
     if isinstance(manifest.get("changed"), (list, tuple)):
         found["changed"] = tuple(name for name in named if name.partition(" ")[0] in manifest["changed"])
     told = manifest.get("bodies")

@@ -15,7 +15,7 @@ import numpy as np
 from tangere.figures.markup import WHOLE, Raw, floats, join, json_block, number, tag
 from tangere.logs.files import write_text
 from tangere.report.data import RunData, entries_of
-from tangere.report.section import Section, joint_units, page_head, robot_of
+from tangere.report.section import Section, axis, joint_units, origin, page_head, robot_of, stamp
 from tangere.report.sections_curves import force, joints, residual, timing, torques, tracking
 from tangere.report.sections_glance import glance
 from tangere.report.sections_run import figure, settings, setup, summary, what
@@ -56,7 +56,7 @@ def write_report(source: Any, path: str | os.PathLike[str], **changes: Any) -> P
 def report_html(data: RunData) -> str:
     """The page of a run as text."""
     sections = [section for make in SECTIONS if (section := make(data)) is not None]
-    return page_html(data.about.title or data.name, head(data), sections, data.time)
+    return page_html(data.about.title or data.name, head(data), sections, axis(data))
 
 
 def page_html(
@@ -132,6 +132,8 @@ def head(data: RunData) -> Raw:
     told = data.summary.get("samples")  # of a long run the page has fewer
     samples = max(len(time), told) if isinstance(told, int) else len(time)
     long = f"{number(lasts)} s, {samples} samples" if len(time) else "no samples were recorded"
+    if zero := origin(data):
+        long += f" from {stamp(zero)} s, where the figures' time is 0"
     line = " · ".join(part for part in (title, long) if part)
     alarm = None
     if data.aborted:
@@ -141,7 +143,8 @@ def head(data: RunData) -> Raw:
     elif beyond(data):
         alarm = ("The arm went beyond its limits", beyond_words(data))
     false = any(entry.get("false") for event, entry in data.judged if event.alarm)
-    caution = ("False alarm", FALSE) if false else None
+    doubt = ("The end may be missing", data.doubtful) if data.doubtful else None
+    caution = ("False alarm", FALSE) if false else doubt
     return page_head(data.name, line, _tiles(data), alarm, caution, sentence=sentence(data), about=data.about)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tangere.figures.markup import Raw, join, tag, text
+from tangere.figures.markup import Raw, join, number, tag, text
 from tangere.figures.plots import Band, Level, Panel, Series, TimeFigure
 from tangere.report.data import About, RunData, loaded
 from tangere.types import Array, Event
@@ -25,6 +25,7 @@ NAME = 34  # characters of a name in a table that does not wrap
 LONG = 12  # rows of a table that are shown without being asked for
 NEAR = 0.8  # of a threshold: what comes so near without an event is a near miss
 BESIDE = 1.0  # [s] around it that belong to it
+STAMP = 0.1  # of a period: stamps that are off by more are seen as stairs where a figure is zoomed
 MUCH = 0.8  # share of a run that events may fill and still be shaded: beyond it everything would be
 
 
@@ -252,6 +253,29 @@ def residual_panel(data: RunData, i: int, title: str) -> Panel:
     return Panel(title, unit, tuple(curves), both("threshold", limit), at_least=1e-3, quiet=quiet)
 
 
+def origin(data: RunData) -> float:
+    """What the figures' time counts from [s]: the first stamp where stamps are large, as those of a clock; else 0.
+
+    A page keeps numbers in 4 bytes; of such stamps many samples would share one, and curves become stairs.
+    """
+    known = data.time[np.isfinite(data.time)]
+    whole = float(known[-1] - known[0]) if len(known) > 1 else 0.0
+    if not 0.0 < whole < abs(known[0]):
+        return 0.0
+    coarse = float(np.spacing(np.float32(np.max(np.abs(known)))))
+    return float(known[0]) if coarse > STAMP * whole / (len(known) - 1) else 0.0
+
+
+def axis(data: RunData) -> Array:
+    """(N,) the figures' time [s]: the log's stamps, counted from the origin. Tables have the stamps themselves."""
+    return data.time - origin(data)
+
+
+def stamp(seconds: float) -> str:
+    """A time as tables have it, to the millisecond where it is a clock's."""
+    return number(seconds, 6) if abs(seconds) < 1e3 else f"{seconds:.3f}".replace("-", "−")
+
+
 def event_marks(data: RunData) -> tuple[Band, ...]:
     """The events as they are shaded: all of it, or only their onsets where they fill more than MUCH of the run."""
     bands = event_bands(data)
@@ -264,9 +288,9 @@ def event_marks(data: RunData) -> tuple[Band, ...]:
 
 
 def event_bands(data: RunData) -> tuple[Band, ...]:
-    """The events as stretches of time; one that did not end lasts until the last sample."""
-    last = float(data.time[-1]) if len(data.time) else 0.0
+    """The events as stretches of the figures' time; one that did not end lasts until the last sample."""
+    last, zero = float(data.time[-1]) if len(data.time) else 0.0, origin(data)
     return tuple(
-        Band(e.time_s, last if e.end_s is None else e.end_s, f"event {k}: joint {e.joint}")
+        Band(e.time_s - zero, (last if e.end_s is None else e.end_s) - zero, f"event {k}: joint {e.joint}")
         for k, e in enumerate(data.events, start=1)
     )

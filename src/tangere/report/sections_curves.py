@@ -16,6 +16,7 @@ from tangere.report.section import (
     Section,
     again,
     alone,
+    axis,
     bar,
     both,
     by_hand,
@@ -25,6 +26,7 @@ from tangere.report.section import (
     joint_units,
     links_meant,
     near_rows,
+    origin,
     residual_panel,
     robot_of,
     sized,
@@ -50,8 +52,9 @@ def joints(data: RunData) -> Section | None:
             curves.insert(0, Series("reference", data.q_des[:, i], "soft"))
         # a milliradian, a millimetre: a joint at rest looks so
         panels.append(Panel(titles[i], units[i + 1], tuple(curves), at_least=1e-3))
-    bands, caption = event_marks(data), "Reference and real joint positions (as figure 3 of document 000)."
-    figures = [TimeFigure("joint-position", caption, data.time, tuple(panels), bands, smooth=True)]
+    both = "Reference and real joint positions (as figure 3 of document 000)."
+    bands, caption = event_marks(data), both if data.q_des is not None else "Joint positions."
+    figures = [TimeFigure("joint-position", caption, axis(data), tuple(panels), bands, smooth=True)]
     if data.q_des is not None:
         error, small = (data.q_des - data.q) * 1e3, joint_units(data, "mrad")
         each = [
@@ -60,15 +63,15 @@ def joints(data: RunData) -> Section | None:
         ]
         words = unit_words(data, "mrad").replace("mrad", "thousandths of a radian").replace("mm", "millimetres")
         caption = f"Reference minus real, joint by joint, in {words}; all on one scale."
-        figures.append(TimeFigure("joint-error", caption, data.time, tuple(each), bands, shared=True))
+        figures.append(TimeFigure("joint-error", caption, axis(data), tuple(each), bands, shared=True))
     return time_section("joints", "In joints", data.command, *figures)
 
 
 def _disturbed(data: RunData) -> NDArray[np.bool_]:
     """Samples from the onset of an event to 1 s after its end: ten time constants of a loop with kp = 100."""
-    mask = np.zeros(len(data.time), dtype=bool)
+    mask, time = np.zeros(len(data.time), dtype=bool), axis(data)
     for band in event_bands(data):
-        mask |= (data.time >= band.start - 0.02) & (data.time <= band.end + 1.0)  # 20 ms: felt a little after its onset
+        mask |= (time >= band.start - 0.02) & (time <= band.end + 1.0)  # 20 ms: felt a little after its onset
     return mask
 
 
@@ -85,7 +88,7 @@ def tracking(data: RunData) -> Section | None:
     caption = "Real minus desired position of the tool: distance, and along the axes of the base."
     panel = Panel("Tool", "mm", sized("distance", (tcp - tcp_des) * 1e3), at_least=1e-6)
     figure = TimeFigure(
-        "tracking-error", caption, data.time, (panel,), event_marks(data), hidden=tuple("xyz"), log=True
+        "tracking-error", caption, axis(data), (panel,), event_marks(data), hidden=tuple("xyz"), log=True
     )
     if np.any(np.all(np.isfinite(tcp_des) & np.isfinite(tcp), axis=1)):
         drawn, sentence = path_view(tcp, tcp_des, _disturbed(data))
@@ -145,7 +148,7 @@ def torques(data: RunData) -> Section | None:
     limited = by_hand(" The limits are far outside most panels: switch them on in the legend.")
     caption = join("Joint torques, gravity included.", None if limits is None else limited)
     hidden = ("limits",) if limits is not None else ()
-    figure = TimeFigure("torque", caption, data.time, tuple(panels), event_marks(data), hidden)
+    figure = TimeFigure("torque", caption, axis(data), tuple(panels), event_marks(data), hidden)
     unit = unit_words(data, "Nm")
     head = ("joint", f"peak [{unit}]", f"limit [{unit}]", "used", "")
     below = None if limits is None else table(head, rows, "bars")
@@ -158,7 +161,7 @@ def force(data: RunData) -> Section | None:
         return None
     caption = "Force of the environment on the tool: magnitude, and along the axes of the base."
     panel = Panel("Contact", "N", sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
-    figure = TimeFigure("contact-force", caption, data.time, (panel,), event_marks(data), hidden=tuple("xyz"))
+    figure = TimeFigure("contact-force", caption, axis(data), (panel,), event_marks(data), hidden=tuple("xyz"))
     remark = data.summary.get("remark")
     said = tag("p", remark) if isinstance(remark, str) else None
     return time_section("force", "Force", data.command, said, figure)
@@ -174,14 +177,15 @@ def residual(data: RunData) -> Section | None:
     caption = "Residual of the observer against the true external torque (as figure 5 of document 000); events shaded."
     if data.tau_ext_true is None:
         caption = "Residual of the observer; events shaded. The true external torque is not known."
-    figure = TimeFigure("residual-torque", caption, data.time, tuple(panels), event_marks(data))
+    figure = TimeFigure("residual-torque", caption, axis(data), tuple(panels), event_marks(data))
     return time_section("residual", "Touch", data.command, _raised(data), figure, *_score(data))
 
 
 def _raised(data: RunData) -> Raw | None:
     """What raised each event, in a sentence, and which links are meant."""
+    zero = origin(data)
     said = [
-        tag("li", f"{'false alarm' if entry.get('false') else e.name} at {e.time_s:.3f} s: {e.reason}.{_by(data, e)}")
+        tag("li", f"{_named(e, entry)} at {e.time_s - zero:.3f} s: {e.reason}.{_by(data, e)}")
         for e, entry in data.judged
         if e.reason
     ]
@@ -190,19 +194,24 @@ def _raised(data: RunData) -> Raw | None:
     return join(tag("ul", *said) if said else None, tag("p", meant) if meant else None) if said or meant else None
 
 
+def _named(event: Event, entry: Mapping[str, object]) -> str:
+    return "false alarm" if entry.get("false") else event.name
+
+
 def _by(data: RunData, event: Event) -> str:
     """What the curve and its dashed threshold do not show of an alarm: why it came when it did, and when they cross."""
     if event.channel == "residual" or not len(data.time):
         return ""
     began = float(data.time[0])
     if event.time_s <= began + SETTLING + 2.0 * (data.period or 0.0):
-        return f" Before {number(began + SETTLING, 3)} s nothing is watched: the mean of the residual is learned."
+        since = number(began - origin(data) + SETTLING, 3)
+        return f" Before {since} s nothing is watched: the mean of the residual is learned."
     j, levels, curve = event.joint - 1, data.thresholds, next(iter(data.residuals.values()), None)
     if event.channel == "level" or levels is None or curve is None or not j < min(len(levels), curve.shape[1]):
         return ""
     last = np.inf if event.end_s is None else event.end_s
     above = (data.time >= event.time_s) & (data.time <= last) & (np.abs(curve[:, j]) > levels[j])
-    when = f"crossed at {number(float(data.time[np.argmax(above)]), 4)} s" if above.any() else "did not cross"
+    when = f"crossed at {number(float(axis(data)[np.argmax(above)]), 4)} s" if above.any() else "did not cross"
     unit = joint_units(data, "Nm")[event.joint]
     return f" The dashed threshold is that of the level, {number(float(levels[j]), 3)} {unit}, which the curve {when}."
 
@@ -214,10 +223,10 @@ def _score(data: RunData) -> list[TimeFigure | Raw]:
     limit = Series("alarm", np.ones(len(data.time)), "limit")
     panel = Panel("all joints", "1 = alarm", (Series("score", data.score, "a"), limit))
     caption = "Score: the largest signal of any joint against its threshold. At 1 an alarm is raised."
-    near = near_rows(data.time, data.score, data.events)
-    told = [f"{score:.2f} at {time:.3f} s" for time, score, _ in near]
+    near, zero = near_rows(data.time, data.score, data.events), origin(data)
+    told = [f"{score:.2f} at {time - zero:.3f} s" for time, score, _ in near]
     text = f"Near an alarm: {', '.join(told[:5])}." if told else "Beside the events nothing came near an alarm."
-    return [TimeFigure("score", caption, data.time, (panel,), event_marks(data)), tag("p", text)]
+    return [TimeFigure("score", caption, axis(data), (panel,), event_marks(data)), tag("p", text)]
 
 
 # what a paced run's summary says about processor and machine

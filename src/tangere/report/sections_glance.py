@@ -13,6 +13,7 @@ from tangere.report.data import RunData
 from tangere.report.section import (
     Section,
     again,
+    axis,
     by_hand,
     drawable,
     event_bands,
@@ -74,13 +75,13 @@ def _motion(data: RunData) -> tuple[Raw, dict[str, object]] | None:
     seen = tcp[poses[first]]
     things = [thing(told, seen) for told in data.bodies] if np.all(np.isfinite(seen)) else []
     drawn = scene(
-        robot, data.q[poses], data.time[poses], "motion", frames=False, paths=tuple(paths),
+        robot, data.q[poses], axis(data)[poses], "motion", frames=False, paths=tuple(paths),
         things=tuple(one for one in things if one is not None), forces=_forces(data, poses), first=first,
     )  # fmt: skip
     slider = tag("input", type="range", min=0, max=len(poses) - 1, value=first, aria_label="time of the run")
     play = tag("button", "Play", type="button", class_="play")
     player = tag("div", play, slider, tag("output"), class_="player", hidden="")
-    when = f" Shown at {data.time[poses[first]]:.2f} s." if first else ""
+    when = f" Shown at {axis(data)[poses[first]]:.2f} s." if first else ""
     turn = by_hand(" Drag to turn; the pose follows the cursor of every plot.")
     caption = join(f"The arm and the path of its tool.{when}", turn)
     line = again(data.command, "motion")
@@ -114,11 +115,11 @@ def _curve(data: RunData) -> TimeFigure | None:
     """
     if not len(data.time):
         return None
-    titles, bands, dof = joint_titles(data), event_marks(data), data.dof
+    titles, bands, dof, time = joint_titles(data), event_marks(data), data.dof, axis(data)
     if data.wrench is not None and np.any(np.abs(np.nan_to_num(data.wrench)) > 1e-9):
         panel = Panel("Force on the tool", "N", sized("magnitude", data.wrench[:, :3]), at_least=1e-3)
         caption = "Force of the environment on the tool."
-        return TimeFigure("glance-force", caption, data.time, (panel,), bands, tuple("xyz"), same=("contact-force", 0))
+        return TimeFigure("glance-force", caption, time, (panel,), bands, tuple("xyz"), same=("contact-force", 0))
     alarms = [(e.joint - 1, entry.get("false")) for e, entry in data.judged if e.alarm and e.joint <= dof]
     if alarms and data.residuals:
         i, false = alarms[0]
@@ -127,23 +128,23 @@ def _curve(data: RunData) -> TimeFigure | None:
         if bands != event_bands(data):  # it would be all grey
             caption = f"What joint {i + 1} felt. Marked: when the {what} began, which lasted for most of the run."
         panel = residual_panel(data, i, titles[i])
-        return TimeFigure("glance-residual", caption, data.time, (panel,), bands, same=("residual-torque", i))
+        return TimeFigure("glance-residual", caption, time, (panel,), bands, same=("residual-torque", i))
     tcp, tcp_des = tool_paths(data)
     if tcp is not None and tcp_des is not None:
         curves = sized("distance", (tcp - tcp_des) * 1e3)
         panel = Panel("Distance of the tool from its reference", "mm", curves, at_least=1e-6)
         caption = "How far the tool was from where it should be."
-        return TimeFigure("glance-error", caption, data.time, (panel,), bands, tuple("xyz"), same=("tracking-error", 0))
+        return TimeFigure("glance-error", caption, time, (panel,), bands, tuple("xyz"), same=("tracking-error", 0))
     if data.residuals and dof:
         i = _busiest(next(iter(data.residuals.values())))
         panel, caption = residual_panel(data, i, titles[i]), f"What joint {i + 1} felt, the most of all joints."
-        return TimeFigure("glance-residual", caption, data.time, (panel,), bands, same=("residual-torque", i))
+        return TimeFigure("glance-residual", caption, time, (panel,), bands, same=("residual-torque", i))
     if data.tau is not None and data.tau.shape[1]:
         i = _busiest(data.tau)
         torque = Series("torque", data.tau[:, i], "a")
         panel = Panel(titles[i], joint_units(data, "Nm")[i + 1], (torque,), at_least=1e-3)
         caption = "Torque of the joint that works most."
-        return TimeFigure("glance-torque", caption, data.time, (panel,), bands, same=("torque", i))
+        return TimeFigure("glance-torque", caption, time, (panel,), bands, same=("torque", i))
     return None
 
 

@@ -22,6 +22,7 @@ from tangere.report.section import (
     link_words,
     robot_of,
     staged,
+    stamp,
     table,
     unit_words,
 )
@@ -169,7 +170,7 @@ def summary(data: RunData) -> Section | None:
             counted = [(note, value_text(count)) for note, count in counts.items()]
             parts += [tag("h3", heading), table(("", "periods"), counted, "facts")]
     if data.notes:
-        notes = table((), [(f"{number(time, 6)} s", note) for time, note in data.notes[:_SHOWN]], "notes")
+        notes = table((), [(f"{stamp(time)} s", note) for time, note in data.notes[:_SHOWN]], "notes")
         more = len(data.notes) - _SHOWN
         rest = tag("p", f"and {more} more, in the log.") if more > 0 else None
         few = len(data.notes) <= 6
@@ -309,12 +310,12 @@ def _fault_row(told: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _event_row(event: Event, entry: Mapping[str, object], quiet: object) -> tuple[object, ...]:
-    end = "not ended" if event.end_s is None else number(event.end_s, 6)
+    end = "not ended" if event.end_s is None else stamp(event.end_s)
     felt, true, late = (number(entry.get(key), 3) for key in ("torque_nm", "true_torque_nm", "delay_ms"))
     joint = str(event.joint) if event.alarm else f"{event.joint} ({event.kind}, no alarm)"
     if entry.get("false"):  # what it is off by, as above: the mean of what changes its sign tells less
         joint, felt = f"{joint} (false alarm)", f"{number(false_size(entry, quiet), 3)} rms"
-    return (joint, number(event.time_s, 6), end, felt, true, late, link_words(event))
+    return (joint, stamp(event.time_s), end, felt, true, late, link_words(event))
 
 
 def _joint_table(robot: Robot, q: Array) -> Raw:

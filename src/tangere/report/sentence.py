@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from tangere.figures.markup import number
 from tangere.report.data import RunData, entries_of
-from tangere.report.section import joint_units, robot_of
+from tangere.report.section import joint_units, origin, robot_of
 
 TAKEN = {"stop": "a stop", "wanted": "a wanted contact", "payload": "a payload"}  # what a push may be taken for
 WITHIN = 3  # touches that are told one by one
@@ -81,7 +81,7 @@ def _touches(data: RunData) -> Iterator[str]:
         strong = f" of {number(abs(size), 3)} {units[event.joint]}" if _known(size) and abs(size) >= 0.01 else ""
         late = f" after {number(after, 2)} ms" if _known(after) else ""
         kind = {"push": "push", "collision": "collision", "fault": "fault"}.get(event.kind, "touch")
-        at = f"at {number(event.time_s, 3)} s was felt{late}"
+        at = f"at {number(event.time_s - origin(data), 3)} s was felt{late}"
         # what was given, then what was felt
         if push is not None and kind in ("push", "collision") and _known(push.get("force_n")):
             given = f"{number(push['force_n'], 3)} N on link {push.get('link')}"
