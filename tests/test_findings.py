@@ -15,7 +15,7 @@ from tangere.apps.touch.watch_command import summary
 from tangere.cli.main import main
 from tangere.errors import InvalidValue
 from tangere.identification import Motion, drive_gains, prior_drive
-from tangere.identification.findings import Finding, Kind, gravity_findings
+from tangere.identification.findings import Finding, Kind, gravity_findings, gravity_slopes
 from tangere.identification.identify_logs import identification
 from tangere.identification.touch_logs import touch_log
 from tangere.logs.csv_log import write_csv
@@ -85,6 +85,25 @@ def test_events_of_wrong_signs_are_marked(tmp_path: Path) -> None:
         said = summary(list(done.logs))
         assert ("not to be trusted: the torques of all joints have the wrong sign" in said) == marked
         assert ("Not to be trusted: these are not the torques of this arm" in page) == marked
+
+
+def test_a_single_move_of_an_arm_that_rubs_otherwise_tells_of_no_other() -> None:
+    """A fifth of joint 2's friction in the worst of shapes: that of gravity where friction cannot imitate it."""
+    arm, drive, t = tangere.robot("ur5e"), prior_drive(tangere.robot("ur5e")), np.arange(0.0, 1.0, 0.008)
+    s = t[:, None]
+    way = np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+    q = np.array([0.0, -1.3, 1.5, -1.57, -1.57, 0.0]) + way * (10 * s**3 - 15 * s**4 + 6 * s**5)
+    qd, qdd = way * 30 * (s**2 - 2 * s**3 + s**4), way * 60 * (s - 3 * s**2 + 2 * s**3)
+    tau = Robot(arm.model, drive.rotor_inertia).inverse_dynamics(q, qd, qdd) + drive.torque(qd)
+    terms = np.column_stack([np.tanh(qd[:, 1] / 0.01), qd[:, 1], qdd[:, 1], np.ones(len(t))])
+    load = arm.inverse_dynamics(q, qd, qdd)[:, 1]
+    own = load - terms @ np.linalg.lstsq(terms, load, rcond=None)[0]
+    friction = drive.coulomb[1] + 0.5 * drive.viscous[1]
+    tau[:, 1] -= 0.2 * friction * own / own.std()
+    assert own.std() < 0.4 * friction
+    slope = gravity_slopes(arm, [Motion(t, q, qd, tau)])[0]
+    assert slope[1] < 0.6  # which would be another arm
+    assert gravity_findings(arm, [Motion(t, q, qd, tau)]) == ()
 
 
 def test_an_arm_that_hangs_is_no_wrong_sign() -> None:

@@ -126,6 +126,7 @@ class _Seen:
     sigma: Array  # standard error of the slope
     friction: Array  # [Nm] at a usual speed, against the motion
     unsure: Array  # [Nm] its standard error
+    bend: Array  # that friction gives the slope which is no such two terms, by up to _DRIVES of the type's: few moves
     whole: Array  # share of the variance of all its samples that is explained, touched ones too
 
 
@@ -137,11 +138,12 @@ def _seen(arm: Robot, motions: Sequence[Motion]) -> _Seen:
     """
     m = thinned(*(midpoints(motion) for motion in motions))
     q, qd, qdd, tau = m.q, m.qd, m.qdd, m.tau
-    slopes, shares, sigmas, friction, unsure, whole = np.full((6, arm.dof), np.nan)
-    seen = _Seen(slopes, shares, sigmas, friction, unsure, whole)
+    slopes, shares, sigmas, friction, unsure, bend, whole = np.full((7, arm.dof), np.nan)
+    seen = _Seen(slopes, shares, sigmas, friction, unsure, bend, whole)
     if len(q) == 0 or q.shape[1] != arm.dof:
         return seen
     rigid, load = arm.inverse_dynamics(q, qd, qdd), arm.gravity_torque(q)
+    usual = _usual_friction(arm)
     for j in range(arm.dof):
         moving = np.abs(qd[:, j]) > STANDSTILL
         if moving.sum() < LEAST_ROWS:
@@ -154,9 +156,18 @@ def _seen(arm: Robot, motions: Sequence[Motion]) -> _Seen:
         whole[j] = 1.0 - (A @ x - tau[moving, j]).var() / max(float(tau[moving, j].var()), 1e-12)
         if load[moving, j][inside].std() < _LEAST_LOAD:
             continue
+        told, terms = A[inside, 0], A[inside, 1:]
+        part = np.std(told - terms @ np.linalg.lstsq(terms, told, rcond=None)[0])  # that they cannot imitate
+        bend[j] = _DRIVES * usual[j] / max(float(part), 1e-12)
         error, own = (A @ x - tau[moving, j])[inside], tau[moving, j][inside]
         slopes[j], sigmas[j], shares[j] = x[0], sigma[0], 1.0 - error.var() / max(float(own.var()), 1e-12)
     return seen
+
+
+def _usual_friction(arm: Robot) -> Array:
+    """Friction (n,) [Nm] of the type at a usual speed."""
+    usual = type_friction(arm.model)[0]
+    return np.asarray(usual["coulomb"] + USUAL_SPEED * usual["viscous"])
 
 
 def _signs(arm: Robot, seen: _Seen) -> tuple[Finding, ...]:
@@ -166,8 +177,7 @@ def _signs(arm: Robot, seen: _Seen) -> tuple[Finding, ...]:
     somebody moves the arm. Gravity alone is none either: an arm that hangs has its gravity turned round, not its
     friction.
     """
-    usual = type_friction(arm.model)[0]
-    least = _DRIVES * (usual["coulomb"] + USUAL_SPEED * usual["viscous"])
+    least = _DRIVES * _usual_friction(arm)
     with np.errstate(invalid="ignore"):
         driven = (seen.friction < -least) & (seen.friction < -_SIGMAS * seen.unsure) & (seen.whole > _WHOLLY)
         lifted = (seen.slope < -_SLOPE[0]) & (seen.share > _LEAST_R2)
@@ -205,9 +215,12 @@ def gravity_findings(arm: Robot, motions: Sequence[Motion], gain: Array | None =
     sure = np.abs(slopes - 1.0) > _SIGMAS * sigmas
     off = int(np.sum(sure & (np.abs(slopes - 1.0) > _FITS)))
     wrong = [
-        j for j in witnesses if (sure[j] and not _SLOPE[0] < slopes[j] < _SLOPE[1]) or shares[j] < _LEAST_R2
+        j for j in witnesses
+        if (sure[j] and abs(slopes[j] - 1.0) > seen.bend[j] and not _SLOPE[0] < slopes[j] < _SLOPE[1])
+        or (shares[j] < _LEAST_R2 and seen.bend[j] < 1.0 - _SLOPE[0])
     ]  # fmt: skip
-    if 2 * len(wrong) <= len(witnesses):
+    mute = (seen.bend >= 1.0 - _SLOPE[0]) & (seen.bend >= np.abs(slopes - 1.0))
+    if 2 * len(wrong) <= len(witnesses) - int(np.sum(mute[witnesses])):
         if off < max(_NAMES, len(witnesses) // 2 + 1):
             return ()
         lighter = bool(np.all(slopes[witnesses] < 1.0))
