@@ -14,6 +14,7 @@ import pytest
 from virtual_arms import listening, until, virtual
 
 import tangere
+from tangere.apps.arm.live import BEGUN
 from tangere.apps.virtual_ur.inside import HOME
 from tangere.cli.main import main
 from tangere.errors import InvalidValue, PlantLost
@@ -78,6 +79,19 @@ def test_programs_and_their_errors() -> None:
             arm.move_joints(GOAL)
         arm.stop()
         assert not arm.moving
+
+
+def test_a_program_after_an_error_that_was_sooner_than_its_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes on another port than samples do; the next program's number must not be that of the failed one."""
+    with virtual() as host, tangere.arm(host) as arm:
+        arm.script("sleep(0.02)")
+        begun = f"output_int_register_{BEGUN}"
+        before = dict(arm._values())
+        with pytest.raises(PlantLost, match="line 3: "):
+            arm.script("a = [1, 2]\nsync()\nb = a[5]\nsync()")
+        monkeypatch.setattr(arm, "_values", lambda: before)
+        arm.script("while True:\n  sync()\nend", wait=False)
+        assert arm._newest[begun] == before[begun] + 2
 
 
 def test_what_it_is_told() -> None:

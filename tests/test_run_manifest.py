@@ -56,7 +56,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     write_manifest(some_manifest(), tmp_path)
     before = (tmp_path / "manifest.json").read_bytes()
 
-    def torn(self, text, encoding):
+    def torn(self, text, **how):
         with self.open("w") as file:
             file.write(text[:20])
         raise OSError("power cut")

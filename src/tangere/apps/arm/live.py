@@ -73,6 +73,7 @@ class Arm:
             primary.refuse_another(self.address.host, self.robot)
         self._believed: tuple[bytes, Robot] = (b"", self.robot)
         self._programs: Programs | None = None
+        self._number = 0  # of the newest program of ours
         self._newest: dict[str, Any] = {}
         self._at, self._stamp, self._first = 0.0, 0.0, 0.0
         self._changed = threading.Condition()
@@ -282,8 +283,10 @@ class Arm:
     def _run(self, body: str, *, wait: bool = True, replace: bool = False) -> None:
         """A program of ours that says when it has begun and when it is done; replace: of one that runs."""
         values = self._values()
-        # registers outlive programs and clients: a number that stands in neither of them
-        number = (max(int(values[f"output_int_register_{k}"]) for k in (BEGUN, DONE)) + 1) % 2**30
+        # registers outlive programs and clients: a number that stands in neither of them, nor is that of a program
+        # whose error came sooner than its samples
+        number = (max(self._number, *(int(values[f"output_int_register_{k}"]) for k in (BEGUN, DONE))) + 1) % 2**30
+        self._number = number
         told = "write_output_integer_register({}, {})"
         begun, done = told.format(BEGUN, number), told.format(DONE, number)
         if int(values["runtime_state"]) == 2 and not replace:
