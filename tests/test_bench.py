@@ -20,7 +20,7 @@ from tangere.apps.bench import peers as bench_peers
 from tangere.apps.bench.bench import ROWS, Bench, observer_rows, peer_residuals
 from tangere.apps.bench.peers import ARGUMENTS, IKPeer, Peer, Recipe
 from tangere.apps.bench.results import difference, solution_difference
-from tangere.errors import CannotWrite, InvalidValue, TangereError
+from tangere.errors import CannotWrite, InvalidValue
 
 MODULES = {
     "pinocchio": "pinocchio", "mujoco": "mujoco", "eaik": "eaik.IK_DH", "ur-analytic-ik": "ur_analytic_ik",
@@ -383,35 +383,3 @@ def test_rollouts_beside_mujoco(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert rollouts.measured(tangere.robot("ur5e"), 0.0)["ratio"] is None
     with pytest.raises(InvalidValue, match="scara has no fused kernel; it measures UR arms"):
         bench.main(Namespace(rollouts=True, robot="scara"))
-
-
-def test_a_period_beside_mujoco(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`bench --run --json`: the agreed keys; a ratio is that of the two times shown; without MuJoCo one sentence."""
-    from tangere.apps.bench import periods
-
-    monkeypatch.setattr(periods, "SECONDS", 2.0)
-    monkeypatch.setattr(periods, "ROUNDS", 1)
-    monkeypatch.setattr(periods, "_command", lambda name, folder: 3.0)
-    assert bench.main(Namespace(ordinary=True, json="-", seconds=0.0, robot="ur5e")) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert (result["robot"], result["periods"], result["rounds"]) == ("ur5e", 2000, 1)
-    assert 0.0 < result["mj_step_us"] < result["loop_us"] < result["run_us"]
-    assert result["command_us"] == pytest.approx(3.0 / 2000 * 1e6)
-    for name in periods.NAMES:
-        assert result[f"{name}_ratio"] == pytest.approx(result[f"{name}_us"] / result["mj_step_us"], rel=1e-3)
-    assert bench.main(Namespace(ordinary=True, seconds=0.0)) == 0
-    assert "the whole command" in capsys.readouterr().out
-    without(monkeypatch, "mujoco")
-    with pytest.raises(TangereError, match="--run needs mujoco"):
-        bench.main(Namespace(ordinary=True, seconds=0.0))
-    with pytest.raises(InvalidValue, match="one of UR arms, got scara"):
-        bench.main(Namespace(ordinary=True, robot="scara"))
-
-
-def test_the_command_is_measured_without_the_start_of_an_interpreter(tmp_path: Path, monkeypatch: Any) -> None:
-    from tangere.apps.bench import periods
-
-    monkeypatch.setattr(periods, "SECONDS", 2.0)
-    whole = periods._command("ur10e", tmp_path)
-    assert (tmp_path / "run" / "summary.json").exists()
-    assert whole > 0.0
