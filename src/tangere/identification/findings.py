@@ -126,7 +126,7 @@ class _Seen:
     sigma: Array  # standard error of the slope
     friction: Array  # [Nm] at a usual speed, against the motion
     unsure: Array  # [Nm] its standard error
-    bend: Array  # that friction gives the slope which is no such two terms, by up to _DRIVES of the type's: few moves
+    bend: Array  # how far real friction, which is not exactly these two terms, can bend the slope over few moves
     whole: Array  # share of the variance of all its samples that is explained, touched ones too
 
 
